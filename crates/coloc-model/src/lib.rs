@@ -1,0 +1,18 @@
+//! The nouns of coloc. Everything here is plain data: no clock, no I/O, no policy.
+
+mod fleet;
+mod gpu;
+mod ids;
+pub mod mig;
+mod share;
+mod signal;
+mod task;
+mod units;
+
+pub use fleet::{Fleet, FleetError, FleetFile, Gpu, Node};
+pub use gpu::{GpuModel, KNOWN_MODELS, UnknownModel};
+pub use ids::{GpuId, NodeId, SignatureId, TaskId, UserId};
+pub use share::Share;
+pub use signal::{Activity, GpuSignal};
+pub use task::{Estimate, Outcome, Placement, Slot, Task, TaskState};
+pub use units::{Bytes, Fraction, Millis, ParseUnitError, Time};

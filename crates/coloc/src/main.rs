@@ -1,0 +1,2 @@
+//! coloc
+fn main() {}
