@@ -1,1 +1,20 @@
-//! physics
+//! What a GPU does to the tasks on it: speed, memory, power. The truth of simulator and emulator.
+//!
+//! The scheduler never sees this crate. It learns what it can from estimates and from a monitor, so
+//! that a policy is not tested against its own assumptions.
+
+pub mod catalogue;
+mod growth;
+mod interference;
+mod noise;
+mod pairs;
+mod power;
+mod profile;
+pub mod published;
+
+pub use growth::Growth;
+pub use interference::{Interference, Part, Resident, SharedGpu};
+pub use noise::Noise;
+pub use pairs::{PairTable, SlowdownPair};
+pub use power::{Power, PowerModel};
+pub use profile::Profile;

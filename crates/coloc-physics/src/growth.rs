@@ -1,0 +1,64 @@
+//! How a task's memory grows after launch: context first, then weights and the first iterations, then
+//! a plateau. An estimate that is too low is found out here, not at launch.
+
+use coloc_model::{Bytes, Millis};
+
+/// A CUDA context with the libraries of a training framework loaded.
+const CONTEXT: Bytes = Bytes::from_mib(450);
+
+/// When the next step comes, and how much of the plateau the task holds from then on.
+const STEPS: [(Millis, f64); 3] =
+    [(Millis::ZERO, 0.0), (Millis::from_secs(8), 0.6), (Millis::from_secs(20), 1.0)];
+
+/// Where a task is on its way to the plateau.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Growth {
+    step: usize,
+}
+
+impl Growth {
+    /// A task that was just launched.
+    pub const LAUNCH: Growth = Growth { step: 0 };
+
+    /// Memory held at this step by a task that settles at `plateau`.
+    pub fn held(self, plateau: Bytes) -> Bytes {
+        if self.step + 1 == STEPS.len() {
+            return plateau;
+        }
+        plateau.scale(STEPS[self.step].1).max(CONTEXT.min(plateau))
+    }
+
+    /// The step after this one, and how long after launch it comes.
+    pub fn next(self) -> Option<(Millis, Growth)> {
+        let step = self.step + 1;
+        STEPS.get(step).map(|&(after, _)| (after, Growth { step }))
+    }
+
+    /// How long after launch the plateau is reached.
+    pub const fn warm_up() -> Millis {
+        STEPS[STEPS.len() - 1].0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_rises_from_the_context_to_the_plateau() {
+        let plateau = Bytes::from_mib(10_000);
+        let mut growth = Growth::LAUNCH;
+        let mut held = vec![growth.held(plateau)];
+        while let Some((_, next)) = growth.next() {
+            growth = next;
+            held.push(growth.held(plateau));
+        }
+        assert_eq!(held, [450, 6000, 10_000].map(Bytes::from_mib));
+    }
+
+    #[test]
+    fn a_tiny_task_never_holds_more_than_its_plateau() {
+        let plateau = Bytes::from_mib(300);
+        assert_eq!(Growth::LAUNCH.held(plateau), plateau);
+    }
+}
