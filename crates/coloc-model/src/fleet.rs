@@ -30,6 +30,11 @@ impl Node {
         self.gpus.clone().map(GpuId)
     }
 
+    /// The ids of its GPUs.
+    pub fn range(&self) -> Range<u32> {
+        self.gpus.clone()
+    }
+
     /// How many GPUs it has.
     pub fn len(&self) -> usize {
         self.gpus.len()

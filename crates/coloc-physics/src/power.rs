@@ -19,7 +19,7 @@ pub struct PowerModel {
 
 impl Default for PowerModel {
     fn default() -> Self {
-        PowerModel { resident: 45.0, sm: 90.0, occupancy: 70.0, dram: 60.0 }
+        PowerModel { resident: 70.0, sm: 90.0, occupancy: 70.0, dram: 60.0 }
     }
 }
 

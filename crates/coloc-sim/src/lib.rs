@@ -1,1 +1,20 @@
-//! sim
+//! The simulator: the real scheduler on modelled GPUs, under a virtual clock.
+//!
+//! A [`Trace`] says what was submitted and how it truly behaves; [`Simulation::run`] plays it against a
+//! scheduler that is told only what an [`Estimator`] says. The same inputs give the same bytes.
+
+mod bound;
+mod engine;
+mod estimator;
+mod metrics;
+mod names;
+mod timeline;
+pub mod trace;
+
+pub use bound::makespan_bound;
+pub use engine::{Observer, Silent, Simulation, SimulationError};
+pub use estimator::{Estimator, NoEstimate};
+pub use metrics::{Summary, TaskResult};
+pub use names::Names;
+pub use timeline::{Attempt, AttemptEnd, GpuSeries, Timeline};
+pub use trace::{Trace, TraceTask};

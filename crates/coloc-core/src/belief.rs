@@ -1,0 +1,146 @@
+//! What the scheduler believes of tasks that it has seen before. The truth is in the world; this is
+//! learned from the monitor and kept per signature.
+
+use coloc_model::{Bytes, Fraction, Millis, SignatureId};
+use rustc_hash::FxHashMap;
+
+/// SM demand expected of a task of which nothing at all is known, until anything has been learned.
+const FIRST_GUESS: f64 = 0.5;
+/// A new observation weighs at least this much, so that beliefs follow a task that changes.
+const LEAST_WEIGHT: f64 = 0.125;
+/// Slow-down of one task per product of its own and a neighbour's SM demand: the one-parameter model
+/// that does best on pairs nobody has measured.
+const PRODUCT_PRIOR: f64 = 0.49;
+/// Runs of one signature differ a little in memory.
+const PEAK_PADDING: f64 = 1.03;
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Learned {
+    mean: f64,
+    count: u32,
+}
+
+impl Learned {
+    fn add(&mut self, value: f64) {
+        self.count += 1;
+        let weight = (1.0 / f64::from(self.count)).max(LEAST_WEIGHT);
+        self.mean += weight * (value - self.mean);
+    }
+}
+
+/// The most memory that tasks of one signature were seen to hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SeenPeak {
+    /// As it was seen.
+    pub exact: Bytes,
+    /// With room for run-to-run variation.
+    pub padded: Bytes,
+}
+
+/// Beliefs about how busy tasks keep a GPU and how much memory they end up with.
+#[derive(Clone, Default, Debug)]
+pub struct Beliefs {
+    sm: FxHashMap<SignatureId, Learned>,
+    overall: Learned,
+    peaks: FxHashMap<SignatureId, Bytes>,
+    run_times: FxHashMap<SignatureId, Learned>,
+    any_run_time: Learned,
+}
+
+impl Beliefs {
+    /// Expected SM demand of a task when alone: seen, else estimated, else what tasks are like here.
+    pub fn sm_demand(&self, signature: SignatureId, estimated: Option<Fraction>) -> f64 {
+        if let Some(learned) = self.sm.get(&signature) {
+            return learned.mean;
+        }
+        match estimated {
+            Some(estimate) => estimate.get(),
+            None if self.overall.count > 0 => self.overall.mean,
+            None => FIRST_GUESS,
+        }
+    }
+
+    /// Whether such a task has been seen.
+    pub fn knows(&self, signature: SignatureId) -> bool {
+        self.sm.contains_key(&signature)
+    }
+
+    /// The most memory that such tasks held.
+    pub fn peak(&self, signature: SignatureId) -> Option<SeenPeak> {
+        let exact = *self.peaks.get(&signature)?;
+        Some(SeenPeak { exact, padded: exact.scale(PEAK_PADDING) })
+    }
+
+    pub(crate) fn learn_peak(&mut self, signature: SignatureId, peak: Bytes) {
+        let known = self.peaks.entry(signature).or_default();
+        *known = peak.max(*known);
+    }
+
+    /// How long such tasks were on their GPUs.
+    pub fn run_time(&self, signature: SignatureId) -> Option<Millis> {
+        self.run_times.get(&signature).map(|learned| Millis::from_secs_f64(learned.mean))
+    }
+
+    /// How long a task is expected to be on its GPUs; like the others if it was never seen.
+    pub fn expected_run_time(&self, signature: SignatureId) -> Millis {
+        let like_others = || Millis::from_secs_f64(self.any_run_time.mean);
+        self.run_time(signature).unwrap_or_else(like_others)
+    }
+
+    pub(crate) fn learn_run_time(&mut self, signature: SignatureId, ran: Millis) {
+        self.run_times.entry(signature).or_default().add(ran.secs());
+        self.any_run_time.add(ran.secs());
+    }
+
+    pub(crate) fn learn(&mut self, signature: SignatureId, sm: f64) {
+        self.sm.entry(signature).or_default().add(sm);
+        self.overall.add(sm);
+    }
+}
+
+/// Predicted harm of putting a newcomer beside incumbents: the newcomer's slow-down and what each
+/// incumbent loses, summed. Demands are SM shares.
+pub fn predicted_harm(incumbents: impl Iterator<Item = f64> + Clone, newcomer: f64) -> f64 {
+    let load: f64 = incumbents.clone().sum();
+    let crowd = |total: f64| total.max(1.0);
+    let stretched = crowd(load + newcomer);
+    let own = (1.0 + PRODUCT_PRIOR * newcomer * load) * stretched - 1.0;
+    let others: f64 = incumbents
+        .map(|demand| {
+            let before = (1.0 + PRODUCT_PRIOR * demand * (load - demand)) * crowd(load);
+            let after = (1.0 + PRODUCT_PRIOR * demand * (load - demand + newcomer)) * stretched;
+            after - before
+        })
+        .sum();
+    own + others
+}
+
+/// A lower bound of [`predicted_harm`] from the incumbents' total demand alone.
+pub(crate) fn least_harm(load: f64, newcomer: f64) -> f64 {
+    (1.0 + PRODUCT_PRIOR * newcomer * load) * (load + newcomer).max(1.0) - 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_wins_over_estimates_and_guesses() {
+        let mut beliefs = Beliefs::default();
+        let (known, new) = (SignatureId(1), SignatureId(2));
+        assert_eq!(beliefs.sm_demand(known, None), FIRST_GUESS);
+        beliefs.learn(known, 0.2);
+        assert_eq!(beliefs.sm_demand(known, Some(Fraction::new(0.9))), 0.2);
+        assert_eq!(beliefs.sm_demand(new, Some(Fraction::new(0.9))), 0.9);
+        assert_eq!(beliefs.sm_demand(new, None), 0.2);
+    }
+
+    #[test]
+    fn an_empty_gpu_harms_nobody_and_a_fuller_one_harms_more() {
+        let harm = |incumbents: &[f64]| predicted_harm(incumbents.iter().copied(), 0.4);
+        assert_eq!(harm(&[]), 0.0);
+        assert!(harm(&[0.2]) < harm(&[0.5]));
+        assert!(harm(&[0.5]) < harm(&[0.5, 0.3]));
+        assert!(least_harm(0.8, 0.4) <= harm(&[0.5, 0.3]));
+    }
+}

@@ -1,0 +1,60 @@
+//! What the world tells the scheduler, and what the scheduler wants done.
+
+use coloc_model::{Bytes, GpuId, GpuSignal, Outcome, Placement, Task, TaskId, TaskState, Time};
+
+/// Something happened.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Event {
+    /// Somebody submitted a task.
+    Submitted(Task),
+    /// A task's process ended by itself.
+    Ended {
+        /// The task.
+        task: TaskId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// Somebody wants a task gone.
+    CancelRequested(TaskId),
+    /// A task that was stopped on our wish is off its GPUs.
+    Stopped(TaskId),
+    /// The monitor saw a GPU change.
+    GpuSeen {
+        /// The GPU.
+        gpu: GpuId,
+        /// Its state from now on.
+        signal: GpuSignal,
+    },
+    /// The monitor saw a task's memory change.
+    TaskSeen {
+        /// The task.
+        task: TaskId,
+        /// The most that it holds on any of its GPUs.
+        used: Bytes,
+    },
+    /// A time that the scheduler asked for has come.
+    Wake,
+}
+
+/// Something is to be done.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Effect {
+    /// Start a task.
+    Launch {
+        /// The task.
+        task: TaskId,
+        /// Where, and how it shares.
+        placement: Placement,
+    },
+    /// Take a running task off its GPUs, then say so with [`Event::Stopped`].
+    Stop(TaskId),
+    /// A task will not run again.
+    Retire {
+        /// The task.
+        task: TaskId,
+        /// Its last state.
+        state: TaskState,
+    },
+    /// Send [`Event::Wake`] at this time, unless something else happens before.
+    WakeAt(Time),
+}

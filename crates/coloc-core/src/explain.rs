@@ -1,0 +1,72 @@
+//! Why is my task waiting? Answered on demand, for every GPU, with every rule that fails.
+
+use crate::scheduler::Scheduler;
+use crate::screen::{Case, Refusal};
+use coloc_model::{Bytes, GpuId, TaskId, TaskState, Time};
+use serde::Serialize;
+
+/// What one GPU says to a task.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct GpuVerdict {
+    /// The GPU.
+    pub gpu: GpuId,
+    /// Every rule that fails; empty if the GPU would take the task.
+    pub refusals: Vec<Refusal>,
+}
+
+/// Why a task is where it is.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Explanation {
+    /// The task.
+    pub task: TaskId,
+    /// Where it stands.
+    pub state: TaskState,
+    /// Tasks that are considered before it.
+    pub ahead: usize,
+    /// GPUs that it needs on one node.
+    pub gpus: u32,
+    /// Memory that it needs on each.
+    pub need: Bytes,
+    /// Another task waits to be brought back and stops all others.
+    pub stopped_by_recovery: bool,
+    /// What each GPU says.
+    pub verdicts: Vec<GpuVerdict>,
+}
+
+impl Explanation {
+    /// GPUs that would take the task.
+    pub fn willing(&self) -> usize {
+        self.verdicts.iter().filter(|verdict| verdict.refusals.is_empty()).count()
+    }
+}
+
+impl Scheduler {
+    /// Explains a waiting task; `None` if it is running or gone.
+    pub fn explain(&self, now: Time, task: TaskId) -> Option<Explanation> {
+        let world = &self.world;
+        let record = world.tasks.get(task).filter(|record| record.run.is_none())?;
+        let demand = world.demand(task);
+        let (policy, gpus) = (&world.policy, &world.gpus);
+        let verdicts = gpus
+            .iter()
+            .map(|(gpu, _)| {
+                let refusals = Case { policy, gpus, now, gpu, demand: &demand }.refusals();
+                GpuVerdict { gpu, refusals }
+            })
+            .collect();
+        let recovering = world.recovery.iter().position(|waiting| waiting == task);
+        let ahead = recovering
+            .unwrap_or_else(|| world.recovery.iter().count() + world.waiting.ahead(record.ticket));
+        Some(Explanation {
+            task,
+            state: record.state(),
+            ahead,
+            gpus: demand.gpus,
+            need: demand.need,
+            stopped_by_recovery: recovering.is_none()
+                && policy.recovery.stops_others
+                && !world.recovery.is_empty(),
+            verdicts,
+        })
+    }
+}

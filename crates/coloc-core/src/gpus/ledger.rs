@@ -1,0 +1,154 @@
+//! The ledger of one GPU: what each task on it was promised.
+//!
+//! A task is booked with what it was estimated to need until it has been seen to settle; free memory as
+//! a device reports it says nothing of what a young task is about to allocate.
+
+use crate::window::Window;
+use coloc_model::mig::{Instance, Layout};
+use coloc_model::{Bytes, GpuModel, GpuSignal, NodeId, TaskId, Time, UserId};
+
+/// One task's place on one GPU.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Booking {
+    /// The task.
+    pub task: TaskId,
+    /// Its user.
+    pub user: UserId,
+    /// Memory promised to it.
+    pub bytes: Bytes,
+    /// SM demand expected of it, in devices.
+    pub load: f64,
+    /// It must stay alone.
+    pub alone: bool,
+    /// The MIG instance made for it.
+    pub instance: Option<Instance>,
+}
+
+/// A GPU kept free for a task that has waited too long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reservation {
+    /// The task it is kept for.
+    pub keeper: TaskId,
+    /// Until then the GPU is expected to be in use anyway: whoever is gone by then may still use it.
+    pub until: Time,
+}
+
+/// What the scheduler knows of one GPU.
+#[derive(Clone, Debug)]
+pub struct GpuState {
+    /// Its server.
+    pub node: NodeId,
+    /// Its kind.
+    pub model: GpuModel,
+    /// Its memory.
+    pub capacity: Bytes,
+    pub(crate) residents: Vec<Booking>,
+    pub(crate) booked: Bytes,
+    pub(crate) load: f64,
+    pub(crate) signal: GpuSignal,
+    pub(crate) window: Option<Window>,
+    /// A young task settles until then.
+    pub(crate) busy_until: Time,
+    pub(crate) layout: Layout,
+    pub(crate) reserved: Option<Reservation>,
+    /// When a task last came or went.
+    pub(crate) crowd_changed: Time,
+    /// SM activity times seconds since then, up to `sm_since`.
+    pub(crate) sm_seconds: f64,
+    pub(crate) sm_since: Time,
+}
+
+impl GpuState {
+    /// The tasks on it.
+    pub fn residents(&self) -> &[Booking] {
+        &self.residents
+    }
+
+    /// Nothing of ours is on it.
+    pub fn is_idle(&self) -> bool {
+        self.residents.is_empty()
+    }
+
+    /// Memory promised to the tasks on it.
+    pub fn booked(&self) -> Bytes {
+        self.booked
+    }
+
+    /// What the monitor saw last.
+    pub fn signal(&self) -> &GpuSignal {
+        &self.signal
+    }
+
+    pub(crate) fn book(&mut self, now: Time, booking: Booking) {
+        if let Some(instance) = booking.instance {
+            self.layout.create(instance);
+        }
+        self.booked += booking.bytes;
+        self.residents.push(booking);
+        self.crowd_changes(now);
+    }
+
+    pub(crate) fn release(&mut self, now: Time, task: TaskId) {
+        let index = self.index_of(task);
+        let booking = self.residents.remove(index);
+        if let Some(instance) = booking.instance {
+            self.layout.destroy(instance);
+        }
+        self.booked -= booking.bytes;
+        if self.residents.is_empty() {
+            self.busy_until = now;
+        }
+        self.crowd_changes(now);
+    }
+
+    /// Changes what a task was promised; says whether that set memory free.
+    pub(crate) fn rebook(&mut self, task: TaskId, bytes: Bytes) -> bool {
+        let index = self.index_of(task);
+        let before = std::mem::replace(&mut self.residents[index].bytes, bytes);
+        self.booked = self.booked - before + bytes;
+        bytes < before
+    }
+
+    /// Changes the demand expected of a task; says whether that is less than before.
+    pub(crate) fn expect_load(&mut self, task: TaskId, load: f64) -> bool {
+        let index = self.index_of(task);
+        let before = std::mem::replace(&mut self.residents[index].load, load);
+        self.sum_load();
+        load < before
+    }
+
+    pub(crate) fn see(&mut self, now: Time, signal: GpuSignal) {
+        self.sm_seconds += self.signal.activity.sm.get() * now.since(self.sm_since).secs();
+        self.sm_since = now;
+        self.signal = signal;
+        if let Some(window) = &mut self.window {
+            window.record(now, signal.activity);
+        }
+    }
+
+    /// Mean SM activity since the last task came or went.
+    pub(crate) fn mean_sm_of_crowd(&self, now: Time) -> f64 {
+        let span = now.since(self.crowd_changed).secs();
+        if span == 0.0 {
+            return self.signal.activity.sm.get();
+        }
+        (self.sm_seconds + self.signal.activity.sm.get() * now.since(self.sm_since).secs()) / span
+    }
+
+    fn index_of(&self, task: TaskId) -> usize {
+        let found = self.residents.iter().position(|booking| booking.task == task);
+        found.expect("a task is released only from GPUs it was booked on")
+    }
+
+    fn crowd_changes(&mut self, now: Time) {
+        // Summed anew instead of adjusted, so that rounding never accumulates.
+        self.sum_load();
+        self.crowd_changed = now;
+        self.sm_seconds = 0.0;
+        self.sm_since = now;
+    }
+
+    fn sum_load(&mut self) {
+        self.load = self.residents.iter().map(|booking| booking.load).sum();
+    }
+}

@@ -1,0 +1,205 @@
+//! The GPUs as the scheduler believes them to be: who is on each, what was promised, what was seen.
+
+mod ledger;
+mod tournament;
+
+pub use ledger::{Booking, GpuState, Reservation};
+pub(crate) use tournament::{GangSummary, Summarize, Summary, Tournament};
+
+use crate::policy::{Gate, MemoryBasis, Policy};
+use crate::window::Window;
+use coloc_model::mig::Layout;
+use coloc_model::{Bytes, Fleet, GpuId, GpuSignal, Millis, Node, NodeId, Share, TaskId, Time};
+use std::ops::Range;
+
+/// Every GPU of the fleet, with an index over what placement asks for.
+#[derive(Clone, Debug)]
+pub struct Gpus {
+    states: Vec<GpuState>,
+    tree: Tournament<Summary>,
+    /// Which nodes can take a gang; only where there is a choice of nodes.
+    gangs: Option<Tournament<GangSummary>>,
+    nodes: Vec<Range<u32>>,
+    basis: MemoryBasis,
+    share: Share,
+    /// Loads are expectations of ours (true) or what the monitor shows (false).
+    expects_load: bool,
+    /// GPUs that can take something since the last pass that they could not take before.
+    improved: Vec<GpuId>,
+    is_improved: Vec<bool>,
+}
+
+impl Gpus {
+    pub(crate) fn new(fleet: &Fleet, policy: &Policy) -> Self {
+        let window = match policy.gate {
+            Gate::Open | Gate::Expected { .. } => None,
+            // A full window may lie up to one window back.
+            Gate::TumblingMean { window, .. } => Some(Millis(2 * window.0)),
+            Gate::Risk { .. } => Some(Millis::from_secs(crate::window::RISK_SAMPLES as u64)),
+        };
+        let states: Vec<GpuState> = fleet
+            .gpus()
+            .iter()
+            .map(|gpu| GpuState {
+                node: gpu.node,
+                model: gpu.model,
+                capacity: gpu.model.memory(),
+                residents: Vec::new(),
+                booked: Bytes::ZERO,
+                load: 0.0,
+                signal: GpuSignal::default(),
+                window: window.map(Window::new),
+                busy_until: Time::START,
+                layout: Layout::default(),
+                reserved: None,
+                crowd_changed: Time::START,
+                sm_seconds: 0.0,
+                sm_since: Time::START,
+            })
+            .collect();
+        let mut gpus = Gpus {
+            tree: Tournament::new(states.len()),
+            gangs: (fleet.nodes().len() > 1).then(|| Tournament::new(fleet.nodes().len())),
+            nodes: fleet.nodes().iter().map(Node::range).collect(),
+            states,
+            basis: policy.memory,
+            share: policy.share,
+            expects_load: matches!(policy.gate, Gate::Expected { .. }) || policy.learn,
+            improved: Vec::new(),
+            is_improved: vec![false; fleet.len()],
+        };
+        for gpu in fleet.ids() {
+            gpus.refresh(gpu);
+        }
+        gpus
+    }
+
+    /// One GPU.
+    pub fn get(&self, gpu: GpuId) -> &GpuState {
+        &self.states[gpu.index()]
+    }
+
+    /// Every GPU in id order.
+    pub fn iter(&self) -> impl Iterator<Item = (GpuId, &GpuState)> {
+        self.states.iter().enumerate().map(|(index, state)| (GpuId::from(index), state))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    pub(crate) fn tree(&self) -> &Tournament<Summary> {
+        &self.tree
+    }
+
+    pub(crate) fn gang_tree(&self) -> Option<&Tournament<GangSummary>> {
+        self.gangs.as_ref()
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = GpuId> + use<> {
+        (0..self.states.len()).map(GpuId::from)
+    }
+
+    pub(crate) fn of_node(&self, node: NodeId) -> impl Iterator<Item = GpuId> + use<> {
+        self.nodes[node.index()].clone().map(GpuId)
+    }
+
+    /// Memory that may be promised to a newcomer on this GPU.
+    pub fn available(&self, gpu: GpuId) -> Bytes {
+        let state = self.get(gpu);
+        match (self.share, state.model.mig()) {
+            (Share::Mig, Some(table)) => state.layout.largest_memory(table),
+            _ => match self.basis {
+                MemoryBasis::Ledger => state.capacity.saturating_sub(state.booked),
+                MemoryBasis::Reported { reserve } => {
+                    state.capacity.saturating_sub(state.signal.used).saturating_sub(reserve)
+                }
+            },
+        }
+    }
+
+    /// How busy the GPU counts as: expected demand or seen SM activity.
+    pub fn load(&self, gpu: GpuId) -> f64 {
+        let state = self.get(gpu);
+        if self.expects_load { state.load } else { state.signal.activity.sm.get() }
+    }
+
+    pub(crate) fn summary(&self, gpu: GpuId) -> Summary {
+        Summary::leaf(gpu, self.available(gpu), self.load(gpu), self.get(gpu).is_idle())
+    }
+
+    fn refresh(&mut self, gpu: GpuId) {
+        let summary = self.summary(gpu);
+        self.tree.set(gpu.index(), summary);
+        if let Some(gangs) = &mut self.gangs {
+            let node = self.states[gpu.index()].node.index();
+            let gpus = self.nodes[node].clone().map(|gpu| *self.tree.leaf(gpu as usize));
+            gangs.set(node, GangSummary::of_node(gpus));
+        }
+    }
+
+    fn note_improved(&mut self, gpu: GpuId) {
+        if !std::mem::replace(&mut self.is_improved[gpu.index()], true) {
+            self.improved.push(gpu);
+        }
+    }
+
+    /// GPUs that improved since this was last asked.
+    pub(crate) fn take_improved(&mut self, into: &mut Vec<GpuId>) {
+        into.clear();
+        into.append(&mut self.improved);
+        into.sort_unstable();
+        into.iter().for_each(|gpu| self.is_improved[gpu.index()] = false);
+    }
+
+    pub(crate) fn book(&mut self, now: Time, gpu: GpuId, booking: Booking) {
+        self.states[gpu.index()].book(now, booking);
+        self.refresh(gpu);
+    }
+
+    pub(crate) fn release(&mut self, now: Time, gpu: GpuId, task: TaskId) {
+        self.states[gpu.index()].release(now, task);
+        self.refresh(gpu);
+        self.note_improved(gpu);
+    }
+
+    pub(crate) fn rebook(&mut self, gpu: GpuId, task: TaskId, bytes: Bytes) {
+        let lower = self.states[gpu.index()].rebook(task, bytes);
+        self.refresh(gpu);
+        if lower {
+            self.note_improved(gpu);
+        }
+    }
+
+    pub(crate) fn expect_load(&mut self, gpu: GpuId, task: TaskId, load: f64) {
+        let lower = self.states[gpu.index()].expect_load(task, load);
+        self.refresh(gpu);
+        if lower {
+            self.note_improved(gpu);
+        }
+    }
+
+    pub(crate) fn reserve(&mut self, gpu: GpuId, reservation: Option<Reservation>) {
+        let state = &mut self.states[gpu.index()];
+        if state.reserved != reservation {
+            state.reserved = reservation;
+            self.note_improved(gpu);
+        }
+    }
+
+    pub(crate) fn hold_until(&mut self, gpu: GpuId, until: Time) {
+        self.states[gpu.index()].busy_until = until;
+    }
+
+    pub(crate) fn see(&mut self, now: Time, gpu: GpuId, signal: GpuSignal) {
+        let before = self.states[gpu.index()].signal;
+        self.states[gpu.index()].see(now, signal);
+        let reads_signal = !self.expects_load || matches!(self.basis, MemoryBasis::Reported { .. });
+        if reads_signal {
+            self.refresh(gpu);
+            if signal.used < before.used || signal.activity.sm < before.activity.sm {
+                self.note_improved(gpu);
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The GPU where incumbents and newcomer together are predicted to slow down least.
+
+use super::{Cost, real_cost};
+use crate::belief::{least_harm, predicted_harm};
+use crate::demand::Demand;
+use crate::gpus::GpuState;
+
+pub(super) fn cost(gpu: &GpuState, demand: &Demand) -> Cost {
+    let incumbents = gpu.residents().iter().map(|booking| booking.load);
+    real_cost(predicted_harm(incumbents, demand.load).max(0.0))
+}
+
+pub(super) fn bound(least_load: f64, demand: &Demand) -> Cost {
+    if least_load.is_infinite() {
+        return Cost::MAX;
+    }
+    real_cost(least_harm(least_load, demand.load).max(0.0))
+}

@@ -1,0 +1,62 @@
+//! The choose stage: in which order GPUs are preferred. A placement is a file with its formula; the
+//! search that applies it is shared.
+
+mod best_fit;
+mod first_fit;
+mod least_interference;
+mod lug;
+mod magm;
+mod round_robin;
+mod search;
+
+pub(crate) use search::{Question, Search, Searcher};
+
+use crate::demand::Demand;
+use crate::gpus::{Gpus, Summary};
+use crate::policy::{Place, Policy};
+use crate::screen::gate_load;
+use coloc_model::{GpuId, Time};
+
+/// How good a GPU is; lower is better.
+pub(crate) type Cost = u64;
+
+/// Costs of non-negative reals compare like the reals themselves.
+fn real_cost(value: f64) -> Cost {
+    debug_assert!(value >= 0.0);
+    value.to_bits()
+}
+
+/// A preference among GPUs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Preference<'a> {
+    pub(crate) place: Place,
+    /// Where round-robin continues.
+    pub(crate) cursor: u32,
+    pub(crate) demand: &'a Demand,
+}
+
+impl Preference<'_> {
+    /// The least cost that any GPU below a node of the index can have.
+    pub(crate) fn bound(&self, below: &Summary, gpus: usize) -> Cost {
+        match self.place {
+            Place::Any | Place::Exclusive | Place::FirstFit => first_fit::cost(below.first),
+            Place::RoundRobin => round_robin::cost(below.first, below.end, self.cursor, gpus),
+            Place::BestFit => best_fit::cost(below.min_available, self.demand.need),
+            Place::Magm => magm::cost(below.max_available),
+            Place::Lug => lug::cost(below.min_load),
+            Place::LeastInterference => least_interference::bound(below.min_load, self.demand),
+        }
+    }
+
+    /// The cost of one GPU.
+    pub(crate) fn cost(&self, policy: &Policy, gpus: &Gpus, gpu: GpuId, now: Time) -> Cost {
+        match self.place {
+            Place::LeastInterference => least_interference::cost(gpus.get(gpu), self.demand),
+            // CARMA ranks by the score that its gate reads, which ages with time.
+            Place::Lug if policy.time_matters() => {
+                lug::cost(gate_load(policy, gpus, gpu, now).get())
+            }
+            _ => self.bound(&gpus.summary(gpu), gpus.len()),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Everything that can be chosen about scheduling. No choice is made here: without a preset nothing is
+//! implicit.
+
+use coloc_model::{Bytes, Fraction, Millis, Share};
+use serde::{Deserialize, Serialize};
+
+/// Which waiting task is considered next, and what happens when it does not fit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Queue {
+    /// In order of arrival; the head blocks the rest.
+    Fifo,
+    /// In order of arrival; those that do not fit are skipped.
+    BestEffort,
+    /// EASY backfilling: later tasks may pass if the head's promised start does not move.
+    Backfill,
+}
+
+/// Which of the GPUs that may take a task gets it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// Any free GPUs, on any nodes.
+    Any,
+    /// Free GPUs of one node.
+    Exclusive,
+    /// The next GPU in turn.
+    RoundRobin,
+    /// The first that fits.
+    FirstFit,
+    /// The one with the least memory left over.
+    BestFit,
+    /// MAGM: the one with the most available memory.
+    Magm,
+    /// LUG: the least utilized one.
+    Lug,
+    /// The one where incumbents and newcomer are predicted to slow down least.
+    LeastInterference,
+}
+
+/// What is known of a task's memory before it runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Knowledge {
+    /// There is an estimate; this much is added to it.
+    Estimated {
+        /// Added to the estimate's bound.
+        margin: Bytes,
+    },
+    /// Nothing is known ("only recovery"): a GPU must have this much free.
+    Unknown {
+        /// What must be free.
+        min_free: Bytes,
+    },
+}
+
+/// Where the scheduler reads how much memory a GPU has left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryBasis {
+    /// What was promised to the tasks on it, seen or not.
+    Ledger,
+    /// What the device reports as free right now, less a reserve. Memory that a young task has yet to
+    /// allocate is counted as free: CARMA's way.
+    Reported {
+        /// Held back.
+        reserve: Bytes,
+    },
+}
+
+/// When a busy GPU takes no more tasks.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gate {
+    /// Never.
+    Open,
+    /// CARMA's first form: mean SM activity of the last full window above the limit. The windows do not
+    /// overlap, so the value may be a window old.
+    TumblingMean {
+        /// The most mean SM activity.
+        limit: Fraction,
+        /// Length of a window.
+        window: Millis,
+    },
+    /// CARMA's second form: risk scores of the last 30 seconds, SM at or above its limit and occupancy or
+    /// DRAM at or above theirs.
+    Risk {
+        /// SM activity.
+        sm: Fraction,
+        /// SM occupancy.
+        occupancy: Fraction,
+        /// DRAM activity.
+        dram: Fraction,
+    },
+    /// Expected SM demand of the tasks on the GPU has reached `full`, or would exceed `limit` with the
+    /// newcomer; in devices.
+    Expected {
+        /// A GPU with this much demand has nothing left to give.
+        full: f64,
+        /// The most demand with the newcomer.
+        limit: f64,
+    },
+}
+
+/// The least time between two decisions.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Pace {
+    /// After a launch on an idle GPU.
+    pub idle: Millis,
+    /// After a launch beside others.
+    pub shared: Millis,
+}
+
+/// What is done about a task that ran out of memory.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnOom {
+    /// Nothing: it ends.
+    Fail,
+    /// Run it again on idle GPUs.
+    Exclusive,
+    /// Remember what it wanted, add this share, and give it a GPU with that much room; alone only as the
+    /// last resort.
+    Grow {
+        /// Added to what the task wanted when it died.
+        margin: Fraction,
+    },
+}
+
+/// The recovery queue's rules.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Recovery {
+    /// What to do.
+    pub on_oom: OnOom,
+    /// How often one task may be brought back.
+    pub retries: u32,
+    /// While a recovered task waits, nothing else is started.
+    pub stops_others: bool,
+}
+
+/// A complete scheduling policy.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Policy {
+    /// Order of the main queue.
+    pub queue: Queue,
+    /// Choice among GPUs.
+    pub place: Place,
+    /// How tasks share a GPU.
+    pub share: Share,
+    /// What is known of memory.
+    pub knowledge: Knowledge,
+    /// How available memory is read.
+    pub memory: MemoryBasis,
+    /// When a GPU counts as full.
+    pub gate: Gate,
+    /// A GPU takes no further task for this long after a launch.
+    pub settle: Option<Millis>,
+    /// The most tasks on one GPU.
+    pub max_tasks: Option<u32>,
+    /// Only one user's tasks on a GPU at a time, as an MPS server requires.
+    pub same_user: bool,
+    /// Enough idle GPUs are taken before anything else is considered, without looking at memory.
+    pub idle_first: bool,
+    /// How fast decisions may follow each other.
+    pub pace: Pace,
+    /// Out-of-memory recovery.
+    pub recovery: Recovery,
+    /// How long a task may be passed over before GPUs are kept free for it.
+    pub patience: Option<Millis>,
+    /// Tasks that are expected to be short go first: each is ordered as if submitted this many times its
+    /// expected run time later. Zero keeps the order of arrival; nobody is overtaken for ever.
+    pub short_first: f64,
+    /// Watch tasks settle: give back memory that was booked and never used, and learn how busy each kind
+    /// of task keeps a GPU.
+    pub learn: bool,
+}
+
+impl Policy {
+    /// The policy that `--queue --place --share` spell out, with nothing implicit.
+    pub const fn plain(queue: Queue, place: Place, share: Share) -> Self {
+        Policy {
+            queue,
+            place,
+            share,
+            knowledge: Knowledge::Estimated { margin: Bytes::ZERO },
+            memory: MemoryBasis::Ledger,
+            gate: Gate::Open,
+            settle: None,
+            max_tasks: None,
+            same_user: false,
+            idle_first: false,
+            pace: Pace { idle: Millis::ZERO, shared: Millis::ZERO },
+            recovery: Recovery {
+                on_oom: OnOom::Grow { margin: Fraction::new(0.1) },
+                retries: 3,
+                stops_others: false,
+            },
+            patience: None,
+            short_first: 0.0,
+            learn: false,
+        }
+    }
+
+    /// Occupied GPUs are never considered.
+    pub fn needs_idle(&self) -> bool {
+        self.share == Share::Exclusive || matches!(self.place, Place::Exclusive | Place::Any)
+    }
+
+    /// A GPU may become eligible by the mere passing of time.
+    pub fn time_matters(&self) -> bool {
+        self.settle.is_some() || matches!(self.gate, Gate::TumblingMean { .. } | Gate::Risk { .. })
+    }
+}

@@ -1,0 +1,118 @@
+//! Named policies. A preset sets defaults; whatever is asked for explicitly wins.
+
+use crate::policy::{Gate, Knowledge, MemoryBasis, OnOom, Pace, Place, Policy, Queue, Recovery};
+use coloc_model::{Bytes, Fraction, Millis, Share};
+use serde::{Deserialize, Serialize};
+
+/// A named policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// CARMA as first published (August 2025), weaknesses included.
+    CarmaV1,
+    /// CARMA's second version (November 2025), weaknesses included.
+    CarmaV2,
+    /// Ours.
+    Coloc,
+}
+
+/// How much the scheduler is told of a task's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryKnowledge {
+    /// Measured before.
+    Oracle,
+    /// Estimated.
+    Estimate,
+    /// Nothing.
+    None,
+}
+
+impl Preset {
+    /// The preset's policy, which depends on what is known of memory.
+    pub fn policy(self, known: MemoryKnowledge) -> Policy {
+        match self {
+            Preset::CarmaV1 => carma_v1(known),
+            Preset::CarmaV2 => carma_v2(known),
+            Preset::Coloc => coloc(known),
+        }
+    }
+}
+
+const fn secs(secs: u64) -> Millis {
+    Millis::from_secs(secs)
+}
+
+/// What both versions of CARMA share: FIFO with only the head considered, idle GPUs first without a
+/// look at memory, free memory as the device reports it, and recovery on idle GPUs for ever while all
+/// else stands still.
+fn carma(gate: Gate, reserve: Bytes, settle: Option<Millis>, pace: Pace) -> Policy {
+    Policy {
+        memory: MemoryBasis::Reported { reserve },
+        gate,
+        settle,
+        idle_first: true,
+        pace,
+        recovery: Recovery { on_oom: OnOom::Exclusive, retries: u32::MAX, stops_others: true },
+        ..Policy::plain(Queue::Fifo, Place::Magm, Share::Mps)
+    }
+}
+
+/// Mean SM activity over a tumbling window of 90 s, fixed sleeps around decisions. The gate was not
+/// applied where estimates were used, and estimates got no margin.
+fn carma_v1(known: MemoryKnowledge) -> Policy {
+    let gate = Gate::TumblingMean { limit: Fraction::new(0.8), window: secs(90) };
+    let pace = Pace { idle: secs(30), shared: secs(60) };
+    let policy = carma(gate, Bytes::ZERO, None, pace);
+    let mib = Bytes::from_mib;
+    match known {
+        MemoryKnowledge::Oracle => {
+            Policy { knowledge: Knowledge::Estimated { margin: mib(2000) }, ..policy }
+        }
+        MemoryKnowledge::Estimate => Policy {
+            knowledge: Knowledge::Estimated { margin: Bytes::ZERO },
+            gate: Gate::Open,
+            ..policy
+        },
+        MemoryKnowledge::None => {
+            Policy { knowledge: Knowledge::Unknown { min_free: mib(2000) }, ..policy }
+        }
+    }
+}
+
+/// Risk scores over 30 samples, 512 MiB held back, 2 GiB of margin, 30 s of grace after a launch, one
+/// decision a second.
+fn carma_v2(known: MemoryKnowledge) -> Policy {
+    let gate = Gate::Risk {
+        sm: Fraction::new(0.8),
+        occupancy: Fraction::new(0.45),
+        dram: Fraction::new(0.4),
+    };
+    let pace = Pace { idle: secs(1), shared: secs(1) };
+    let knowledge = match known {
+        MemoryKnowledge::Oracle | MemoryKnowledge::Estimate => {
+            Knowledge::Estimated { margin: Bytes::from_mib(2048) }
+        }
+        MemoryKnowledge::None => Knowledge::Unknown { min_free: Bytes::from_mib(5120) },
+    };
+    Policy { knowledge, ..carma(gate, Bytes::from_mib(512), Some(secs(30)), pace) }
+}
+
+/// Nobody waits for nothing: tasks that do not fit are skipped, with room kept for whoever has been
+/// passed over too long; the ledger stands in for a settle time; demand on SMs is expected, not
+/// awaited; and whoever ran out of memory comes back with what it wanted.
+fn coloc(known: MemoryKnowledge) -> Policy {
+    let knowledge = match known {
+        MemoryKnowledge::Oracle | MemoryKnowledge::Estimate => {
+            Knowledge::Estimated { margin: Bytes::ZERO }
+        }
+        MemoryKnowledge::None => Knowledge::Unknown { min_free: Bytes::from_mib(8192) },
+    };
+    Policy {
+        knowledge,
+        gate: Gate::Expected { full: 0.8, limit: 1.4 },
+        patience: Some(secs(2 * 3600)),
+        short_first: 3.0,
+        learn: true,
+        ..Policy::plain(Queue::BestEffort, Place::LeastInterference, Share::Mps)
+    }
+}

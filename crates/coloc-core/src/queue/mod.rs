@@ -1,0 +1,120 @@
+//! The order stage: which waiting task is considered next.
+//!
+//! Waiting tasks that would ask the same of a GPU form a *shape*. When one of a shape does not fit, none
+//! does, and none will until a GPU improves; so a pass over a backlog of a hundred thousand tasks costs
+//! as much as there are shapes.
+
+pub(crate) mod backfill;
+pub(crate) mod best_effort;
+pub(crate) mod fifo;
+
+use coloc_model::{Bytes, SignatureId, Task, TaskId, UserId};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A place in the order of arrival.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Ticket(pub(crate) u64);
+
+/// Everything about a waiting task that decides whether it fits somewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Shape {
+    signature: SignatureId,
+    gpus: u32,
+    exclusive: bool,
+    estimate: Option<Bytes>,
+    /// Only where users may not mix.
+    user: Option<UserId>,
+}
+
+/// The waiting tasks of one shape.
+#[derive(Clone, Default, Debug)]
+struct ShapeQueue {
+    tickets: BTreeSet<Ticket>,
+    /// The last one tried did not fit anywhere.
+    blocked: bool,
+}
+
+/// The main queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    by_user: bool,
+    order: BTreeMap<Ticket, TaskId>,
+    shapes: Vec<ShapeQueue>,
+    numbers: FxHashMap<Shape, usize>,
+    /// Shapes with somebody waiting, in no particular order.
+    active: Vec<usize>,
+}
+
+impl Waiting {
+    pub(crate) fn new(by_user: bool) -> Self {
+        Waiting {
+            by_user,
+            order: BTreeMap::new(),
+            shapes: Vec::new(),
+            numbers: FxHashMap::default(),
+            active: Vec::new(),
+        }
+    }
+
+    fn number(&mut self, task: &Task) -> usize {
+        let shape = Shape {
+            signature: task.signature,
+            gpus: task.gpus,
+            exclusive: task.exclusive,
+            estimate: task.estimate.map(|estimate| estimate.bound),
+            user: self.by_user.then_some(task.user),
+        };
+        *self.numbers.entry(shape).or_insert_with(|| {
+            self.shapes.push(ShapeQueue::default());
+            self.shapes.len() - 1
+        })
+    }
+
+    pub(crate) fn insert(&mut self, ticket: Ticket, task: &Task) {
+        self.order.insert(ticket, task.id);
+        let number = self.number(task);
+        if self.shapes[number].tickets.is_empty() {
+            self.active.push(number);
+        }
+        self.shapes[number].tickets.insert(ticket);
+    }
+
+    pub(crate) fn remove(&mut self, ticket: Ticket, task: &Task) {
+        self.order.remove(&ticket);
+        let number = self.number(task);
+        self.shapes[number].tickets.remove(&ticket);
+        if self.shapes[number].tickets.is_empty() {
+            self.active.retain(|&active| active != number);
+        }
+    }
+
+    /// The task that has waited longest.
+    pub(crate) fn head(&self) -> Option<TaskId> {
+        self.order.first_key_value().map(|(_, &task)| task)
+    }
+
+    /// Those behind a ticket, in order.
+    pub(crate) fn behind(&self, ticket: Ticket) -> impl Iterator<Item = TaskId> + '_ {
+        use std::ops::Bound::{Excluded, Unbounded};
+        self.order.range((Excluded(ticket), Unbounded)).map(|(_, &task)| task)
+    }
+
+    /// How many wait ahead of a ticket.
+    pub(crate) fn ahead(&self, ticket: Ticket) -> usize {
+        self.order.range(..ticket).count()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.order.values().copied()
+    }
+
+    /// Forget what did not fit: something other than a GPU's improvement changed.
+    pub(crate) fn unblock_all(&mut self) {
+        self.shapes.iter_mut().for_each(|shape| shape.blocked = false);
+    }
+}

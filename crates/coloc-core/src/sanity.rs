@@ -1,0 +1,49 @@
+//! Invariants as code: the simulator checks them after every step in debug builds.
+
+use crate::scheduler::Scheduler;
+use coloc_model::{Bytes, TaskId};
+use std::collections::BTreeSet;
+
+impl Scheduler {
+    /// Panics if the state contradicts itself: a GPU promised more than it has, a task in two places or
+    /// in none, a gang that is not whole.
+    pub fn sanity_check(&self) {
+        let world = &self.world;
+        let mut on_gpus: BTreeSet<(TaskId, u32)> = BTreeSet::new();
+        for (gpu, state) in world.gpus.iter() {
+            let booked: Bytes = state.residents().iter().map(|booking| booking.bytes).sum();
+            assert_eq!(booked, state.booked(), "GPU {gpu}: the ledger does not add up");
+            assert!(booked <= state.capacity, "GPU {gpu}: {booked} promised of {}", state.capacity);
+            let alone = state.residents().iter().any(|booking| booking.alone);
+            assert!(!alone || state.residents().len() == 1, "GPU {gpu}: company for a lone task");
+            for booking in state.residents() {
+                assert!(on_gpus.insert((booking.task, gpu.0)), "a task is twice on GPU {gpu}");
+            }
+            assert_eq!(
+                *world.gpus.tree().leaf(gpu.index()),
+                world.gpus.summary(gpu),
+                "GPU {gpu}: stale index"
+            );
+        }
+        let mut in_queues: Vec<TaskId> = self.waiting().collect();
+        let waiting = in_queues.len();
+        in_queues.sort_unstable();
+        in_queues.dedup();
+        assert_eq!(waiting, in_queues.len(), "a task waits twice");
+        let mut running = 0;
+        for record in world.tasks.iter() {
+            let task = record.task.id;
+            let waits = in_queues.binary_search(&task).is_ok();
+            assert_ne!(waits, record.run.is_some(), "task {task} must wait or run");
+            if let Some(run) = &record.run {
+                running += 1;
+                assert_eq!(run.placement.slots.len(), record.task.gpus as usize, "a torn gang");
+                for gpu in run.placement.gpus() {
+                    assert!(on_gpus.remove(&(task, gpu.0)), "task {task} is not on GPU {gpu}");
+                }
+            }
+        }
+        assert!(on_gpus.is_empty(), "GPUs hold tasks that do not run: {on_gpus:?}");
+        assert_eq!(waiting + running, world.tasks.len(), "queues name tasks that are not alive");
+    }
+}

@@ -1,0 +1,519 @@
+//! The scheduler's state and the one door into it: [`Scheduler::on_event`].
+
+use crate::belief::Beliefs;
+use crate::demand::Demand;
+use crate::event::{Effect, Event};
+use crate::gpus::{Booking, Gpus, Reservation};
+use crate::pass::PassCounts;
+use crate::place::{Preference, Question, Search, Searcher};
+use crate::policy::{Place, Policy, Queue};
+use crate::queue::{Ticket, Waiting, backfill, best_effort, fifo};
+use crate::recovery::RecoveryQueue;
+use crate::screen::next_look;
+use crate::tasks::{Record, Run, Tasks};
+use crate::watch::Watch;
+use coloc_model::mig::Instance;
+use coloc_model::{
+    Bytes, Fleet, GpuId, Millis, Outcome, Placement, Share, Slot, Task, TaskId, TaskState, Time,
+};
+
+/// A task that no GPU of this fleet can ever run.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("task {task} needs {wanted} GPUs {scope}, the fleet has at most {available}")]
+pub struct RejectedTask {
+    /// The task.
+    pub task: TaskId,
+    /// GPUs it asked for.
+    pub wanted: u32,
+    /// GPUs that could ever be given to it.
+    pub available: u32,
+    scope: &'static str,
+}
+
+/// Everything the scheduler knows. Queue disciplines work on it.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    pub(crate) policy: Policy,
+    pub(crate) tasks: Tasks,
+    pub(crate) waiting: Waiting,
+    pub(crate) recovery: RecoveryQueue,
+    pub(crate) gpus: Gpus,
+    pub(crate) beliefs: Beliefs,
+    pub(crate) watch: Watch,
+    /// GPUs that improved before this pass: a buffer, kept for its memory.
+    pub(crate) improved: Vec<GpuId>,
+    /// The head of the queue, once it was refused by every GPU.
+    pub(crate) blocked_head: Option<TaskId>,
+    searcher: Searcher,
+    fleet: Fleet,
+    largest: Bytes,
+    widest: u32,
+    cursor: u32,
+    reserved: Option<TaskId>,
+}
+
+/// One scheduling pass: its time, what it decided, and whether it may go on.
+pub(crate) struct Turn {
+    pub(crate) now: Time,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) counts: PassCounts,
+    /// No further decision before this time.
+    pub(crate) next_decision: Time,
+}
+
+impl Turn {
+    /// The policy's pace forbids another decision now.
+    pub(crate) fn is_over(&self) -> bool {
+        self.next_decision > self.now
+    }
+}
+
+/// The scheduler: a pure state machine.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    pub(crate) world: World,
+    next_ticket: u64,
+    next_decision: Time,
+    counts: PassCounts,
+}
+
+impl Scheduler {
+    /// A scheduler for an empty fleet of machines.
+    pub fn new(fleet: &Fleet, policy: Policy) -> Self {
+        let largest = fleet.gpus().iter().map(|gpu| gpu.model.memory()).max();
+        let world = World {
+            gpus: Gpus::new(fleet, &policy),
+            tasks: Tasks::default(),
+            waiting: Waiting::new(policy.same_user),
+            recovery: RecoveryQueue::default(),
+            beliefs: Beliefs::default(),
+            watch: Watch::default(),
+            improved: Vec::new(),
+            blocked_head: None,
+            searcher: Searcher::default(),
+            fleet: fleet.clone(),
+            largest: largest.unwrap_or(Bytes::ZERO),
+            widest: match policy.place {
+                Place::Any => fleet.len() as u32,
+                _ => fleet.widest_node() as u32,
+            },
+            cursor: 0,
+            reserved: None,
+            policy,
+        };
+        Scheduler {
+            world,
+            next_ticket: 0,
+            next_decision: Time::START,
+            counts: PassCounts::default(),
+        }
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> &Policy {
+        &self.world.policy
+    }
+
+    /// The GPUs as the scheduler sees them.
+    pub fn gpus(&self) -> &Gpus {
+        &self.world.gpus
+    }
+
+    /// What has been learned of tasks.
+    pub fn beliefs(&self) -> &Beliefs {
+        &self.world.beliefs
+    }
+
+    /// Tasks that are waiting, recovered ones first.
+    pub fn waiting(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.world.recovery.iter().chain(self.world.waiting.iter())
+    }
+
+    /// Where a task stands; `None` once it has ended.
+    pub fn state(&self, task: TaskId) -> Option<TaskState> {
+        self.world.tasks.get(task).map(Record::state)
+    }
+
+    /// How the last pass went.
+    pub fn last_pass(&self) -> &PassCounts {
+        &self.counts
+    }
+
+    /// Whether this fleet could ever run a task, if it were empty.
+    pub fn check(&self, task: &Task) -> Result<(), RejectedTask> {
+        let available = self.world.widest;
+        let scope = match self.world.policy.place {
+            Place::Any => "at once",
+            _ => "on one node",
+        };
+        if (1..=available).contains(&task.gpus) {
+            return Ok(());
+        }
+        Err(RejectedTask { task: task.id, wanted: task.gpus, available, scope })
+    }
+
+    /// Takes note of an event and decides what to do. The answer depends on nothing but the events so
+    /// far. Times must not go backwards.
+    pub fn on_event(&mut self, now: Time, event: Event) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let relevant = self.take_note(now, event, &mut effects);
+        if relevant && self.world.anyone_waits() {
+            self.pass(now, &mut effects);
+        }
+        if let Some(due) = self.world.watch.next_due() {
+            effects.push(Effect::WakeAt(due));
+        }
+        effects
+    }
+
+    /// Updates the state; says whether a pass might start something.
+    fn take_note(&mut self, now: Time, event: Event, effects: &mut Vec<Effect>) -> bool {
+        let world = &mut self.world;
+        match event {
+            Event::Submitted(task) => {
+                if self.check(&task).is_err() {
+                    effects.push(Effect::Retire { task: task.id, state: TaskState::Failed });
+                    return false;
+                }
+                let ticket = Ticket(self.next_ticket);
+                self.next_ticket += 1;
+                self.world.waiting.insert(ticket, &task);
+                self.world.tasks.insert(Record::new(task, ticket, now));
+                true
+            }
+            Event::Ended { task, outcome } => world.ended(now, task, outcome, effects),
+            Event::CancelRequested(task) => world.cancel(task, effects),
+            Event::Stopped(task) => world.stopped(now, task, effects),
+            Event::GpuSeen { gpu, signal } => {
+                world.gpus.see(now, gpu, signal);
+                // A pass asks for the signals itself; only what it was waiting for starts one.
+                false
+            }
+            Event::TaskSeen { task, used } => {
+                world.seen(task, used);
+                false
+            }
+            Event::Wake => {
+                world.look_at_settled(now);
+                true
+            }
+        }
+    }
+
+    fn pass(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        let mut turn = Turn {
+            now,
+            effects: std::mem::take(effects),
+            counts: PassCounts::default(),
+            next_decision: self.next_decision,
+        };
+        if !turn.is_over() {
+            self.world.run_queues(&mut turn);
+        }
+        self.next_decision = turn.next_decision;
+        self.counts = turn.counts;
+        *effects = turn.effects;
+        if self.world.anyone_waits()
+            && let Some(at) = self.world.next_look(now, self.next_decision)
+        {
+            effects.push(Effect::WakeAt(at));
+        }
+    }
+}
+
+impl World {
+    fn anyone_waits(&self) -> bool {
+        !self.waiting.is_empty() || !self.recovery.is_empty()
+    }
+
+    fn run_queues(&mut self, turn: &mut Turn) {
+        self.run_recovery(turn);
+        if turn.is_over() || (self.policy.recovery.stops_others && !self.recovery.is_empty()) {
+            return;
+        }
+        match self.policy.queue {
+            Queue::Fifo => fifo::run(self, turn),
+            Queue::BestEffort => best_effort::run(self, turn),
+            Queue::Backfill => backfill::run(self, turn),
+        }
+        self.keep_room_for_the_patient(turn.now);
+    }
+
+    pub(crate) fn demand(&self, task: TaskId) -> Demand {
+        Demand::of(self.tasks.live(task), &self.policy, &self.beliefs, self.largest)
+    }
+
+    /// When a running task is expected to leave its GPUs: by what was seen of its kind, else as declared.
+    /// One that overran may end any moment.
+    pub(crate) fn expected_end(&self, task: TaskId, now: Time) -> Time {
+        let record = self.tasks.live(task);
+        let seen = self.beliefs.run_time(record.task.signature).filter(|_| self.policy.learn);
+        match (&record.run, seen.or(record.task.duration.filter(|_| !self.policy.learn))) {
+            (Some(run), Some(span)) => (run.started + span).max(now + Millis(1)),
+            _ => Time::NEVER,
+        }
+    }
+
+    pub(crate) fn try_start(&mut self, turn: &mut Turn, task: TaskId, search: Search<'_>) -> bool {
+        match self.find(turn, task, search) {
+            Some(gpus) => {
+                self.start(turn, task, gpus);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// GPUs for a task: idle ones first where the policy says so, then by its placement.
+    pub(crate) fn find(
+        &mut self,
+        turn: &mut Turn,
+        task: TaskId,
+        search: Search<'_>,
+    ) -> Option<Vec<GpuId>> {
+        let demand = self.demand(task);
+        if self.policy.idle_first {
+            let found = self.search(turn, &demand.on_idle(), Place::FirstFit, search);
+            if found.is_some() || demand.idle_only {
+                return found;
+            }
+        }
+        self.search(turn, &demand, self.policy.place, search)
+    }
+
+    fn search(
+        &mut self,
+        turn: &mut Turn,
+        demand: &Demand,
+        place: Place,
+        search: Search<'_>,
+    ) -> Option<Vec<GpuId>> {
+        let mut searcher = std::mem::take(&mut self.searcher);
+        let question = Question {
+            policy: &self.policy,
+            gpus: &self.gpus,
+            now: turn.now,
+            demand,
+            preference: Preference { place, cursor: self.cursor, demand },
+        };
+        let found = match search {
+            // A gang that did not fit may now take an improved GPU together with others.
+            Search::Only(improved) if demand.gpus > 1 => {
+                let nodes = self.gpus_of_their_nodes(improved);
+                searcher.find(&question, Search::Only(&nodes), &mut turn.counts)
+            }
+            search => searcher.find(&question, search, &mut turn.counts),
+        };
+        self.searcher = searcher;
+        found
+    }
+
+    fn gpus_of_their_nodes(&self, gpus: &[GpuId]) -> Vec<GpuId> {
+        if self.policy.place == Place::Any {
+            return self.fleet.ids().collect();
+        }
+        let mut nodes: Vec<_> = gpus.iter().map(|&gpu| self.gpus.get(gpu).node).collect();
+        nodes.dedup();
+        nodes.iter().flat_map(|&node| self.fleet.node(node).gpus()).collect()
+    }
+
+    /// The commit stage: books the GPUs and has the task launched.
+    pub(crate) fn start(&mut self, turn: &mut Turn, task: TaskId, gpus: Vec<GpuId>) {
+        let now = turn.now;
+        let demand = self.demand(task);
+        let beside_others = gpus.iter().any(|&gpu| !self.gpus.get(gpu).is_idle());
+        let slots: Vec<Slot> = gpus
+            .iter()
+            .map(|&gpu| Slot { gpu, instance: self.instance_for(gpu, &demand) })
+            .collect();
+        for slot in &slots {
+            self.book(now, *slot, &demand);
+        }
+        self.cursor = gpus.last().map_or(0, |gpu| (gpu.0 + 1) % self.gpus.len() as u32);
+        let share = self.policy.share;
+        let placement = Placement { slots, share };
+        turn.effects.push(Effect::Launch { task, placement: placement.clone() });
+        turn.counts.started += 1;
+        let pace = self.policy.pace;
+        turn.next_decision = now + if beside_others { pace.shared } else { pace.idle };
+        self.leave_queue(task);
+        let run = Run { placement, started: now, seen: Bytes::ZERO, settled: false };
+        if let Some(record) = self.tasks.get_mut(task) {
+            record.run = Some(run);
+        }
+        if self.policy.learn {
+            self.watch.launched(now, task);
+        }
+        if self.reserved == Some(task) {
+            self.reserve_for(Time::START, None);
+        }
+    }
+
+    fn book(&mut self, now: Time, slot: Slot, demand: &Demand) {
+        let Demand { task, user, load, alone, .. } = *demand;
+        let room =
+            self.gpus.get(slot.gpu).capacity.saturating_sub(self.gpus.get(slot.gpu).booked());
+        let wanted = slot.instance.map_or(demand.book, |instance| instance.memory);
+        // Policies that read free memory from the device promise more than there is; the ledger does not.
+        let bytes = wanted.min(room);
+        let instance = slot.instance;
+        self.gpus.book(now, slot.gpu, Booking { task, user, bytes, load, alone, instance });
+        if let Some(settle) = self.policy.settle {
+            self.gpus.hold_until(slot.gpu, now + settle);
+        }
+    }
+
+    /// The MIG instance that a task gets on a GPU: the smallest with enough memory and, where its demand
+    /// is known and room allows, enough compute.
+    fn instance_for(&self, gpu: GpuId, demand: &Demand) -> Option<Instance> {
+        if self.policy.share != Share::Mig {
+            return None;
+        }
+        let state = self.gpus.get(gpu);
+        let table = state.model.mig()?;
+        let slice = f64::from(table.sms_per_slice) / f64::from(state.model.sms());
+        let compute = (demand.load / slice).ceil().min(f64::from(table.compute_slices)) as u8;
+        let memory = demand.need.min(state.layout.largest_memory(table));
+        let layout = &state.layout;
+        layout.smallest(table, memory, compute).or_else(|| layout.smallest(table, memory, 1))
+    }
+
+    fn leave_queue(&mut self, task: TaskId) {
+        let record = self.tasks.live(task);
+        let (ticket, in_recovery) = (record.ticket, record.ooms > 0);
+        if in_recovery {
+            self.recovery.remove(task);
+        } else {
+            self.waiting.remove(ticket, &record.task);
+        }
+    }
+
+    /// Takes a task off its GPUs.
+    pub(crate) fn vacate(&mut self, now: Time, task: TaskId) -> Option<Run> {
+        let run = self.tasks.get_mut(task)?.run.take()?;
+        for gpu in run.placement.gpus() {
+            self.gpus.release(now, gpu, task);
+        }
+        Some(run)
+    }
+
+    fn ended(
+        &mut self,
+        now: Time,
+        task: TaskId,
+        outcome: Outcome,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        self.learn_from(now, task);
+        let Some(run) = self.vacate(now, task) else { return false };
+        if self.policy.learn && outcome == Outcome::Completed {
+            let signature = self.tasks.live(task).task.signature;
+            self.beliefs.learn_run_time(signature, now.since(run.started));
+        }
+        let cancelled = self.tasks.live(task).cancelled;
+        let state = match outcome {
+            Outcome::Completed => TaskState::Completed,
+            _ if cancelled => TaskState::Cancelled,
+            Outcome::Failed => TaskState::Failed,
+            Outcome::OutOfMemory { wanted } => {
+                if self.recover(task, wanted) {
+                    return true;
+                }
+                TaskState::OutOfMemory
+            }
+        };
+        self.retire(task, state, effects);
+        true
+    }
+
+    fn cancel(&mut self, task: TaskId, effects: &mut Vec<Effect>) -> bool {
+        let Some(record) = self.tasks.get_mut(task) else { return false };
+        if record.run.is_some() {
+            if !std::mem::replace(&mut record.cancelled, true) {
+                effects.push(Effect::Stop(task));
+            }
+            return false;
+        }
+        self.leave_queue(task);
+        self.retire(task, TaskState::Cancelled, effects);
+        true
+    }
+
+    fn stopped(&mut self, now: Time, task: TaskId, effects: &mut Vec<Effect>) -> bool {
+        if self.vacate(now, task).is_none() {
+            return false;
+        }
+        self.retire(task, TaskState::Cancelled, effects);
+        true
+    }
+
+    fn retire(&mut self, task: TaskId, state: TaskState, effects: &mut Vec<Effect>) {
+        self.tasks.remove(task);
+        if self.reserved == Some(task) {
+            self.reserve_for(Time::START, None);
+        }
+        effects.push(Effect::Retire { task, state });
+    }
+
+    /// When to look again although nothing happened: a pace, a settle time or a window runs out.
+    fn next_look(&self, now: Time, next_decision: Time) -> Option<Time> {
+        let paced = (next_decision > now).then_some(next_decision);
+        if !self.policy.time_matters() {
+            return paced;
+        }
+        let looks = self.gpus.iter().filter_map(|(_, gpu)| next_look(&self.policy, gpu, now));
+        looks.chain(paced).min().map(|at| at.max(now + Millis(1)))
+    }
+
+    /// Keeps GPUs of one node free for the longest waiting task once it has waited too long.
+    fn keep_room_for_the_patient(&mut self, now: Time) {
+        let Some(patience) = self.policy.patience else { return };
+        let Some(head) = self.waiting.head() else { return };
+        if self.reserved.is_some() || now.since(self.tasks.live(head).submitted) < patience {
+            return;
+        }
+        self.reserve_for(now, Some(head));
+    }
+
+    fn reserve_for(&mut self, now: Time, task: Option<TaskId>) {
+        let Some(task) = task else {
+            let kept: Vec<GpuId> = self
+                .gpus
+                .iter()
+                .filter(|(_, state)| state.reserved.is_some())
+                .map(|(gpu, _)| gpu)
+                .collect();
+            kept.into_iter().for_each(|gpu| self.gpus.reserve(gpu, None));
+            self.reserved = None;
+            return;
+        };
+        let demand = self.demand(task);
+        for gpu in self.roomiest(demand.gpus as usize) {
+            let until = backfill::free_at(self, self.gpus.get(gpu), now, &demand, None);
+            self.gpus.reserve(gpu, Some(Reservation { keeper: task, until }));
+        }
+        self.reserved = Some(task);
+    }
+
+    /// The GPUs of one node that are closest to being free.
+    fn roomiest(&self, wanted: usize) -> Vec<GpuId> {
+        let by_room = |gpu: &GpuId| {
+            let state = self.gpus.get(*gpu);
+            (state.residents().len(), std::cmp::Reverse(self.gpus.available(*gpu)), *gpu)
+        };
+        let groups: Vec<Vec<GpuId>> = match self.policy.place {
+            Place::Any => vec![self.fleet.ids().collect()],
+            _ => self.fleet.nodes().iter().map(|node| node.gpus().collect()).collect(),
+        };
+        groups
+            .into_iter()
+            .filter(|gpus| gpus.len() >= wanted)
+            .map(|mut gpus| {
+                gpus.sort_unstable_by_key(by_room);
+                gpus.truncate(wanted);
+                gpus
+            })
+            .min_by_key(|gpus| gpus.last().map(by_room))
+            .unwrap_or_default()
+    }
+}

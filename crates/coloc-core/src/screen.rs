@@ -1,0 +1,297 @@
+//! The screen stage: may this GPU take this task? Each rule is a function that says no with the amount
+//! that was short; a pass stops at the first no, an explanation collects them all.
+
+use crate::demand::Demand;
+use crate::gpus::{GpuState, Gpus, Reservation};
+use crate::policy::{Gate, Policy};
+use crate::window::{RISK_SAMPLES, Window};
+use coloc_model::{Bytes, Fraction, GpuId, Millis, Share, TaskId, Time, UserId};
+use serde::Serialize;
+use std::fmt;
+
+/// Why a GPU cannot take a task now.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(tag = "rule", rename_all = "snake_case")]
+pub enum Refusal {
+    /// Another task has waited too long; the GPU is kept free for it.
+    Reserved {
+        /// The task it is kept for.
+        keeper: TaskId,
+    },
+    /// A task that must be alone is on it.
+    HeldAlone {
+        /// That task.
+        holder: TaskId,
+    },
+    /// The task needs an empty GPU.
+    Occupied {
+        /// Tasks on it.
+        tasks: usize,
+    },
+    /// A task was launched on it a moment ago.
+    Settling {
+        /// How much longer, in milliseconds.
+        left: Millis,
+    },
+    /// As many tasks as the policy allows are on it.
+    Crowded {
+        /// The limit.
+        limit: u32,
+    },
+    /// Another user's tasks are on it.
+    OtherUser {
+        /// That user.
+        user: UserId,
+    },
+    /// Not enough memory can be promised.
+    Memory {
+        /// What the task needs.
+        need: Bytes,
+        /// What is available.
+        available: Bytes,
+    },
+    /// No MIG instance that large can be made.
+    NoInstance {
+        /// What the task needs.
+        need: Bytes,
+        /// The largest that could be made.
+        largest: Bytes,
+    },
+    /// The GPU is too busy.
+    Busy {
+        /// Which measure.
+        measure: Measure,
+        /// Its value.
+        value: f64,
+        /// The most that is allowed.
+        limit: f64,
+    },
+}
+
+/// What a utilization gate looks at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Mean SM activity of the last full window.
+    MeanSm,
+    /// The risk score of SM activity, with occupancy or DRAM activity above its limit too.
+    RiskSm,
+    /// Expected SM demand of the tasks on it.
+    ExpectedSm,
+    /// Expected SM demand with the newcomer.
+    ExpectedWithTask,
+}
+
+impl Refusal {
+    /// How many kinds there are.
+    pub const KINDS: usize = 9;
+
+    /// A small number for counting.
+    pub(crate) fn kind(&self) -> usize {
+        match self {
+            Refusal::Reserved { .. } => 0,
+            Refusal::HeldAlone { .. } => 1,
+            Refusal::Occupied { .. } => 2,
+            Refusal::Settling { .. } => 3,
+            Refusal::Crowded { .. } => 4,
+            Refusal::OtherUser { .. } => 5,
+            Refusal::Memory { .. } => 6,
+            Refusal::NoInstance { .. } => 7,
+            Refusal::Busy { .. } => 8,
+        }
+    }
+
+    /// Memory that was missing, if that was it.
+    pub fn short_of(&self) -> Option<Bytes> {
+        match *self {
+            Refusal::Memory { need, available } => Some(need.saturating_sub(available)),
+            Refusal::NoInstance { need, largest } => Some(need.saturating_sub(largest)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Refusal::Reserved { keeper } => {
+                write!(f, "kept free for task {keeper}, which has waited too long")
+            }
+            Refusal::HeldAlone { holder } => write!(f, "task {holder} has it alone"),
+            Refusal::Occupied { tasks: 1 } => write!(f, "must be empty, 1 task is on it"),
+            Refusal::Occupied { tasks } => write!(f, "must be empty, {tasks} tasks are on it"),
+            Refusal::Settling { left } => write!(f, "settling after a launch for {left} more"),
+            Refusal::Crowded { limit } => write!(f, "has {limit} tasks, the most allowed"),
+            Refusal::OtherUser { user } => write!(f, "in use by user {user}"),
+            Refusal::Memory { need, available } => {
+                let short = need.saturating_sub(available);
+                write!(f, "needs {need}, {available} available: {short} short")
+            }
+            Refusal::NoInstance { need, largest } => {
+                write!(f, "needs a MIG instance with {need}, the largest possible has {largest}")
+            }
+            Refusal::Busy { measure, value, limit } => {
+                let what = match measure {
+                    Measure::MeanSm => "mean SM activity",
+                    Measure::RiskSm => "SM risk score",
+                    Measure::ExpectedSm => "expected SM demand",
+                    Measure::ExpectedWithTask => "expected SM demand with this task",
+                };
+                write!(f, "{what} {value:.2} with a limit of {limit:.2}")
+            }
+        }
+    }
+}
+
+/// One GPU in front of one task.
+pub(crate) struct Case<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) gpus: &'a Gpus,
+    pub(crate) now: Time,
+    pub(crate) gpu: GpuId,
+    pub(crate) demand: &'a Demand,
+}
+
+type Rule = fn(&Case<'_>, &GpuState) -> Option<Refusal>;
+
+/// Cheap rules first.
+const RULES: [Rule; 8] =
+    [reservation, lone_holder, emptiness, settling, crowd, same_user, memory, utilization];
+
+impl Case<'_> {
+    /// The first rule that says no.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        let state = self.gpus.get(self.gpu);
+        RULES.iter().find_map(|rule| rule(self, state))
+    }
+
+    /// Every rule that says no.
+    pub(crate) fn refusals(&self) -> Vec<Refusal> {
+        let state = self.gpus.get(self.gpu);
+        RULES.iter().filter_map(|rule| rule(self, state)).collect()
+    }
+}
+
+fn reservation(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    let Reservation { keeper, until } = gpu.reserved?;
+    let is_gone_by_then = case.demand.run_time.is_some_and(|span| case.now + span <= until);
+    (keeper != case.demand.task && !is_gone_by_then).then_some(Refusal::Reserved { keeper })
+}
+
+fn lone_holder(_: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    let holder = gpu.residents.iter().find(|booking| booking.alone)?;
+    Some(Refusal::HeldAlone { holder: holder.task })
+}
+
+fn emptiness(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    let tasks = gpu.residents.len();
+    (case.demand.idle_only && tasks > 0).then_some(Refusal::Occupied { tasks })
+}
+
+fn settling(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    let left = gpu.busy_until.since(case.now);
+    (left > Millis::ZERO).then_some(Refusal::Settling { left })
+}
+
+fn crowd(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    let limit = case.policy.max_tasks?;
+    (gpu.residents.len() >= limit as usize).then_some(Refusal::Crowded { limit })
+}
+
+fn same_user(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    if !case.policy.same_user {
+        return None;
+    }
+    let other = gpu.residents.iter().find(|booking| booking.user != case.demand.user)?;
+    Some(Refusal::OtherUser { user: other.user })
+}
+
+fn memory(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    if case.demand.blind {
+        return None;
+    }
+    let need = case.demand.need;
+    let available = case.gpus.available(case.gpu);
+    if case.policy.share == Share::Mig {
+        // Whoever needs the whole board gets the largest instance of an empty one.
+        let whole_board = gpu.layout.is_empty() && need <= gpu.capacity;
+        return (need > available && !whole_board)
+            .then_some(Refusal::NoInstance { need, largest: available });
+    }
+    (need > available).then_some(Refusal::Memory { need, available })
+}
+
+fn utilization(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    if case.demand.blind || case.demand.idle_only {
+        return None;
+    }
+    let busy = |measure, value: f64, limit: f64| Some(Refusal::Busy { measure, value, limit });
+    match case.policy.gate {
+        Gate::Open => None,
+        Gate::TumblingMean { limit, window } => {
+            let mean = tumbling_mean(gpu.window.as_ref()?, window, case.now);
+            if mean > limit.get() { busy(Measure::MeanSm, mean, limit.get()) } else { None }
+        }
+        Gate::Risk { sm, occupancy, dram } => {
+            let score = gpu.window.as_ref()?.risk(case.now);
+            let hot = score.sm >= sm && (score.occupancy >= occupancy || score.dram >= dram);
+            if hot { busy(Measure::RiskSm, score.sm.get(), sm.get()) } else { None }
+        }
+        Gate::Expected { .. } if gpu.is_idle() => None,
+        Gate::Expected { full, .. } if gpu.load >= full => {
+            busy(Measure::ExpectedSm, gpu.load, full)
+        }
+        Gate::Expected { limit, .. } => {
+            let expected = gpu.load + case.demand.load;
+            if expected > limit { busy(Measure::ExpectedWithTask, expected, limit) } else { None }
+        }
+    }
+}
+
+fn tumbling_mean(window: &Window, span: Millis, now: Time) -> f64 {
+    let end = Time(now.0 - now.0 % span.0);
+    window.mean_sm(end.before(span), end)
+}
+
+/// When a GPU that is refused now may be accepted without anything happening on it, judging by the
+/// level of activity that it has now.
+pub(crate) fn next_look(policy: &Policy, gpu: &GpuState, now: Time) -> Option<Time> {
+    if gpu.busy_until > now {
+        return Some(gpu.busy_until);
+    }
+    let window = gpu.window.as_ref()?;
+    match policy.gate {
+        Gate::Open | Gate::Expected { .. } => None,
+        Gate::TumblingMean { window: span, .. } => {
+            let next = Time(now.0 - now.0 % span.0) + span;
+            (window.changed_at() + span > now.before(span)).then_some(next)
+        }
+        Gate::Risk { sm, occupancy, dram } => {
+            let is_hot = |a: &coloc_model::Activity| {
+                a.sm >= sm && (a.occupancy >= occupancy || a.dram >= dram)
+            };
+            if is_hot(&window.latest()) || !is_hot(&window.risk(now)) {
+                return None;
+            }
+            // The score falls as the hot samples leave the window: find the second at which it is cool.
+            let (mut hot, mut cool) = (0, RISK_SAMPLES as u64);
+            while cool - hot > 1 {
+                let middle = (hot + cool) / 2;
+                let still = is_hot(&window.risk(now + Millis::from_secs(middle)));
+                if still { hot = middle } else { cool = middle }
+            }
+            Some(now + Millis::from_secs(cool))
+        }
+    }
+}
+
+/// A GPU's SM activity as the policy's gate reads it.
+pub(crate) fn gate_load(policy: &Policy, gpus: &Gpus, gpu: GpuId, now: Time) -> Fraction {
+    let state = gpus.get(gpu);
+    let value = match (policy.gate, state.window.as_ref()) {
+        (Gate::TumblingMean { window: span, .. }, Some(window)) => tumbling_mean(window, span, now),
+        (Gate::Risk { .. }, Some(window)) => window.risk(now).sm.get(),
+        _ => gpus.load(gpu),
+    };
+    Fraction::saturating(value)
+}

@@ -1,0 +1,127 @@
+//! Watching young tasks settle: memory that was promised and never used goes back to the ledger, and
+//! how busy such tasks keep a GPU is remembered.
+
+use crate::scheduler::World;
+use coloc_model::{Bytes, Millis, TaskId, Time};
+use std::collections::VecDeque;
+
+/// A task that has been on its GPUs this long has warmed up.
+const SETTLES_IN: Millis = Millis::from_secs(60);
+/// Activity is believed once it was watched for this long without anybody coming or going.
+const LEAST_WATCH: Millis = Millis::from_secs(20);
+/// Above this a GPU is saturated: what one of several tasks contributes cannot be told.
+const SATURATED: f64 = 0.75;
+/// Beliefs that differ by less are the same.
+const NOTICEABLE: f64 = 1e-3;
+/// Kept above what was seen, for what a task may still allocate.
+const GROWTH: f64 = 1.05;
+
+/// Tasks to be looked at, in the order in which they settle.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Watch {
+    due: VecDeque<(Time, TaskId)>,
+}
+
+impl Watch {
+    pub(crate) fn launched(&mut self, now: Time, task: TaskId) {
+        self.due.push_back((now + SETTLES_IN, task));
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        self.due.front().map(|&(at, _)| at)
+    }
+}
+
+impl World {
+    /// The monitor saw a task's memory.
+    pub(crate) fn seen(&mut self, task: TaskId, used: Bytes) {
+        let Some(run) = self.tasks.get_mut(task).and_then(|record| record.run.as_mut()) else {
+            return;
+        };
+        run.seen = run.seen.max(used);
+        let gpus: Vec<_> =
+            run.placement.slots.iter().map(|slot| (slot.gpu, slot.instance)).collect();
+        for (gpu, instance) in gpus {
+            let state = self.gpus.get(gpu);
+            let Some(booking) = state.residents().iter().find(|b| b.task == task) else { continue };
+            if used > booking.bytes && instance.is_none() {
+                // It holds more than it was promised. Others keep their promises, so it gets what is left.
+                let room = state.capacity.saturating_sub(state.booked());
+                let bytes = used.min(booking.bytes + room);
+                self.gpus.rebook(gpu, task, bytes);
+            }
+        }
+    }
+
+    /// Looks at the tasks whose warm-up is over.
+    pub(crate) fn look_at_settled(&mut self, now: Time) {
+        while let Some(&(at, task)) = self.watch.due.front()
+            && at <= now
+        {
+            self.watch.due.pop_front();
+            self.settle(now, task);
+        }
+    }
+
+    fn settle(&mut self, now: Time, task: TaskId) {
+        self.learn_from(now, task);
+        let Some(run) = self.tasks.get_mut(task).and_then(|record| record.run.as_mut()) else {
+            return;
+        };
+        // A task that was restarted since is watched on its own account.
+        if now.since(run.started) < SETTLES_IN || std::mem::replace(&mut run.settled, true) {
+            return;
+        }
+        let enough = run.seen.scale(GROWTH);
+        let gpus: Vec<_> = run.placement.gpus().collect();
+        for gpu in gpus {
+            let state = self.gpus.get(gpu);
+            let booking = state.residents().iter().find(|booking| booking.task == task);
+            let wasteful = booking.is_some_and(|b| {
+                enough > Bytes::ZERO && b.bytes > enough && !b.alone && b.instance.is_none()
+            });
+            if wasteful {
+                self.gpus.rebook(gpu, task, enough);
+            }
+        }
+    }
+
+    /// Remembers what a task that settled was seen to do.
+    pub(crate) fn learn_from(&mut self, now: Time, task: TaskId) {
+        if !self.policy.learn {
+            return;
+        }
+        let Some(record) = self.tasks.get(task) else { return };
+        let Some(run) = &record.run else { return };
+        let signature = record.task.signature;
+        if now.since(run.started) < SETTLES_IN {
+            return;
+        }
+        let (peak, gpu) = (run.seen, run.placement.slots[0].gpu);
+        self.beliefs.learn_peak(signature, peak);
+        let state = self.gpus.get(gpu);
+        if now.since(state.crowd_changed) < LEAST_WATCH {
+            return;
+        }
+        let seen = state.mean_sm_of_crowd(now);
+        let others: f64 = state.residents().iter().filter(|b| b.task != task).map(|b| b.load).sum();
+        let alone = state.residents().len() == 1;
+        let believed = state.residents().iter().find(|b| b.task == task).map_or(0.0, |b| b.load);
+        if alone {
+            self.beliefs.learn(signature, seen);
+        } else if seen < SATURATED && !self.beliefs.knows(signature) {
+            self.beliefs.learn(signature, (seen - others).max(0.02));
+        } else {
+            return;
+        }
+        let expected = self.beliefs.sm_demand(signature, None);
+        if (expected - believed).abs() < NOTICEABLE {
+            return;
+        }
+        let gpus: Vec<_> = run.placement.gpus().collect();
+        for gpu in gpus {
+            self.gpus.expect_load(gpu, task, expected);
+        }
+        self.waiting.unblock_all();
+    }
+}

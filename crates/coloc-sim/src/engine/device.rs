@@ -1,0 +1,94 @@
+//! A modelled GPU: who is on it, how fast they run, what it draws.
+
+use coloc_model::{Activity, Bytes, GpuModel, GpuSignal, SignatureId, TaskId, Time};
+use coloc_physics::{Part, Power, Profile};
+
+/// A task on a device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Guest {
+    pub(super) task: TaskId,
+    pub(super) profile: Profile,
+    pub(super) signature: SignatureId,
+    pub(super) part: Part,
+    /// Memory it holds here now.
+    pub(super) held: Bytes,
+    /// The most it may hold: the device, or its MIG instance.
+    pub(super) limit: Bytes,
+    /// Speed that this device allows.
+    pub(super) local_rate: f64,
+    /// Speed that it really has: a gang is as fast as its slowest member.
+    pub(super) rate: f64,
+}
+
+impl Guest {
+    fn sm(&self) -> f64 {
+        self.profile.activity.sm.get() * self.rate
+    }
+}
+
+/// One device and its running totals.
+#[derive(Clone, Debug)]
+pub(super) struct Device {
+    pub(super) model: GpuModel,
+    pub(super) guests: Vec<Guest>,
+    pub(super) signal: GpuSignal,
+    pub(super) power: Power,
+    since: Time,
+    pub(super) energy_j: f64,
+    pub(super) energy_vacant_j: f64,
+    pub(super) sm_seconds: f64,
+    pub(super) byte_seconds: f64,
+}
+
+impl Device {
+    pub(super) fn new(model: GpuModel, power: Power) -> Self {
+        Device {
+            model,
+            guests: Vec::new(),
+            signal: GpuSignal::default(),
+            power,
+            since: Time::START,
+            energy_j: 0.0,
+            energy_vacant_j: 0.0,
+            sm_seconds: 0.0,
+            byte_seconds: 0.0,
+        }
+    }
+
+    pub(super) fn used(&self) -> Bytes {
+        self.guests.iter().map(|guest| guest.held).sum()
+    }
+
+    pub(super) fn guest_mut(&mut self, task: TaskId) -> &mut Guest {
+        let guest = self.guests.iter_mut().find(|guest| guest.task == task);
+        guest.expect("a running task is on all of its devices")
+    }
+
+    /// What residents are doing, for the monitor's view.
+    pub(super) fn activities(&self) -> impl Iterator<Item = (Activity, f64)> + '_ {
+        self.guests.iter().map(|guest| (guest.profile.activity, guest.rate))
+    }
+
+    /// Brings the totals up to `now` and hands each guest its share of the energy: what the device draws
+    /// anyway by residency, what its work costs by SM activity.
+    pub(super) fn account(&mut self, now: Time, mut charge: impl FnMut(TaskId, f64)) {
+        let span = now.since(self.since).secs();
+        if span == 0.0 {
+            return;
+        }
+        self.since = now;
+        self.energy_j += self.power.watts() * span;
+        self.sm_seconds += self.signal.activity.sm.get() * span;
+        self.byte_seconds += self.signal.used.0 as f64 * span;
+        if self.guests.is_empty() {
+            self.energy_vacant_j += self.power.watts() * span;
+            return;
+        }
+        let even = 1.0 / self.guests.len() as f64;
+        let work: f64 = self.guests.iter().map(Guest::sm).sum();
+        for guest in &self.guests {
+            let share = if work > 0.0 { guest.sm() / work } else { even };
+            charge(guest.task, (self.power.still * even + self.power.dynamic * share) * span);
+        }
+    }
+}

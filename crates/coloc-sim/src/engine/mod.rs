@@ -1,0 +1,136 @@
+//! The event loop: a virtual clock, modelled devices, and the real scheduler between them.
+
+mod clock;
+mod device;
+mod run;
+
+use crate::estimator::{Estimator, NoEstimate};
+use crate::metrics::{Summary, TaskResult};
+use crate::timeline::AttemptEnd;
+use crate::trace::Trace;
+use coloc_core::{Policy, RejectedTask, Scheduler};
+use coloc_model::{Fleet, GpuSignal, Share, Slot, Task, TaskId, Time};
+use coloc_physics::{Noise, PowerModel, SharedGpu};
+
+/// Somebody who wants to see a run as it happens.
+pub trait Observer {
+    /// A GPU's state changed and holds from `now` on.
+    fn gpu_changed(&mut self, _now: Time, _gpu: usize, _signal: &GpuSignal, _watts: f64) {}
+    /// A task left its GPUs.
+    fn attempt_ended(
+        &mut self,
+        _task: TaskId,
+        _started: Time,
+        _now: Time,
+        _slots: &[Slot],
+        _outcome: AttemptEnd,
+    ) {
+    }
+    /// This many tasks have ended so far.
+    fn progress(&mut self, _ended: usize) {}
+}
+
+/// An observer who looks away.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Silent;
+
+impl Observer for Silent {}
+
+/// A run that cannot be started.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum SimulationError {
+    /// A task can never run on this fleet.
+    #[error("{0}; give the simulation a larger node")]
+    Rejected(#[from] RejectedTask),
+    /// A task can never run on this fleet.
+    #[error("task {task} ({name}) needs {need} on one GPU, the largest of the fleet has {largest}")]
+    TooLarge {
+        /// The task.
+        task: TaskId,
+        /// What it runs.
+        name: String,
+        /// What it needs.
+        need: coloc_model::Bytes,
+        /// What there is.
+        largest: coloc_model::Bytes,
+    },
+    /// The estimator has no number for a task.
+    #[error(transparent)]
+    NoEstimate(#[from] NoEstimate),
+    /// The fleet has GPUs without MIG.
+    #[error("--share mig needs GPUs that can be partitioned; {model} cannot")]
+    NoMig {
+        /// The model.
+        model: coloc_model::GpuModel,
+    },
+}
+
+/// A simulation: machines, a policy, what the scheduler is told, and how devices behave.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// The machines.
+    pub fleet: Fleet,
+    /// The policy.
+    pub policy: Policy,
+    /// What the scheduler is told of memory.
+    pub estimator: Estimator,
+    /// How devices slow tasks down.
+    pub physics: SharedGpu,
+    /// What devices draw.
+    pub power: PowerModel,
+    /// Run-to-run variation, if any.
+    pub noise: Option<Noise>,
+}
+
+impl Simulation {
+    /// A simulation with the default physics and no noise.
+    pub fn new(fleet: Fleet, policy: Policy, estimator: Estimator) -> Self {
+        let (physics, power) = (SharedGpu::default(), PowerModel::default());
+        Simulation { fleet, policy, estimator, physics, power, noise: None }
+    }
+
+    /// Plays a trace to its end.
+    pub fn run(
+        &self,
+        trace: &Trace,
+        observer: &mut impl Observer,
+    ) -> Result<(Summary, Vec<TaskResult>), SimulationError> {
+        let scheduler = Scheduler::new(&self.fleet, self.policy);
+        let submissions = self.submissions(trace, &scheduler)?;
+        Ok(run::Run::new(self, trace, submissions, scheduler, observer).play())
+    }
+
+    /// What the scheduler will be told of each task; refuses what could never run.
+    fn submissions(
+        &self,
+        trace: &Trace,
+        scheduler: &Scheduler,
+    ) -> Result<Vec<Task>, SimulationError> {
+        let models = self.fleet.gpus().iter().map(|gpu| gpu.model);
+        let largest = models.clone().map(|model| model.memory()).max().unwrap_or_default();
+        if self.policy.share == Share::Mig
+            && let Some(model) = models.clone().find(|model| model.mig().is_none())
+        {
+            return Err(SimulationError::NoMig { model });
+        }
+        let tasks = trace.tasks().iter().enumerate().map(|(index, task)| {
+            let id = TaskId::from(index);
+            if task.profile.memory > largest {
+                let (name, need) = (trace.name(task).to_owned(), task.profile.memory);
+                return Err(SimulationError::TooLarge { task: id, name, need, largest });
+            }
+            let submission = Task {
+                id,
+                signature: task.signature,
+                user: task.user,
+                gpus: task.gpus,
+                exclusive: task.exclusive,
+                estimate: self.estimator.estimate(trace, task)?,
+                duration: Some(task.duration),
+            };
+            scheduler.check(&submission)?;
+            Ok(submission)
+        });
+        tasks.collect()
+    }
+}

@@ -1,0 +1,76 @@
+//! Trace files that cannot be read: where, and what was expected.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A trace could not be read.
+#[derive(Debug)]
+pub struct TraceError {
+    /// The file.
+    pub file: PathBuf,
+    /// Line and column name, once the file is open.
+    pub place: Option<(u64, &'static str)>,
+    /// What was wrong.
+    pub kind: TraceErrorKind,
+}
+
+/// What was wrong with a trace.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceErrorKind {
+    /// The file could not be read.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// It is not CSV.
+    #[error("not a CSV file: {0}")]
+    Csv(String),
+    /// A column that must be there is not.
+    #[error("no column {column:?} in the header; expected {expected}")]
+    MissingColumn {
+        /// The column.
+        column: &'static str,
+        /// A header that would do.
+        expected: &'static str,
+    },
+    /// A column that nobody knows.
+    #[error("unknown column {column:?}; known columns: {known}")]
+    UnknownColumn {
+        /// The column.
+        column: String,
+        /// Those that are known.
+        known: String,
+    },
+    /// A value is not what the column holds.
+    #[error("{value:?} is not {expected}")]
+    Value {
+        /// The value.
+        value: String,
+        /// What belongs there.
+        expected: &'static str,
+    },
+    /// A task is not in the catalogue and its row does not describe it.
+    #[error("unknown task {name:?}: not in the built-in catalogue, and the row gives no {missing}")]
+    UnknownTask {
+        /// The task.
+        name: String,
+        /// The first column that is missing.
+        missing: &'static str,
+    },
+    /// There is nothing in it.
+    #[error("the trace has no tasks")]
+    Empty,
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if let Some((line, column)) = self.place {
+            write!(f, ", line {line}")?;
+            if !column.is_empty() {
+                write!(f, ", column {column}")?;
+            }
+        }
+        write!(f, ": {}", self.kind)
+    }
+}
+
+impl std::error::Error for TraceError {}

@@ -1,0 +1,88 @@
+//! Traces: what was submitted when, and how each task truly behaves.
+
+mod error;
+mod generate;
+mod read;
+mod write;
+
+pub use error::{TraceError, TraceErrorKind};
+pub use generate::{GenerateError, Generator};
+pub use read::{Format, read};
+pub use write::write;
+
+use crate::Names;
+use coloc_model::{Millis, SignatureId, Time, UserId};
+use coloc_physics::Profile;
+use coloc_physics::catalogue::{self, Class};
+
+/// One submission.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TraceTask {
+    /// When it is submitted.
+    pub submit: Time,
+    /// What it runs.
+    pub signature: SignatureId,
+    /// Whose it is.
+    pub user: UserId,
+    /// GPUs it needs.
+    pub gpus: u32,
+    /// Run time when alone.
+    pub duration: Millis,
+    /// True behaviour.
+    pub profile: Profile,
+    /// The user asked to be alone.
+    pub exclusive: bool,
+}
+
+/// A workload over time, ordered by submission.
+#[derive(Clone, Default, PartialEq, Debug)]
+pub struct Trace {
+    tasks: Vec<TraceTask>,
+    names: Names,
+    users: Names,
+}
+
+impl Trace {
+    /// A trace of these tasks; those submitted at one time keep their order.
+    pub fn new(mut tasks: Vec<TraceTask>, names: Names, users: Names) -> Self {
+        tasks.sort_by_key(|task| task.submit);
+        Trace { tasks, names, users }
+    }
+
+    /// The tasks in order of submission. A task's id is its position.
+    pub fn tasks(&self) -> &[TraceTask] {
+        &self.tasks
+    }
+
+    /// What a task runs.
+    pub fn name(&self, task: &TraceTask) -> &str {
+        self.names.name(task.signature.0)
+    }
+
+    /// Whose task it is.
+    pub fn user(&self, task: &TraceTask) -> &str {
+        self.users.name(task.user.0)
+    }
+
+    /// Names of what runs.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Names of users.
+    pub fn users(&self) -> &Names {
+        &self.users
+    }
+
+    /// How large a task is: the catalogue's class, or one that its memory and demand suggest.
+    pub fn class(&self, task: &TraceTask) -> Class {
+        if let Some(workload) = catalogue::find(self.name(task)) {
+            return workload.class;
+        }
+        match (task.profile.memory.gib(), task.profile.activity.sm.get()) {
+            (gib, sm) if gib < 3.0 && sm < 0.45 => Class::Light,
+            (gib, _) if gib < 12.0 => Class::Medium,
+            _ => Class::Heavy,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The trace and the fleet that a command works on.
+
+use crate::error::CliError;
+use clap::{Args, ValueEnum};
+use coloc_model::{Fleet, FleetFile};
+use coloc_sim::Trace;
+use coloc_sim::trace::{self, Format, TraceError};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+/// A trace file format.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(crate) enum TraceFormat {
+    /// Our own CSV: everything about each task.
+    Coloc,
+    /// `submit_time_s,task` with names from the built-in catalogue.
+    Carma,
+}
+
+impl From<TraceFormat> for Format {
+    fn from(format: TraceFormat) -> Format {
+        match format {
+            TraceFormat::Coloc => Format::Coloc,
+            TraceFormat::Carma => Format::Carma,
+        }
+    }
+}
+
+/// Which trace to play on which machines.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct InputArgs {
+    /// The trace to play
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: PathBuf,
+    /// Format of the trace
+    #[arg(long, value_enum, default_value = "coloc")]
+    pub(crate) format: TraceFormat,
+    /// Machines: 4xA100-40GB, 15x4xV100-16GB, 2xV100-16GB,4xT4-16GB, or a TOML file
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) fleet: String,
+}
+
+impl InputArgs {
+    pub(crate) fn load(&self) -> Result<(Trace, Fleet), CliError> {
+        let fleet = read_fleet(&self.fleet)?;
+        Ok((read_trace(&self.trace, self.format)?, fleet))
+    }
+}
+
+/// Opens and reads a trace.
+pub(crate) fn read_trace(file: &Path, format: TraceFormat) -> Result<Trace, CliError> {
+    let input = File::open(file).map_err(|error| TraceError {
+        file: file.to_owned(),
+        place: None,
+        kind: error.into(),
+    })?;
+    Ok(trace::read(file, BufReader::new(input), format.into())?)
+}
+
+/// A fleet from a spec, or from a TOML file if the text ends like one or names one.
+pub(crate) fn read_fleet(spec: &str) -> Result<Fleet, CliError> {
+    let file = Path::new(spec);
+    if !spec.ends_with(".toml") && !file.is_file() {
+        return Ok(spec.parse()?);
+    }
+    let fail = |problem: String| CliError::FleetFile { file: file.to_owned(), problem };
+    let text = std::fs::read_to_string(file).map_err(|error| fail(error.to_string()))?;
+    let parsed: FleetFile = toml::from_str(&text).map_err(|error| fail(error.to_string()))?;
+    Fleet::try_from(parsed).map_err(|error| fail(error.to_string()))
+}

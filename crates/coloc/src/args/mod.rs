@@ -1,0 +1,5 @@
+//! Flags that several verbs share.
+
+pub(crate) mod input;
+pub(crate) mod physics;
+pub(crate) mod policy;

@@ -1,0 +1,89 @@
+//! How the modelled devices behave.
+
+use crate::error::CliError;
+use clap::Args;
+use coloc_model::{Share, SignatureId};
+use coloc_physics::{Interference, Noise, PairTable, SharedGpu, SlowdownPair};
+use coloc_sim::{Names, Simulation};
+use std::path::{Path, PathBuf};
+
+/// The model behind a simulation.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Model")]
+pub(crate) struct PhysicsArgs {
+    /// Seed of everything random
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Vary the speed of each run as twin runs vary (3 %)
+    #[arg(long)]
+    pub(crate) noise: bool,
+    /// Multiply all interference coefficients, to see how much a result depends on them
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub(crate) interference: f64,
+    /// Measured pairs that override the model: CSV task,beside,speed[,share]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pairs: Option<PathBuf>,
+}
+
+impl PhysicsArgs {
+    /// Applies the flags to a simulation; `names` are those of the trace.
+    pub(crate) fn apply(&self, simulation: &mut Simulation, names: &Names) -> Result<(), CliError> {
+        if !(0.0..=100.0).contains(&self.interference) {
+            let message = format!("--interference takes 0 to 100, not {}", self.interference);
+            return Err(CliError::Usage(message));
+        }
+        let pairs = match &self.pairs {
+            Some(file) => read_pairs(file, names)?,
+            None => PairTable::default(),
+        };
+        let interference = Interference::default().scaled(self.interference);
+        simulation.physics = SharedGpu { interference, pairs };
+        simulation.noise = self.noise.then(|| Noise::new(self.seed));
+        Ok(())
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PairRow {
+    task: String,
+    beside: String,
+    speed: f64,
+    #[serde(default)]
+    share: Option<Share>,
+}
+
+/// Reads measured pairs. Pairs of tasks that the trace does not have are passed over.
+fn read_pairs(file: &Path, names: &Names) -> Result<PairTable, CliError> {
+    let fail = |line, problem| CliError::Pairs { file: file.to_owned(), line, problem };
+    let mut csv = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .from_path(file)
+        .map_err(|error| fail(0, error.to_string()))?;
+    let mut table = PairTable::default();
+    for row in csv.deserialize() {
+        let row: PairRow = row.map_err(|error| {
+            fail(error.position().map_or(0, csv::Position::line), error.to_string())
+        })?;
+        if !(row.speed > 0.0 && row.speed <= 2.0) {
+            let problem = format!("speed {} of {:?} is not in (0, 2]", row.speed, row.task);
+            return Err(fail(csv_line(&table), problem));
+        }
+        let signature = |name: &str| names.find(name).map(SignatureId);
+        let (Some(task), Some(beside)) = (signature(&row.task), signature(&row.beside)) else {
+            continue;
+        };
+        let shares: &[Share] = match &row.share {
+            Some(share) => std::slice::from_ref(share),
+            None => &[Share::Streams, Share::Mps],
+        };
+        for &share in shares {
+            table.insert(SlowdownPair { share, task, beside, slowdown: 1.0 / row.speed });
+        }
+    }
+    Ok(table)
+}
+
+fn csv_line(_: &PairTable) -> u64 {
+    0
+}

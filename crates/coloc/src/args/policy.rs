@@ -1,0 +1,233 @@
+//! Policy flags: a preset sets defaults, explicit flags win, and without either nothing is implicit.
+
+use clap::{Args, ValueEnum};
+use coloc_core::policy::{Gate, Knowledge, OnOom, Place, Policy, Queue, Recovery};
+use coloc_core::preset::{MemoryKnowledge, Preset};
+use coloc_model::{Bytes, Millis, Share};
+use coloc_sim::Estimator;
+
+/// Gives a clap enum the names of the contract and the values they stand for.
+macro_rules! flag_values {
+    ($(#[$doc:meta])* $flag:ident => $target:ty { $($(#[$help:meta])* $variant:ident => $value:expr),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+        pub(crate) enum $flag { $($(#[$help])* $variant),* }
+
+        impl From<$flag> for $target {
+            fn from(flag: $flag) -> $target {
+                match flag { $($flag::$variant => $value),* }
+            }
+        }
+    };
+}
+
+flag_values!(
+    /// Order of the queue.
+    QueueFlag => Queue {
+        /// In order of arrival; the head blocks the rest
+        Fifo => Queue::Fifo,
+        /// Tasks that do not fit are skipped
+        BestEffort => Queue::BestEffort,
+        /// EASY: later tasks pass if the head's promised start does not move
+        Backfill => Queue::Backfill,
+    }
+);
+
+flag_values!(
+    /// Choice among GPUs.
+    PlaceFlag => Place {
+        /// Any free GPUs, on any nodes
+        Any => Place::Any,
+        /// Free GPUs of one node
+        Exclusive => Place::Exclusive,
+        /// The next in turn
+        RoundRobin => Place::RoundRobin,
+        /// The first that fits
+        FirstFit => Place::FirstFit,
+        /// Least memory left over
+        BestFit => Place::BestFit,
+        /// Most available GPU memory
+        Magm => Place::Magm,
+        /// Least utilized GPU
+        Lug => Place::Lug,
+        /// Lowest predicted slowdown of incumbents and newcomer together
+        LeastInterference => Place::LeastInterference,
+    }
+);
+
+flag_values!(
+    /// How tasks share a GPU.
+    ShareFlag => Share {
+        /// One task per GPU, whatever the placement says
+        Exclusive => Share::Exclusive,
+        /// Plain processes, time-sliced by the driver
+        Streams => Share::Streams,
+        /// NVIDIA Multi-Process Service
+        Mps => Share::Mps,
+        /// Multi-Instance GPU partitions
+        Mig => Share::Mig,
+    }
+);
+
+flag_values!(
+    /// What the scheduler is told of memory.
+    EstimatorFlag => Estimator {
+        /// The measured memory of each task
+        Oracle => Estimator::Oracle,
+        /// Nothing: only recovery
+        None => Estimator::None,
+        /// Published numbers of Horus
+        Horus => Estimator::Horus,
+        /// Published numbers of FakeTensor
+        #[value(name = "faketensor")]
+        FakeTensor => Estimator::FakeTensor,
+        /// Published numbers of GPUMemNet
+        #[value(name = "gpumemnet")]
+        GpuMemNet => Estimator::GpuMemNet,
+    }
+);
+
+flag_values!(
+    /// A named policy.
+    PresetFlag => Preset {
+        /// CARMA as first published
+        #[value(name = "carma-v1")]
+        CarmaV1 => Preset::CarmaV1,
+        /// CARMA's second version
+        #[value(name = "carma-v2")]
+        CarmaV2 => Preset::CarmaV2,
+        /// Ours
+        Coloc => Preset::Coloc,
+    }
+);
+
+/// What to do about a task that ran out of memory.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(crate) enum OnOomFlag {
+    /// Try again where what it wanted fits; alone as the last resort
+    Grow,
+    /// Try again on idle GPUs
+    Exclusive,
+    /// Let it end
+    Fail,
+}
+
+/// Everything about the policy.
+#[derive(Args, Clone, Default, Debug)]
+#[command(next_help_heading = "Policy")]
+pub(crate) struct PolicyArgs {
+    /// A named policy; the flags below override it [default: none, nothing is implicit]
+    #[arg(long, value_enum)]
+    pub(crate) preset: Option<PresetFlag>,
+    /// Order of the queue [default: fifo]
+    #[arg(long, value_enum, hide_possible_values = false)]
+    pub(crate) queue: Option<QueueFlag>,
+    /// Choice among the GPUs that may take a task [default: exclusive]
+    #[arg(long, value_enum)]
+    pub(crate) place: Option<PlaceFlag>,
+    /// How tasks share a GPU [default: exclusive]
+    #[arg(long, value_enum)]
+    pub(crate) share: Option<ShareFlag>,
+    /// What the scheduler is told of memory [default: oracle; gpumemnet with carma-v1 and carma-v2]
+    #[arg(long, value_enum)]
+    pub(crate) estimator: Option<EstimatorFlag>,
+    /// Added to each estimate, such as 2G
+    #[arg(long, value_name = "MEMORY")]
+    pub(crate) margin: Option<Bytes>,
+    /// With --estimator none: what must be free on a GPU [default: 5G]
+    #[arg(long, value_name = "MEMORY")]
+    pub(crate) min_free: Option<Bytes>,
+    /// Seconds for which a GPU takes no further task after a launch
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) settle: Option<u64>,
+    /// Most tasks on one GPU
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tasks: Option<u32>,
+    /// Most expected SM demand on one GPU, 1 being a full device
+    #[arg(long, value_name = "DEMAND")]
+    pub(crate) sm_limit: Option<f64>,
+    /// Minutes for which a task may be passed over before GPUs are kept free for it
+    #[arg(long, value_name = "MINUTES")]
+    pub(crate) patience: Option<u64>,
+    /// One user's tasks only on a GPU at a time, as an MPS server requires
+    #[arg(long)]
+    pub(crate) same_user: bool,
+    /// What to do about a task that ran out of memory [default: grow]
+    #[arg(long, value_enum)]
+    pub(crate) on_oom: Option<OnOomFlag>,
+    /// How often a task that ran out of memory is brought back [default: 3]
+    #[arg(long, value_name = "N")]
+    pub(crate) retries: Option<u32>,
+}
+
+/// Without knowledge of memory a GPU must have this much free: CARMA's figure.
+const DEFAULT_MIN_FREE: Bytes = Bytes::from_mib(5120);
+
+impl PolicyArgs {
+    /// The estimator that was asked for or that the preset implies.
+    pub(crate) fn estimator(&self) -> Estimator {
+        match (self.estimator, self.preset) {
+            (Some(estimator), _) => estimator.into(),
+            (None, Some(PresetFlag::CarmaV1 | PresetFlag::CarmaV2)) => Estimator::GpuMemNet,
+            (None, _) => Estimator::Oracle,
+        }
+    }
+
+    /// The policy that the flags spell out.
+    pub(crate) fn policy(&self) -> Policy {
+        let known = self.estimator().knowledge();
+        let mut policy = match self.preset {
+            Some(preset) => Preset::from(preset).policy(known),
+            None => plain(known),
+        };
+        if let Some(queue) = self.queue {
+            policy.queue = queue.into();
+        }
+        if let Some(place) = self.place {
+            policy.place = place.into();
+        }
+        if let Some(share) = self.share {
+            policy.share = share.into();
+        }
+        match &mut policy.knowledge {
+            Knowledge::Estimated { margin } => *margin = self.margin.unwrap_or(*margin),
+            Knowledge::Unknown { min_free } => *min_free = self.min_free.unwrap_or(*min_free),
+        }
+        if let Some(seconds) = self.settle {
+            policy.settle = Some(Millis::from_secs(seconds));
+        }
+        if let Some(limit) = self.sm_limit {
+            let full = match policy.gate {
+                Gate::Expected { full, .. } => full.min(limit),
+                _ => limit,
+            };
+            policy.gate = Gate::Expected { full, limit };
+        }
+        if let Some(minutes) = self.patience {
+            policy.patience = Some(Millis::from_secs(60 * minutes));
+        }
+        policy.max_tasks = self.max_tasks.or(policy.max_tasks);
+        policy.same_user |= self.same_user;
+        policy.recovery = self.recovery(policy.recovery);
+        policy
+    }
+
+    fn recovery(&self, base: Recovery) -> Recovery {
+        let plain = plain(MemoryKnowledge::Oracle).recovery;
+        let on_oom = match self.on_oom {
+            None => base.on_oom,
+            Some(OnOomFlag::Grow) => plain.on_oom,
+            Some(OnOomFlag::Exclusive) => OnOom::Exclusive,
+            Some(OnOomFlag::Fail) => OnOom::Fail,
+        };
+        Recovery { on_oom, retries: self.retries.unwrap_or(base.retries), ..base }
+    }
+}
+
+fn plain(known: MemoryKnowledge) -> Policy {
+    let knowledge = match known {
+        MemoryKnowledge::None => Knowledge::Unknown { min_free: DEFAULT_MIN_FREE },
+        _ => Knowledge::Estimated { margin: Bytes::ZERO },
+    };
+    Policy { knowledge, ..Policy::plain(Queue::Fifo, Place::Exclusive, Share::Exclusive) }
+}

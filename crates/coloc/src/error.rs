@@ -1,0 +1,55 @@
+//! What a command can fail of, and the exit code that says so.
+
+use coloc_model::FleetError;
+use coloc_sim::SimulationError;
+use coloc_sim::trace::{GenerateError, TraceError};
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A command could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    /// What the user asked for makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// A fleet could not be read.
+    #[error("--fleet: {0}")]
+    Fleet(#[from] FleetError),
+    /// A fleet file could not be read.
+    #[error("{}: {problem}", file.display())]
+    FleetFile { file: PathBuf, problem: String },
+    /// A trace could not be read.
+    #[error("{0}")]
+    Trace(#[from] TraceError),
+    /// A trace could not be made.
+    #[error("{0}")]
+    Generate(#[from] GenerateError),
+    /// A simulation could not be started.
+    #[error("{0}")]
+    Simulation(#[from] SimulationError),
+    /// A file of measured pairs could not be read.
+    #[error("{}, line {line}: {problem}", file.display())]
+    Pairs { file: PathBuf, line: u64, problem: String },
+    /// A file could not be written.
+    #[error("cannot write {}: {source}", file.display())]
+    Write { file: PathBuf, source: io::Error },
+}
+
+impl CliError {
+    /// Prints the error. Exit code 2 means that the input was wrong and nothing was done; 1 that the
+    /// world got in the way.
+    pub(crate) fn report(&self) -> ExitCode {
+        // The reader of our output went away: there is nobody to tell.
+        if let CliError::Write { source, .. } = self
+            && source.kind() == io::ErrorKind::BrokenPipe
+        {
+            return ExitCode::SUCCESS;
+        }
+        eprintln!("coloc: {self}");
+        match self {
+            CliError::Write { .. } => ExitCode::from(1),
+            _ => ExitCode::from(2),
+        }
+    }
+}

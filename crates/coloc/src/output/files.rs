@@ -1,0 +1,62 @@
+//! Files that commands write. A file appears whole or not at all.
+
+use crate::error::CliError;
+use coloc_model::Time;
+use coloc_sim::{TaskResult, Trace};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Writes a file by way of a temporary one beside it, so that a reader never sees half of it.
+pub(crate) fn write(
+    file: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), CliError> {
+    let fail = |source| CliError::Write { file: file.to_owned(), source };
+    // Devices and pipes are written to as they are.
+    let special = std::fs::metadata(file).is_ok_and(|meta| !meta.is_file());
+    if special {
+        let mut output = BufWriter::new(File::create(file).map_err(fail)?);
+        return fill(&mut output).and_then(|()| output.flush()).map_err(fail);
+    }
+    let mut part = file.as_os_str().to_owned();
+    part.push(format!(".{}.part", std::process::id()));
+    let part = Path::new(&part);
+    let written = File::create(part).and_then(|output| {
+        let mut output = BufWriter::new(output);
+        fill(&mut output)?;
+        output.flush()?;
+        std::fs::rename(part, file)
+    });
+    written.map_err(|source| {
+        // Best effort: the error that matters is the one that is reported.
+        let _ = std::fs::remove_file(part);
+        fail(source)
+    })
+}
+
+/// Writes a value as JSON.
+pub(crate) fn write_json(file: &Path, value: &impl Serialize) -> Result<(), CliError> {
+    write(file, |output| serde_json::to_writer(output, value).map_err(io::Error::from))
+}
+
+/// Writes one line a task.
+pub(crate) fn write_jobs(
+    file: &Path,
+    trace: &Trace,
+    results: &[TaskResult],
+) -> Result<(), CliError> {
+    let secs =
+        |time: Option<Time>| time.map_or(String::new(), |time| format!("{:.3}", time.secs()));
+    write(file, |output| {
+        writeln!(output, "id,submit_s,start_s,end_s,gpus,preemptions,ooms")?;
+        for (id, (task, result)) in trace.tasks().iter().zip(results).enumerate() {
+            let TaskResult { start, end, preemptions, ooms, .. } = *result;
+            let (submit, gpus) = (task.submit.secs(), task.gpus);
+            let (start, end) = (secs(start), secs(end));
+            writeln!(output, "{id},{submit:.3},{start},{end},{gpus},{preemptions},{ooms}")?;
+        }
+        Ok(())
+    })
+}

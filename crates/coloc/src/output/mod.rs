@@ -1,0 +1,48 @@
+//! How answers reach people and programs.
+
+pub(crate) mod files;
+pub(crate) mod progress;
+pub(crate) mod summary;
+
+use crate::error::CliError;
+use serde::Serialize;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// The version of every JSON answer.
+const SCHEMA: u32 = 1;
+
+/// A JSON answer.
+#[derive(Serialize)]
+pub(crate) struct Answer<'a, T> {
+    #[serde(flatten)]
+    pub(crate) body: &'a T,
+    /// How long it took to compute, where that is of interest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) wall_s: Option<f64>,
+}
+
+impl<T: Serialize> Answer<'_, T> {
+    /// Prints the answer with its schema version.
+    pub(crate) fn print(&self) -> Result<(), CliError> {
+        #[derive(Serialize)]
+        struct Versioned<'a, T> {
+            schema: u32,
+            #[serde(flatten)]
+            answer: &'a T,
+        }
+        let text = serde_json::to_string_pretty(&Versioned { schema: SCHEMA, answer: self })
+            .map_err(|error| to_stdout(error.into()))?;
+        print_text(&text)
+    }
+}
+
+fn to_stdout(source: std::io::Error) -> CliError {
+    CliError::Write { file: PathBuf::from("standard output"), source }
+}
+
+/// Prints text and a line end.
+pub(crate) fn print_text(text: &str) -> Result<(), CliError> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(to_stdout)
+}

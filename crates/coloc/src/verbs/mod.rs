@@ -1,0 +1,5 @@
+//! One file a verb.
+
+pub(crate) mod compare;
+pub(crate) mod simulate;
+pub(crate) mod trace;

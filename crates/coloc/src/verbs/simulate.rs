@@ -1,0 +1,60 @@
+//! `coloc simulate`: one trace under one policy.
+
+use crate::args::input::InputArgs;
+use crate::args::physics::PhysicsArgs;
+use crate::args::policy::PolicyArgs;
+use crate::error::CliError;
+use crate::output::{Answer, files, progress::Progress, summary};
+use clap::Args;
+use coloc_sim::{Simulation, Timeline};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Play a trace against a policy on modelled GPUs
+#[derive(Args, Debug)]
+pub(crate) struct Simulate {
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+    #[command(flatten)]
+    physics: PhysicsArgs,
+    /// Write one line a task: id,submit_s,start_s,end_s,gpus,preemptions,ooms
+    #[arg(long, value_name = "OUT.csv")]
+    jobs: Option<PathBuf>,
+    /// Write everything that happened, for drawing
+    #[arg(long, value_name = "OUT.json")]
+    timeline: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Simulate {
+    pub(crate) fn run(self) -> Result<(), CliError> {
+        let (trace, fleet) = self.input.load()?;
+        let mut simulation = Simulation::new(fleet, self.policy.policy(), self.policy.estimator());
+        self.physics.apply(&mut simulation, trace.names())?;
+        let began = Instant::now();
+        let mut progress = Progress::new(trace.tasks().len());
+        let (summary, results) = match &self.timeline {
+            None => simulation.run(&trace, &mut progress)?,
+            Some(file) => {
+                let mut timeline = Timeline::new(simulation.fleet.len());
+                let outcome = simulation.run(&trace, &mut timeline)?;
+                files::write_json(file, &timeline)?;
+                outcome
+            }
+        };
+        let wall_s = began.elapsed().as_secs_f64();
+        progress.done();
+        if let Some(file) = &self.jobs {
+            files::write_jobs(file, &trace, &results)?;
+        }
+        if self.json {
+            Answer { body: &summary, wall_s: Some(wall_s) }.print()
+        } else {
+            summary::print(&summary, &simulation, wall_s)
+        }
+    }
+}
