@@ -11,6 +11,8 @@ const LEAST_WEIGHT: f64 = 0.125;
 /// Slow-down of one task per product of its own and a neighbour's SM demand: the one-parameter model
 /// that does best on pairs nobody has measured.
 const PRODUCT_PRIOR: f64 = 0.49;
+/// Beliefs that differ by less are the same.
+pub(crate) const NOTICEABLE: f64 = 1e-3;
 /// Runs of one signature differ a little in memory.
 const PEAK_PADDING: f64 = 1.03;
 
@@ -45,6 +47,7 @@ pub struct Beliefs {
     peaks: FxHashMap<SignatureId, Bytes>,
     run_times: FxHashMap<SignatureId, Learned>,
     any_run_time: Learned,
+    version: u64,
 }
 
 impl Beliefs {
@@ -71,9 +74,17 @@ impl Beliefs {
         Some(SeenPeak { exact, padded: exact.scale(PEAK_PADDING) })
     }
 
+    /// Changes whenever a task's expected memory or demand may have changed.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
     pub(crate) fn learn_peak(&mut self, signature: SignatureId, peak: Bytes) {
         let known = self.peaks.entry(signature).or_default();
-        *known = peak.max(*known);
+        if peak > *known {
+            *known = peak;
+            self.version += 1;
+        }
     }
 
     /// How long such tasks were on their GPUs.
@@ -93,7 +104,12 @@ impl Beliefs {
     }
 
     pub(crate) fn learn(&mut self, signature: SignatureId, sm: f64) {
-        self.sm.entry(signature).or_default().add(sm);
+        let learned = self.sm.entry(signature).or_default();
+        let before = *learned;
+        learned.add(sm);
+        if before.count == 0 || (learned.mean - before.mean).abs() > NOTICEABLE {
+            self.version += 1;
+        }
         self.overall.add(sm);
     }
 }
@@ -115,14 +131,19 @@ pub fn predicted_harm(incumbents: impl Iterator<Item = f64> + Clone, newcomer: f
     own + others
 }
 
-/// A lower bound of [`predicted_harm`] from the incumbents' total demand alone.
+/// A lower bound of [`predicted_harm`] from the incumbents' total demand alone, which grows with it.
 pub(crate) fn least_harm(load: f64, newcomer: f64) -> f64 {
-    (1.0 + PRODUCT_PRIOR * newcomer * load) * (load + newcomer).max(1.0) - 1.0
+    let stretched = (load + newcomer).max(1.0);
+    let product = PRODUCT_PRIOR * newcomer * load * stretched;
+    // At least one incumbent is stretched, and together they feel the newcomer's product.
+    let others = if load > 0.0 { product + stretched - load.max(1.0) } else { 0.0 };
+    product + stretched - 1.0 + others
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn what_was_seen_wins_over_estimates_and_guesses() {
@@ -141,6 +162,19 @@ mod tests {
         assert_eq!(harm(&[]), 0.0);
         assert!(harm(&[0.2]) < harm(&[0.5]));
         assert!(harm(&[0.5]) < harm(&[0.5, 0.3]));
-        assert!(least_harm(0.8, 0.4) <= harm(&[0.5, 0.3]));
+    }
+
+    proptest! {
+        #[test]
+        fn the_bound_is_below_the_harm_and_grows_with_load(
+            incumbents in prop::collection::vec(0.0f64..1.0, 0..6),
+            newcomer in 0.0f64..1.0,
+            less in 0.0f64..1.0,
+        ) {
+            let load: f64 = incumbents.iter().sum();
+            let harm = predicted_harm(incumbents.iter().copied(), newcomer);
+            prop_assert!(least_harm(load, newcomer) <= harm + 1e-9);
+            prop_assert!(least_harm(load * less, newcomer) <= least_harm(load, newcomer) + 1e-9);
+        }
     }
 }

@@ -175,10 +175,10 @@ impl Scheduler {
                     effects.push(Effect::Retire { task: task.id, state: TaskState::Failed });
                     return false;
                 }
-                let ticket = Ticket(self.next_ticket);
+                let ticket = Ticket { submitted: now, number: self.next_ticket };
                 self.next_ticket += 1;
                 self.world.waiting.insert(ticket, &task);
-                self.world.tasks.insert(Record::new(task, ticket, now));
+                self.world.tasks.insert(Record::new(task, ticket));
                 true
             }
             Event::Ended { task, outcome } => world.ended(now, task, outcome, effects),
@@ -469,7 +469,7 @@ impl World {
     fn keep_room_for_the_patient(&mut self, now: Time) {
         let Some(patience) = self.policy.patience else { return };
         let Some(head) = self.waiting.head() else { return };
-        if self.reserved.is_some() || now.since(self.tasks.live(head).submitted) < patience {
+        if self.reserved.is_some() || now.since(self.tasks.live(head).ticket.submitted) < patience {
             return;
         }
         self.reserve_for(now, Some(head));

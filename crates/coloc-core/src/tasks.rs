@@ -9,7 +9,6 @@ use rustc_hash::FxHashMap;
 pub(crate) struct Record {
     pub(crate) task: Task,
     pub(crate) ticket: Ticket,
-    pub(crate) submitted: Time,
     pub(crate) run: Option<Run>,
     /// How often it ran out of memory.
     pub(crate) ooms: u32,
@@ -35,11 +34,10 @@ pub(crate) struct Run {
 }
 
 impl Record {
-    pub(crate) fn new(task: Task, ticket: Ticket, now: Time) -> Self {
+    pub(crate) fn new(task: Task, ticket: Ticket) -> Self {
         Record {
             task,
             ticket,
-            submitted: now,
             run: None,
             ooms: 0,
             wanted: None,

@@ -1,6 +1,7 @@
 //! Watching young tasks settle: memory that was promised and never used goes back to the ledger, and
 //! how busy such tasks keep a GPU is remembered.
 
+use crate::belief::NOTICEABLE;
 use crate::scheduler::World;
 use coloc_model::{Bytes, Millis, TaskId, Time};
 use std::collections::VecDeque;
@@ -11,8 +12,6 @@ const SETTLES_IN: Millis = Millis::from_secs(60);
 const LEAST_WATCH: Millis = Millis::from_secs(20);
 /// Above this a GPU is saturated: what one of several tasks contributes cannot be told.
 const SATURATED: f64 = 0.75;
-/// Beliefs that differ by less are the same.
-const NOTICEABLE: f64 = 1e-3;
 /// Kept above what was seen, for what a task may still allocate.
 const GROWTH: f64 = 1.05;
 

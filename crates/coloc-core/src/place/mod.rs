@@ -9,7 +9,7 @@ mod magm;
 mod round_robin;
 mod search;
 
-pub(crate) use search::{Question, Search, Searcher};
+pub(crate) use search::{Question, Search, Searcher, hopeful};
 
 use crate::demand::Demand;
 use crate::gpus::{Gpus, Summary};

@@ -41,6 +41,22 @@ pub(crate) struct Question<'a> {
     pub(crate) preference: Preference<'a>,
 }
 
+/// Whether any of the GPUs summed up could pass the screen.
+pub(crate) fn hopeful(policy: &Policy, demand: &Demand, gpus: &Summary) -> bool {
+    let Demand { need, load, idle_only, blind, .. } = *demand;
+    if gpus.first >= gpus.end || (idle_only && gpus.idle == 0) {
+        return false;
+    }
+    if blind || gpus.idle > 0 {
+        return true;
+    }
+    let cool = match policy.gate {
+        Gate::Expected { full, limit } => gpus.min_load < full && gpus.min_load + load <= limit,
+        _ => true,
+    };
+    cool && gpus.max_available >= need
+}
+
 /// What a leaf of the index turned out to be.
 enum Leaf {
     /// It cannot take the task.
@@ -50,22 +66,8 @@ enum Leaf {
 }
 
 impl Question<'_> {
-    /// Whether any GPU below a node of the index could pass the screen.
     fn hopeful(&self, below: &Summary) -> bool {
-        let Demand { need, load, idle_only, blind, .. } = *self.demand;
-        if below.first >= below.end || (idle_only && below.idle == 0) {
-            return false;
-        }
-        if blind || below.idle > 0 {
-            return true;
-        }
-        let cool = match self.policy.gate {
-            Gate::Expected { full, limit } => {
-                below.min_load < full && below.min_load + load <= limit
-            }
-            _ => true,
-        };
-        cool && below.max_available >= need
+        hopeful(self.policy, self.demand, below)
     }
 
     fn screened(&self, gpu: GpuId, counts: &mut PassCounts) -> bool {

@@ -1,11 +1,21 @@
-//! In order of arrival; those that do not fit are skipped.
+//! In order of arrival, or with a head start for what is expected to be short; those that do not fit are
+//! skipped.
 
 use super::Ticket;
-use crate::place::Search;
+use crate::place::{Search, hopeful};
 use crate::scheduler::{Turn, World};
-use coloc_model::{Millis, Time};
+use coloc_model::{GpuId, Millis, TaskId, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// The first waiting task of a shape.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Head {
+    turn: Time,
+    ticket: Ticket,
+    shape: usize,
+    task: TaskId,
+}
 
 pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     if world.policy.time_matters() {
@@ -13,55 +23,70 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     }
     let mut improved = std::mem::take(&mut world.improved);
     world.gpus.take_improved(&mut improved);
-    let mut heads = eligible_heads(world, !improved.is_empty());
-    while let Some(Reverse((_, ticket, number))) = heads.pop() {
-        let task = world.waiting.order[&ticket];
-        let search = if world.waiting.shapes[number].blocked {
-            Search::Only(&improved)
-        } else {
-            Search::Everywhere
-        };
+    let mut heads: BinaryHeap<Reverse<Head>> = BinaryHeap::new();
+    for index in 0..world.waiting.active.len() {
+        let shape = world.waiting.active[index];
+        if has_a_chance(world, shape, &improved) {
+            heads.extend(head(world, shape).map(Reverse));
+        }
+    }
+    while let Some(Reverse(Head { shape, task, .. })) = heads.pop() {
+        // Whoever came before may have taken the room.
+        if !has_a_chance(world, shape, &improved) {
+            continue;
+        }
+        let was_blocked = world.waiting.shapes[shape].blocked;
+        let search = if was_blocked { Search::Only(&improved) } else { Search::Everywhere };
         let started = world.try_start(turn, task, search);
-        let shape = &mut world.waiting.shapes[number];
         // Where one was looked for among the improved GPUs only, the rest still cannot take any.
-        shape.blocked = !started || shape.blocked;
+        world.waiting.shapes[shape].blocked = was_blocked || !started;
         if turn.is_over() {
             // Not everybody was asked; what improved must be offered again.
             world.waiting.unblock_all();
             break;
         }
-        let next = shape.tickets.first().copied();
-        if started && let Some(next) = next {
-            heads.push(Reverse((rank(world, next), next, number)));
+        if started {
+            heads.extend(head(world, shape).map(Reverse));
         }
     }
     world.improved = improved;
 }
 
-/// When a waiting task's turn is: its arrival, plus a handicap for the time that it is expected to take.
-/// The handicap is the same for all of a shape, so within a shape the order is that of arrival.
-fn rank(world: &World, ticket: Ticket) -> Time {
-    let record = world.tasks.live(world.waiting.order[&ticket]);
-    if world.policy.short_first == 0.0 {
-        return record.submitted;
+/// The first of a shape and when its turn is: on arrival, plus a handicap for the time that it is
+/// expected to take. The handicap is the same for all of a shape, so among them arrival decides.
+fn head(world: &World, shape: usize) -> Option<Head> {
+    let queue = &world.waiting.shapes[shape];
+    let (&ticket, &task) = queue.tickets.first_key_value()?;
+    let mut turn = ticket.submitted;
+    if world.policy.short_first > 0.0 {
+        let expected = world.beliefs.expected_run_time(queue.signature).secs();
+        turn = turn + Millis::from_secs_f64(world.policy.short_first * expected);
     }
-    let expected = world.beliefs.expected_run_time(record.task.signature).secs();
-    record.submitted + Millis::from_secs_f64(world.policy.short_first * expected)
+    Some(Head { turn, ticket, shape, task })
 }
 
-/// The first of each shape that has a chance: blocked shapes have one only if a GPU improved.
-fn eligible_heads(
-    world: &World,
-    any_improved: bool,
-) -> BinaryHeap<Reverse<(Time, Ticket, usize)>> {
-    let waiting = &world.waiting;
-    waiting
-        .active
-        .iter()
-        .filter(|&&number| any_improved || !waiting.shapes[number].blocked)
-        .filter_map(|&number| {
-            let &ticket = waiting.shapes[number].tickets.first()?;
-            Some(Reverse((rank(world, ticket), ticket, number)))
-        })
-        .collect()
+/// Whether a task of the shape might fit: a blocked shape has a chance only on GPUs that improved. Asked
+/// of every shape in every pass, so what the shape asks for is kept until beliefs change.
+fn has_a_chance(world: &mut World, shape: usize, improved: &[GpuId]) -> bool {
+    if !world.waiting.shapes[shape].blocked {
+        return true;
+    }
+    let version = world.beliefs.version();
+    let demand = match world.waiting.shapes[shape].demand {
+        _ if improved.is_empty() => return false,
+        Some((known, demand)) if known == version => demand,
+        _ => {
+            let first = world.waiting.shapes[shape].tickets.first_key_value();
+            let Some((_, &task)) = first else { return false };
+            let demand = world.demand(task);
+            world.waiting.shapes[shape].demand = Some((version, demand));
+            demand
+        }
+    };
+    // A look at idle GPUs asks for less than the task itself.
+    let asked = if world.policy.idle_first { demand.on_idle() } else { demand };
+    improved.iter().any(|&gpu| {
+        let summary = world.gpus.summary(gpu);
+        hopeful(&world.policy, &demand, &summary) || hopeful(&world.policy, &asked, &summary)
+    })
 }

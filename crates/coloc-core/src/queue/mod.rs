@@ -8,13 +8,17 @@ pub(crate) mod backfill;
 pub(crate) mod best_effort;
 pub(crate) mod fifo;
 
-use coloc_model::{Bytes, SignatureId, Task, TaskId, UserId};
+use crate::demand::Demand;
+use coloc_model::{Bytes, SignatureId, Task, TaskId, Time, UserId};
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A place in the order of arrival.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Ticket(pub(crate) u64);
+pub struct Ticket {
+    pub(crate) submitted: Time,
+    pub(crate) number: u64,
+}
 
 /// Everything about a waiting task that decides whether it fits somewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -28,11 +32,14 @@ struct Shape {
 }
 
 /// The waiting tasks of one shape.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 struct ShapeQueue {
-    tickets: BTreeSet<Ticket>,
+    signature: SignatureId,
+    tickets: BTreeMap<Ticket, TaskId>,
     /// The last one tried did not fit anywhere.
     blocked: bool,
+    /// What each of them asks for, and the version of the beliefs that says so.
+    demand: Option<(u64, Demand)>,
 }
 
 /// The main queue.
@@ -66,7 +73,12 @@ impl Waiting {
             user: self.by_user.then_some(task.user),
         };
         *self.numbers.entry(shape).or_insert_with(|| {
-            self.shapes.push(ShapeQueue::default());
+            self.shapes.push(ShapeQueue {
+                signature: task.signature,
+                tickets: BTreeMap::new(),
+                blocked: false,
+                demand: None,
+            });
             self.shapes.len() - 1
         })
     }
@@ -76,8 +88,10 @@ impl Waiting {
         let number = self.number(task);
         if self.shapes[number].tickets.is_empty() {
             self.active.push(number);
+            // Nobody of this shape was there to try the GPUs that improved meanwhile.
+            self.shapes[number].blocked = false;
         }
-        self.shapes[number].tickets.insert(ticket);
+        self.shapes[number].tickets.insert(ticket, task.id);
     }
 
     pub(crate) fn remove(&mut self, ticket: Ticket, task: &Task) {
