@@ -1,0 +1,181 @@
+//! Opens the pages in a real browser: what is not drawn there is not there.
+
+use super::{ComparePage, Outcome, collocate_page, compare_page, sample};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// The page after its scripts ran, or `None` without a browser on this machine.
+fn rendered(html: &str) -> Option<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("page.html");
+    std::fs::write(&file, html).unwrap();
+    let Some(browser) = browser() else {
+        eprintln!(
+            "SKIPPED: no Chromium on this machine, so the page was not drawn and not checked"
+        );
+        return None;
+    };
+    let dom = dump(browser, folder.path(), &file);
+    assert!(!dom.contains("data-error="), "the page reported: {}", attribute(&dom, "data-error"));
+    assert!(dom.contains(r#"data-rendered="ok""#), "the page's script did not reach its end");
+    Some(dom)
+}
+
+fn browser() -> Option<&'static str> {
+    let answers = |name: &&str| {
+        let mut ask = Command::new(name);
+        ask.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+        ask.status().is_ok_and(|status| status.success())
+    };
+    ["chromium", "chromium-browser", "google-chrome"].into_iter().find(answers)
+}
+
+fn dump(browser: &str, folder: &Path, file: &Path) -> String {
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--disable-dev-shm-usage", "--window-size=1280,2000", "--dump-dom"])
+        .arg(format!("--timeout={}", Duration::from_secs(60).as_millis()))
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+        .arg(format!("file://{}", file.display()))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The first value of an attribute, as the browser wrote it.
+fn attribute<'a>(dom: &'a str, name: &str) -> &'a str {
+    dom.split_once(&format!("{name}=\""))
+        .and_then(|(_, rest)| rest.split_once('"'))
+        .map_or("", |(value, _)| value)
+}
+
+fn count(dom: &str, part: &str) -> usize {
+    dom.matches(part).count()
+}
+
+/// Opening tag of every Gantt chart.
+fn gantts(dom: &str) -> Vec<&str> {
+    let tags = dom.split("<svg ").skip(1).filter_map(|rest| rest.split_once('>'));
+    tags.map(|(tag, _)| tag).filter(|tag| tag.contains(r#"data-chart="gantt""#)).collect()
+}
+
+#[test]
+fn a_comparison_draws_every_bar_curve_and_row() {
+    let page = sample::compare(40, 4, &sample::TOYS);
+    let Some(dom) = rendered(&compare_page(&page)) else { return };
+    let drawn = gantts(&dom);
+    assert_eq!(drawn.len(), 3);
+    for (tag, run) in drawn.iter().zip(&page.runs) {
+        let attempts: usize = run.tasks.iter().map(|task| task.attempts.len()).sum();
+        assert_eq!(attribute(tag, "data-bars"), attempts.to_string(), "{tag}");
+        assert_eq!(attribute(tag, "data-ooms"), run.summary.oom_count.to_string());
+        assert_eq!(attribute(tag, "data-rows"), "4");
+    }
+    assert_eq!(count(&dom, "class=\"oom-hatch\""), 1, "attempts out of memory are hatched");
+    for curve in ["mean-sm", "mean-memory_mib", "mean-power_w", "jct", "waits"] {
+        assert_eq!(count(&dom, &format!("data-chart=\"{curve}\"")), 1, "{curve}");
+    }
+    assert_eq!(count(&dom, "class=\"line run-"), 3 * 4, "a line a run: three curves and the JCT");
+    assert_eq!(count(&dom, "<tr data-run="), 3);
+    assert!(dom.contains("class=\"best\""));
+    assert!(dom.contains("Predicted by the model, not measured"));
+}
+
+#[test]
+fn a_large_fleet_says_what_it_leaves_out() {
+    let Some(dom) = rendered(&compare_page(&sample::compare(200, 24, &sample::TOYS[..2]))) else {
+        return;
+    };
+    assert!(dom.contains("The first 16 of 24 GPUs are drawn"));
+    assert_eq!(attribute(gantts(&dom)[0], "data-rows"), "16");
+}
+
+#[test]
+fn ten_thousand_tasks_stay_a_handful_of_elements() {
+    let html = compare_page(&sample::compare(10_000, 8, &sample::TOYS[..2]));
+    let Some(dom) = rendered(&html) else { return };
+    assert_eq!(attribute(gantts(&dom)[0], "data-bars"), "10000");
+    let drawn = dom.split_once("</main>").unwrap().0;
+    assert!(count(drawn, "<") < 6_000, "{} tags", count(drawn, "<"));
+    assert!(drawn.len() < 3_000_000, "{} bytes drawn", drawn.len());
+}
+
+#[test]
+fn odd_comparisons_are_drawn_too() {
+    let nothing = ComparePage::default();
+    let no_tasks = sample::compare(0, 1, &sample::TOYS[..1]);
+    let mut all_failed = sample::compare(5, 1, &sample::TOYS[..2]);
+    let run = &mut all_failed.runs[1];
+    (run.summary.completed, run.summary.failed) = (0, 5);
+    run.summary.jct_mean_s = f64::NAN;
+    for task in &mut run.tasks {
+        task.end_s = None;
+        task.attempts.iter_mut().for_each(|attempt| attempt.outcome = Outcome::Failed);
+    }
+    run.tasks[4].attempts.clear();
+    all_failed.runs[0].series.clear();
+    for (page, words) in [
+        (nothing, "no run to compare"),
+        (no_tasks, "No task was started"),
+        (all_failed, "not ranked"),
+    ] {
+        let Some(dom) = rendered(&compare_page(&page)) else { return };
+        assert!(dom.contains(words), "{words}");
+        let drawn = dom.split_once("</main>").unwrap().0;
+        assert!(!drawn.contains("NaN") && !drawn.contains("undefined"), "{words}");
+        assert!(!drawn.contains("Infinity"), "{words}");
+    }
+}
+
+#[test]
+fn names_stay_text() {
+    let attack = "</script><script>document.body.dataset.error='ran'</script>\"'<img src=x onerror=alert(1)>";
+    let mut page = sample::compare(6, 1, &sample::TOYS[..2]);
+    for text in [&mut page.title, &mut page.trace, &mut page.fleet, &mut page.note] {
+        *text = attack.into();
+    }
+    page.gpus[0].name = attack.into();
+    page.classes[0] = attack.into();
+    page.runs[0].name = attack.into();
+    page.runs[0].tasks[0].name = attack.into();
+    let mut study = sample::collocate();
+    study.title = attack.into();
+    study.experiments[0].workload = attack.into();
+    study.experiments[0].layout = attack.into();
+    study.experiments[0].share = attack.into();
+    for html in [compare_page(&page), collocate_page(&study)] {
+        let Some(dom) = rendered(&html) else { return };
+        assert!(!dom.contains("<img"));
+    }
+}
+
+#[test]
+fn a_study_draws_its_charts_with_the_published_points() {
+    let Some(dom) = rendered(&collocate_page(&sample::collocate())) else { return };
+    for chart in ["throughput", "slowdown", "memory", "smact", "energy"] {
+        assert_eq!(count(&dom, &format!("data-chart=\"{chart}\"")), 3, "{chart} of each workload");
+    }
+    assert_eq!(count(&dom, "data-chart=\"published\""), 1);
+    assert_eq!(count(&dom, "<tr data-experiment"), 33);
+    assert!(dom.contains("does not fit"));
+    let Some(dom) = rendered(&collocate_page(&Default::default())) else { return };
+    assert!(dom.contains("no experiment"));
+}
+
+/// `COLOC_SAMPLE_PAGES=DIR cargo test -p coloc sample_pages -- --ignored`
+#[test]
+#[ignore = "writes pages for people to look at"]
+fn sample_pages() {
+    let folder = std::path::PathBuf::from(std::env::var_os("COLOC_SAMPLE_PAGES").unwrap());
+    let pages = [
+        ("compare.html", compare_page(&sample::compare(40, 4, &sample::TOYS))),
+        ("large.html", compare_page(&sample::compare(10_000, 24, &sample::TOYS))),
+        ("collocate.html", collocate_page(&sample::collocate())),
+    ];
+    for (name, html) in pages {
+        std::fs::write(folder.join(name), html).unwrap();
+    }
+}
