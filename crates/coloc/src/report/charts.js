@@ -109,7 +109,7 @@ function yAxis(svg, box, scale, ticks, text) {
   for (const at of ticks) {
     const y = scale(at);
     svg.append(svgEl("line", { class: at === 0 ? "base" : "grid", x1: box.left, x2: box.right, y1: y, y2: y }));
-    svg.append(svgEl("text", { class: "tick", x: box.left - 8, y: y + 4, "text-anchor": "end" }, brief(text(at))));
+    svg.append(svgEl("text", { class: "tick", x: box.left - 8, y: y + 4, "text-anchor": "end" }, at === 0 ? "0" : brief(text(at))));
   }
 }
 // A line that nothing may cross: capacity, power limit, ideal.

@@ -46,7 +46,9 @@ function barChart(measure, group) {
   const fitting = group.members.filter((each) => each.fits && known(each[measure.key]));
   const limit = measure.limit ? measure.limit() : 0;
   const highest = Math.max(0, limit || 0, measure.level || 0, ...fitting.map((each) => each[measure.key]), ...(measure.ideal ? group.members.map((each) => each.published || 0) : []));
-  const top = measure.top || highest * 1.12 || 1;
+  // An ideal that is nearly reached is worth its room; one far above would flatten every bar.
+  const near = measure.ideal ? Math.max(0, ...group.members.map(ideal).filter((perfect) => perfect <= highest * 1.4)) : 0;
+  const top = measure.top || Math.max(highest * 1.12, near * 1.04) || 1;
   const draw = (width) => {
     const box = { left: 56, right: width - 6, top: 18, bottom: 18 + (measure.height || 170) };
     const y = linear(0, top, box.bottom, box.top);
@@ -155,7 +157,7 @@ function table() {
 function body() {
   const main = document.getElementById("main");
   const gpu = page.gpu || {};
-  head(page.title, page.note, [["GPU", [gpu.model || gpu.name, known(gpu.memory_mib) && gpu.memory_mib > 0 ? format.mib(gpu.memory_mib) : ""].filter(Boolean).join(", ")], ["Experiments", String(experiments.length)]]);
+  head(page.title, page.note, [["GPU", [gpu.model || gpu.name, known(gpu.memory_mib) && gpu.memory_mib > 0 ? brief(format.mib(gpu.memory_mib)) : ""].filter(Boolean).join(", ")], ["Experiments", String(experiments.length)]]);
   if (!experiments.length) { main.append(el("p", { class: "empty" }, "There is no experiment to show.")); return; }
   const waiting = [];
   const points = experiments.filter((each) => known(each.published));

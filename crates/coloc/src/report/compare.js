@@ -100,13 +100,14 @@ function verdict() {
   const { summary } = winner;
   const done = `${format.count(summary.completed)} of ${plural(total, "task")} in ${format.duration(summary.makespan_s)}`;
   if (page.runs.length === 1) return `${winner.name} completes ${done}.`;
+  if (ranked().length === 1) return `Only ${winner.name} completes ${done}.`;
   if (winner === first) return `No policy here is faster than ${first.name}, which completes ${done}.`;
   const part = (key, less, more) => {
     const change = summary[key] / first.summary[key] - 1;
     return known(change) && Math.abs(change) >= 0.005 ? `${format.percent(Math.abs(change))} ${change < 0 ? less : more}` : null;
   };
   const parts = [part("makespan_s", "sooner", "later"), part("energy_j", "less energy", "more energy")].filter(Boolean);
-  const short = first.summary.completed < summary.completed ? `, where ${first.name} completes ${format.count(first.summary.completed)}` : parts.length ? `, ${parts.join(" and with ")} than under ${first.name}` : "";
+  const short = first.summary.completed < summary.completed ? `, where ${first.name} completes only ${format.count(first.summary.completed)}` : parts.length ? `, ${parts.join(" and with ")} than under ${first.name}` : "";
   return `${winner.name} completes ${done}${short}.`;
 }
 
@@ -151,20 +152,24 @@ const repaints = [];
 function curves(context) {
   const body = el("div", null);
   let paints = [];
+  let shown = [];
   const fillIn = (each) => {
-    paints = [];
+    shown = [];
     const cards = METRICS.map((metric) => {
       const parts = each ? page.runs.map((run) => ({ run, drawing: gpuChart(metric, run, context) })) : [{ drawing: meanChart(metric, context) }];
-      parts.forEach(({ drawing }) => paints.push(drawing));
+      shown.push(...parts);
       const scale = each && metric.limit ? `full height is the ${metric.limitName} of a GPU` : each ? "full height is 100 %" : page.gpus.length === 1 ? page.gpus[0].name : `mean of ${plural(page.gpus.length, "GPU")}`;
-      return el("div", { class: "card" }, el("div", { class: "card-head" }, el("h3", null, metric.name), el("p", null, scale)), parts.map(({ run, drawing }) => [run ? el("p", { class: "small" }, run.name) : null, drawing.host]).flat());
+      return el("div", { class: "card" }, el("div", { class: "card-head" }, el("h3", null, metric.name), el("p", null, scale)), parts.map((part) => { part.node = el("div", { hidden: Boolean(part.run && part.run.hidden) }, part.run ? el("p", { class: "small" }, part.run.name) : null, part.drawing.host); return part.node; }));
     });
     body.replaceChildren(...cards);
-    paints = paints.map((drawing) => responsive(drawing.host, drawing.draw));
+    paints = shown.map(({ drawing }) => responsive(drawing.host, drawing.draw));
   };
   const choice = (id, text, each, checked) => [el("input", { type: "radio", name: "curves", id, checked, onchange: () => fillIn(each) }), el("label", { for: id }, text)];
   const toggle = el("fieldset", { class: "switch no-print" }, el("legend", { class: "unseen" }, "Curves of"), choice("curves-mean", "Mean", false, true), choice("curves-each", page.gpus_drawn < page.gpus.length ? `First ${page.gpus_drawn} GPUs` : "Each GPU", true, false));
-  const repaint = () => paints.forEach((paint) => paint());
+  const repaint = () => {
+    shown.forEach(({ run, node }) => { node.hidden = Boolean(run && run.hidden); });
+    paints.forEach((paint) => paint());
+  };
   repaints.push(repaint);
   document.getElementById("main").append(section("How busy the GPUs were", "SM activity, memory and power over the same time axis. A dot is the end of a run.", el("div", { class: "bar-row" }, page.gpus.length > 1 ? toggle : null, runKey(repaints)), body));
   fillIn(false);

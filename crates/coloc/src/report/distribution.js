@@ -72,7 +72,7 @@ function waitChart() {
   const most = Math.max(0, ...groups.flatMap((group) => group.rows.map((row) => row.tail || row.mean || 0)));
   const draw = (width) => {
     const names = Math.min(width * 0.36, 14 + 6.4 * Math.max(...page.runs.map((run) => run.name.length)));
-    const box = { left: names, right: width - 78, top: 6, bottom: 6 };
+    const box = { left: names, right: width - 84, top: 6, bottom: 6 };
     const rowHeight = page.runs.length > 5 ? 17 : 22;
     box.bottom += groups.reduce((sum, group) => sum + 24 + group.rows.length * rowHeight, 0);
     const x = linear(0, most || 1, box.left, box.right);
@@ -81,6 +81,7 @@ function waitChart() {
     let y = box.top;
     for (const group of groups) {
       svg.append(svgEl("text", { class: "value", x: 0, y: y + 16 }, `${group.name}, ${plural(group.rows[0].tasks, "task")}`));
+      svg.append(svgEl("text", { class: "hint", x: box.right + 82, y: y + 16, "text-anchor": "end" }, "mean"));
       y += 24;
       for (const row of group.rows) {
         svg.append(waitRow(row, group, x, box, y, rowHeight));
@@ -94,12 +95,11 @@ function waitChart() {
 function waitRow(row, group, x, box, y, rowHeight) {
   const middle = y + rowHeight / 2;
   const line = svgEl("g", { class: classLook(group.index) },
-    svgEl("rect", { x: 0, y, width: box.right + 70, height: rowHeight, fill: "transparent" }),
+    svgEl("rect", { x: 0, y, width: box.right + 82, height: rowHeight, fill: "transparent" }),
     svgEl("text", { class: "tick", x: box.left - 8, y: middle + 4, "text-anchor": "end" }, shorten(row.run.name, box.left - 10, 6.2)));
-  const edge = Math.max(x(row.tail || 0), x(row.mean || 0), box.left);
   if (known(row.mean)) line.append(bar(box.left, y + 2, x(row.mean) - box.left, rowHeight - 5));
   if (known(row.tail)) line.append(svgEl("path", { class: "whisker", d: `M${round1(x(row.mean))} ${middle - 0.5}H${round1(x(row.tail))}m0 -4v8` }));
-  line.append(svgEl("text", { class: "value", x: edge + 7, y: middle + 3.5 }, known(row.mean) ? format.duration(row.mean) : row.tasks ? "never started" : "no task"));
+  line.append(svgEl("text", { class: "value", x: box.right + 82, y: middle + 3.5, "text-anchor": "end" }, known(row.mean) ? format.duration(row.mean) : row.tasks ? "never started" : "no task"));
   const rows = [["mean wait", format.duration(row.mean)], ["95 % wait at most", format.duration(row.tail)], ["tasks", format.count(row.tasks)]];
   if (row.never) rows.push(["never started", format.count(row.never)]);
   return explained(line, `${row.run.name}, ${group.name}`, rows);

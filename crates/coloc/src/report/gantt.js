@@ -70,6 +70,7 @@ function gantt(run, context) {
   const gap = drawn <= 8 ? 5 : 3;
   const box = { left: 0, right: 0, top: 20, bottom: 20 + drawn * (rowHeight + gap) - gap };
   let svg, overlay, x;
+  let walking = null;
 
   const place = (bar, row) => {
     const height = rowHeight / bar.lanes;
@@ -129,7 +130,7 @@ function gantt(run, context) {
       if (outcome === "out_of_memory" && at.w > 3) marks.add("oom-hatch", piece);
       if (at.w > 40 && at.h >= 10 && names.length < LABELS_A_RUN && outcome !== "out_of_memory") {
         const text = shorten(bar.task.name, at.w - 8, 5.9);
-        if (text.length > 2) names.push(svgEl("text", { class: `task-name ${look}`, x: at.x + 5, y: at.y + at.h / 2 + 3.6 }, text));
+        if (text.length > 2) names.push(svgEl("text", { class: `task-name ${look}${outcome === "completed" ? "" : " pale"}`, x: at.x + 5, y: at.y + at.h / 2 + 3.6 }, text));
       }
     }));
     fills.into(svg);
@@ -160,7 +161,9 @@ function gantt(run, context) {
     if (box.right - at > 1) svg.append(svgEl("rect", { class: "after", x: at, y: box.top, width: box.right - at, height: box.bottom - box.top }));
     svg.append(svgEl("line", { class: "finish", x1: at, x2: at, y1: box.top - 6, y2: box.bottom }));
     const took = (each) => (known(each.summary.makespan_s) ? each.summary.makespan_s : each.end);
-    const change = run === baseline || !(took(baseline) > 0) ? "" : `  ${format.difference(took(run) / took(baseline) - 1)}`;
+    // A run that gave up on tasks is not sooner, it is less.
+    const less = run.summary.completed < baseline.summary.completed;
+    const change = run === baseline || less || !(took(baseline) > 0) ? "" : `  ${format.difference(took(run) / took(baseline) - 1)}`;
     const room = box.right - at > 120;
     svg.append(svgEl("text", { class: "finish-text", x: room ? at + 6 : at - 6, y: box.top - 7, "text-anchor": room ? "start" : "end" }, format.duration(took(run)) + change));
   }
@@ -201,7 +204,6 @@ function gantt(run, context) {
 
   function listen() {
     let dragFrom = null;
-    let walking = null;
     const inside = (event) => { const area = svg.getBoundingClientRect(); return [event.clientX - area.left, event.clientY - area.top]; };
     const back = (px) => timeView.from + ((px - box.left) / (box.right - box.left)) * (timeView.until - timeView.from);
     attach(svg, {
@@ -223,7 +225,9 @@ function gantt(run, context) {
         dragFrom = null;
         if (from !== null && Math.abs(px - from) > 4) timeView.show(back(Math.min(px, from)), back(Math.max(px, from)));
       },
-      onpointerleave: clear,
+      // A finger does not hover: a tap tells what pointing would.
+      onclick(event) { const found = barAt(...inside(event)); if (found) tell(found, event.clientX, event.clientY); },
+      onpointerleave(event) { if (event.pointerType === "mouse") clear(); },
       onblur: clear,
       ondblclick: () => timeView.reset(),
       onkeydown(event) {
@@ -231,8 +235,9 @@ function gantt(run, context) {
         if (event.ctrlKey || event.metaKey || event.altKey) return;
         if (zooms[event.key]) { timeView.zoom(zooms[event.key], walking && walking.bar.from); host.firstChild.focus(); return; }
         if (event.key === "0") { timeView.reset(); host.firstChild.focus(); return; }
-        walking = step(walking, event.key);
-        if (!walking) return;
+        const next = step(walking, event.key);
+        if (!next) return;
+        walking = next;
         event.preventDefault();
         const at = place(walking.bar, walking.row);
         const area = svg.getBoundingClientRect();

@@ -36,6 +36,35 @@ pub(super) fn compare(tasks: usize, gpus: usize, toys: &[Toy]) -> ComparePage {
     }
 }
 
+/// One policy failed every task, and one task never started; the other has no curves.
+pub(super) fn one_run_failed() -> ComparePage {
+    let mut page = compare(5, 1, &TOYS[..2]);
+    page.runs[0].series.clear();
+    let run = &mut page.runs[1];
+    (run.summary.completed, run.summary.failed) = (0, 5);
+    run.summary.jct_mean_s = f64::NAN;
+    for task in &mut run.tasks {
+        task.end_s = None;
+        task.attempts.iter_mut().for_each(|attempt| attempt.outcome = Outcome::Failed);
+    }
+    run.tasks[4].attempts.clear();
+    page
+}
+
+/// Every text of the page tries to become markup.
+pub(super) fn hostile_names() -> ComparePage {
+    let attack = "</script><script>document.body.dataset.error='ran'</script>\"'<img src=x onerror=alert(1)>";
+    let mut page = compare(6, 1, &TOYS[..2]);
+    for text in [&mut page.title, &mut page.trace, &mut page.fleet, &mut page.note] {
+        *text = attack.into();
+    }
+    page.gpus[0].name = attack.into();
+    page.classes[0] = attack.into();
+    page.runs[0].name = attack.into();
+    page.runs[0].tasks[0].name = attack.into();
+    page
+}
+
 fn gpu(index: usize) -> Gpu {
     Gpu {
         name: format!("gpu{index}"),

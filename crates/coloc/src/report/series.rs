@@ -64,7 +64,10 @@ impl Series {
     pub(super) fn thinned(&self, limit: usize) -> Series {
         let (points, mut thin) = (self.len(), Series::default());
         if points <= limit.max(2) {
-            (0..points).for_each(|index| thin.push(self.t_s[index], self.values(index)));
+            // Of several values at one instant only the last ever holds.
+            let holds =
+                |index: &usize| index + 1 == points || self.t_s[index + 1] > self.t_s[*index];
+            (0..points).filter(holds).for_each(|at| thin.push(self.t_s[at], self.values(at)));
             return thin;
         }
         let (begin, end) = (self.t_s[0], self.t_s[points - 1]);
@@ -79,8 +82,10 @@ impl Series {
             while at < points && self.t_s[at] < until {
                 let next = if at + 1 < points { self.t_s[at + 1] } else { until };
                 let held = next.min(until) - self.t_s[at].max(from);
-                area = add(area, self.values(at), held.max(0.0));
-                peak = peak.max(self.memory_mib[at]);
+                if held > 0.0 {
+                    area = add(area, self.values(at), held);
+                    peak = peak.max(self.memory_mib[at]);
+                }
                 index = at;
                 at += 1;
             }
@@ -146,6 +151,12 @@ mod tests {
         points.extend((0..200).map(|step| (900.0 + f64::from(step) * 0.5, 0.1)));
         let thin = series(&points).thinned(11);
         assert_eq!(thin.sm[..8], [0.5; 8]);
+    }
+
+    #[test]
+    fn a_value_that_held_for_no_time_is_not_drawn() {
+        let handover = series(&[(0.0, 0.5), (10.0, 0.0), (10.0, 0.5), (20.0, 0.0)]);
+        assert_eq!(handover.thinned(100).sm, [0.5, 0.5, 0.0]);
     }
 
     #[test]
