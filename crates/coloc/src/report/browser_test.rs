@@ -79,13 +79,15 @@ fn gantts(dom: &str) -> Vec<&str> {
 
 #[test]
 fn a_comparison_draws_every_bar_curve_and_row() {
-    let page = sample::compare(40, 4, &sample::TOYS);
+    let mut page = sample::compare(40, 4, &sample::TOYS);
+    page.runs[0].tasks[0].attempts[0].gpus = vec![0, 1];
     let Some(dom) = rendered(&compare_page(&page)) else { return };
     let drawn = gantts(&dom);
     assert_eq!(drawn.len(), 3);
     for (tag, run) in drawn.iter().zip(&page.runs) {
-        let attempts: usize = run.tasks.iter().map(|task| task.attempts.len()).sum();
-        assert_eq!(attribute(tag, "data-bars"), attempts.to_string(), "{tag}");
+        let attempts = run.tasks.iter().flat_map(|task| &task.attempts);
+        let bars: usize = attempts.map(|attempt| attempt.gpus.len()).sum();
+        assert_eq!(attribute(tag, "data-bars"), bars.to_string(), "{tag}");
         assert_eq!(attribute(tag, "data-ooms"), run.summary.oom_count.to_string());
         assert_eq!(attribute(tag, "data-rows"), "4");
     }
@@ -97,6 +99,32 @@ fn a_comparison_draws_every_bar_curve_and_row() {
     assert_eq!(count(&dom, "<tr data-run="), 3);
     assert!(dom.contains("class=\"best\""));
     assert!(dom.contains("Predicted by the model, not measured"));
+}
+
+#[test]
+fn keys_walk_through_tasks_zoom_and_switch_the_curves() {
+    let hands = r#"<script>
+        const gantt = () => document.querySelector("[data-chart=gantt]");
+        const press = (key) => gantt().dispatchEvent(new KeyboardEvent("keydown", { key }));
+        press("ArrowRight");
+        document.body.dataset.said = document.getElementById("announce").textContent;
+        document.body.dataset.marked = document.querySelectorAll(".chosen").length;
+        press("+"); press("+"); press("+");
+        document.body.dataset.zoomed = gantt().dataset.bars;
+        press("0");
+        document.body.dataset.all = gantt().dataset.bars;
+        document.getElementById("curves-each").click();
+        document.querySelector(".runs button").click();
+    </script></body>"#;
+    let html = compare_page(&sample::compare(40, 4, &sample::TOYS));
+    let Some(dom) = rendered(&html.replace("</body>", hands)) else { return };
+    assert!(attribute(&dom, "data-said").contains("#0, class light, waited 0"), "what was told");
+    assert_eq!(attribute(&dom, "data-marked"), "3", "the task is marked under every policy");
+    assert!(attribute(&dom, "data-zoomed").parse::<usize>().unwrap() < 20);
+    assert_eq!(attribute(&dom, "data-all"), "40");
+    assert_eq!(count(&dom, "data-chart=\"gpus-sm\""), 3, "a chart a run");
+    let (_, body) = dom.split_once("<main").unwrap();
+    assert_eq!(count(body, "aria-pressed=\"false\""), 2, "hidden here and in the distribution");
 }
 
 #[test]
