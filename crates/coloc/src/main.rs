@@ -3,6 +3,7 @@
 mod args;
 mod error;
 mod output;
+mod report;
 mod verbs;
 
 use clap::{Parser, Subcommand};
