@@ -4,6 +4,7 @@
 //! scheduler that is told only what an [`Estimator`] says. The same inputs give the same bytes.
 
 mod bound;
+pub mod collocation;
 mod engine;
 mod estimator;
 mod metrics;

@@ -24,7 +24,7 @@ pub struct TaskResult {
 }
 
 /// The figures of a run.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Summary {
     /// Tasks submitted.
     pub tasks: usize,

@@ -19,15 +19,19 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    Demo(verbs::demo::Demo),
     Simulate(verbs::simulate::Simulate),
     Compare(verbs::compare::Compare),
+    Collocate(verbs::collocate::Collocate),
     Trace(verbs::trace::TraceVerb),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().verb {
+        Verb::Demo(verb) => verb.run(),
         Verb::Simulate(verb) => verb.run(),
         Verb::Compare(verb) => verb.run(),
+        Verb::Collocate(verb) => verb.run(),
         Verb::Trace(verb) => verb.run(),
     };
     match result {

@@ -2,11 +2,13 @@
 
 mod error;
 mod generate;
+mod mix90;
 mod read;
 mod write;
 
 pub use error::{TraceError, TraceErrorKind};
 pub use generate::{GenerateError, Generator};
+pub use mix90::mix90;
 pub use read::{Format, read};
 pub use write::write;
 

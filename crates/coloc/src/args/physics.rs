@@ -25,6 +25,12 @@ pub(crate) struct PhysicsArgs {
     pub(crate) pairs: Option<PathBuf>,
 }
 
+impl Default for PhysicsArgs {
+    fn default() -> Self {
+        PhysicsArgs { seed: 0, noise: false, interference: 1.0, pairs: None }
+    }
+}
+
 impl PhysicsArgs {
     /// Applies the flags to a simulation; `names` are those of the trace.
     pub(crate) fn apply(&self, simulation: &mut Simulation, names: &Names) -> Result<(), CliError> {
@@ -59,15 +65,17 @@ fn read_pairs(file: &Path, names: &Names) -> Result<PairTable, CliError> {
     let mut csv = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)
         .from_path(file)
-        .map_err(|error| fail(0, error.to_string()))?;
+        .map_err(|error| fail(1, error.to_string()))?;
     let mut table = PairTable::default();
-    for row in csv.deserialize() {
-        let row: PairRow = row.map_err(|error| {
-            fail(error.position().map_or(0, csv::Position::line), error.to_string())
+    let mut rows = csv.deserialize::<PairRow>();
+    while let Some(row) = rows.next() {
+        let line = rows.reader().position().line();
+        let row = row.map_err(|error| {
+            fail(error.position().map_or(line, csv::Position::line), error.to_string())
         })?;
         if !(row.speed > 0.0 && row.speed <= 2.0) {
-            let problem = format!("speed {} of {:?} is not in (0, 2]", row.speed, row.task);
-            return Err(fail(csv_line(&table), problem));
+            let problem = format!("speed {} is not above 0 and at most 2", row.speed);
+            return Err(fail(line, problem));
         }
         let signature = |name: &str| names.find(name).map(SignatureId);
         let (Some(task), Some(beside)) = (signature(&row.task), signature(&row.beside)) else {
@@ -82,8 +90,4 @@ fn read_pairs(file: &Path, names: &Names) -> Result<PairTable, CliError> {
         }
     }
     Ok(table)
-}
-
-fn csv_line(_: &PairTable) -> u64 {
-    0
 }

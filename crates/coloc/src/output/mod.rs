@@ -1,8 +1,10 @@
 //! How answers reach people and programs.
 
+pub(crate) mod comparison;
 pub(crate) mod files;
 pub(crate) mod progress;
 pub(crate) mod summary;
+pub(crate) mod table;
 
 use crate::error::CliError;
 use serde::Serialize;

@@ -1,7 +1,8 @@
 //! The page of `coloc compare`: policies over one trace and one fleet, side by side.
 
 use super::frame;
-use super::series::Series;
+use super::series::Curve;
+use coloc_sim::{GpuSeries, Summary};
 use serde::{Serialize, Serializer};
 
 /// GPUs that are drawn one by one; the mean curves count all of them.
@@ -51,44 +52,7 @@ pub(crate) struct Run {
     /// What became of every task.
     pub(crate) tasks: Vec<TaskRecord>,
     /// What every GPU did, in the order of [`ComparePage::gpus`].
-    pub(crate) series: Vec<Series>,
-}
-
-/// The figures of a run, named as in `coloc simulate --json`. The page reads them by these names.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Summary {
-    /// Tasks in the trace.
-    pub(crate) tasks: u64,
-    /// Tasks that finished.
-    pub(crate) completed: u64,
-    /// Tasks that never did.
-    pub(crate) failed: u64,
-    /// First submission to last end.
-    pub(crate) makespan_s: f64,
-    /// Mean time from submission to completion.
-    pub(crate) jct_mean_s: f64,
-    /// Median of it.
-    pub(crate) jct_p50_s: f64,
-    /// 95th percentile of it.
-    pub(crate) jct_p95_s: f64,
-    /// Mean time from submission to first start.
-    pub(crate) wait_mean_s: f64,
-    /// Mean run time over run time alone.
-    pub(crate) slowdown_mean: f64,
-    /// Attempts that ran out of memory.
-    pub(crate) oom_count: u64,
-    /// Times that a running task was put aside.
-    pub(crate) preemptions: u64,
-    /// Energy of all GPUs.
-    pub(crate) energy_j: f64,
-    /// Mean SM activity, 0 to 1.
-    pub(crate) smact_mean: f64,
-    /// Mean memory in use on a GPU.
-    pub(crate) memory_mean_bytes: f64,
-    /// Jain's fairness index, 0 to 1.
-    pub(crate) jain_index: f64,
-    /// A makespan that no schedule of these tasks can undercut.
-    pub(crate) makespan_bound_s: f64,
+    pub(crate) series: Vec<GpuSeries>,
 }
 
 /// What became of a task.
@@ -136,12 +100,6 @@ pub(crate) enum Outcome {
     Completed,
     /// The GPU had no memory left for it.
     OutOfMemory,
-    /// It ended in an error.
-    Failed,
-    /// The scheduler put it aside.
-    Preempted,
-    /// It has not stopped.
-    Running,
 }
 
 /// The page for a comparison, complete.
@@ -174,8 +132,8 @@ struct EmbeddedRun<'a> {
     name: &'a str,
     summary: &'a Summary,
     tasks: &'a [TaskRecord],
-    series: Vec<Series>,
-    mean: Series,
+    series: Vec<GpuSeries>,
+    mean: GpuSeries,
 }
 
 impl<'a> Embedded<'a> {
@@ -191,7 +149,7 @@ impl<'a> Embedded<'a> {
                 series: (run.series.iter().take(gpus_drawn))
                     .map(|series| series.thinned(POINTS_A_CURVE))
                     .collect(),
-                mean: Series::mean(&run.series).thinned(POINTS_A_CURVE),
+                mean: GpuSeries::mean(&run.series).thinned(POINTS_A_CURVE),
             })
             .collect();
         Embedded {
@@ -242,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_large_fleet_carries_sixteen_gpus_and_the_mean_of_all() {
-        let gpu = |sm: f64| Series {
+        let gpu = |sm: f64| GpuSeries {
             t_s: vec![0.0],
             sm: vec![sm],
             memory_mib: vec![0.0],

@@ -14,7 +14,4 @@ mod browser_test;
 mod sample;
 
 pub(crate) use collocate::{CollocatePage, Experiment, collocate_page};
-pub(crate) use compare::{
-    Attempt, ComparePage, Gpu, Outcome, Run, Summary, TaskRecord, compare_page,
-};
-pub(crate) use series::Series;
+pub(crate) use compare::{Attempt, ComparePage, Gpu, Outcome, Run, TaskRecord, compare_page};

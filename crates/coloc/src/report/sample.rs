@@ -1,8 +1,7 @@
 //! Small made-up runs for the tests of the pages. They resemble a schedule; they predict nothing.
 
-use super::{
-    Attempt, CollocatePage, ComparePage, Experiment, Gpu, Outcome, Run, Series, Summary, TaskRecord,
-};
+use super::{Attempt, CollocatePage, ComparePage, Experiment, Gpu, Outcome, Run, TaskRecord};
+use coloc_sim::{GpuSeries, Summary};
 
 /// A toy policy: every GPU takes `lanes` tasks at once, first come first served.
 #[derive(Clone, Copy)]
@@ -45,7 +44,7 @@ pub(super) fn one_run_failed() -> ComparePage {
     run.summary.jct_mean_s = f64::NAN;
     for task in &mut run.tasks {
         task.end_s = None;
-        task.attempts.iter_mut().for_each(|attempt| attempt.outcome = Outcome::Failed);
+        task.attempts.iter_mut().for_each(|attempt| attempt.outcome = Outcome::OutOfMemory);
     }
     run.tasks[4].attempts.clear();
     page
@@ -85,15 +84,15 @@ fn run(toy: Toy, tasks: usize, gpus: usize) -> Run {
     let wait = |task: &TaskRecord| task.attempts[0].start_s - task.submit_s;
     let makespan = free_at.iter().copied().fold(0.0, f64::max);
     let summary = Summary {
-        tasks: tasks as u64,
-        completed: tasks as u64,
+        tasks: tasks,
+        completed: tasks,
         makespan_s: makespan,
         jct_mean_s: mean(jct.clone()),
         jct_p50_s: mean(jct.clone()) * 0.9,
         jct_p95_s: mean(jct) * 1.8,
         wait_mean_s: mean(records.iter().map(wait).collect()),
         slowdown_mean: slowdown(toy.lanes),
-        oom_count: records.iter().filter(|task| task.attempts.len() > 1).count() as u64,
+        oom_count: records.iter().filter(|task| task.attempts.len() > 1).count() as u32,
         energy_j: makespan * gpus as f64 * (150.0 + 45.0 * toy.lanes as f64),
         smact_mean: 0.35 + 0.15 * toy.lanes as f64,
         memory_mean_bytes: 9e9 * toy.lanes as f64,
@@ -150,7 +149,7 @@ fn record(index: usize, toy: Toy, gpus: usize, free_at: &mut [f64]) -> TaskRecor
 }
 
 /// What a GPU did, from the attempts on it.
-fn series(tasks: &[TaskRecord], gpu: usize) -> Series {
+fn series(tasks: &[TaskRecord], gpu: usize) -> GpuSeries {
     let mut changes: Vec<(f64, f64, f64)> = vec![(0.0, 0.0, 0.0)];
     for task in tasks {
         let (sm, memory) = [(0.22, 5_000.0), (0.41, 11_000.0), (0.63, 18_500.0)][task.class];
@@ -160,7 +159,7 @@ fn series(tasks: &[TaskRecord], gpu: usize) -> Series {
         }
     }
     changes.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (mut sm, mut memory, mut series) = (0.0_f64, 0.0_f64, Series::default());
+    let (mut sm, mut memory, mut series) = (0.0_f64, 0.0_f64, GpuSeries::default());
     for (time, more_sm, more_memory) in changes {
         sm += more_sm;
         memory += more_memory;

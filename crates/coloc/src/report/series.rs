@@ -1,73 +1,68 @@
 //! What a GPU did over time, as step functions that a page can afford to carry.
 
-use serde::Serialize;
+use coloc_sim::GpuSeries;
 
-/// Activity, memory and power of a GPU. A value holds from its time until the next.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Series {
-    /// When each value begins, rising.
-    pub(crate) t_s: Vec<f64>,
-    /// Share of the streaming multiprocessors that were active, 0 to 1.
-    pub(crate) sm: Vec<f64>,
-    /// Memory in use.
-    pub(crate) memory_mib: Vec<f64>,
-    /// Power drawn.
-    pub(crate) power_w: Vec<f64>,
+/// What a page does with the record of a GPU.
+pub(super) trait Curve {
+    /// The mean over GPUs, each point weighing the same. A GPU counts with its first value until then.
+    fn mean(all: &[GpuSeries]) -> GpuSeries;
+    /// At most about `limit` points: activity and power become means over equal spans of time, memory
+    /// keeps its peak because the peak is what runs out.
+    fn thinned(&self, limit: usize) -> GpuSeries;
 }
 
-impl Series {
-    /// Points in it; a column that is too short counts.
-    fn len(&self) -> usize {
-        [self.t_s.len(), self.sm.len(), self.memory_mib.len(), self.power_w.len()]
-            .into_iter()
-            .min()
-            .unwrap_or(0)
-    }
+/// Points in it; a column that is too short counts.
+fn len(series: &GpuSeries) -> usize {
+    [series.t_s.len(), series.sm.len(), series.memory_mib.len(), series.power_w.len()]
+        .into_iter()
+        .min()
+        .unwrap_or(0)
+}
 
-    fn values(&self, index: usize) -> [f64; 3] {
-        [self.sm[index], self.memory_mib[index], self.power_w[index]]
-    }
+fn values(series: &GpuSeries, index: usize) -> [f64; 3] {
+    [series.sm[index], series.memory_mib[index], series.power_w[index]]
+}
 
-    fn push(&mut self, time: f64, [sm, memory, power]: [f64; 3]) {
-        self.t_s.push(rounded(time, 1e3));
-        self.sm.push(rounded(sm, 1e4));
-        self.memory_mib.push(rounded(memory, 1e1));
-        self.power_w.push(rounded(power, 1e1));
-    }
+fn push(series: &mut GpuSeries, time: f64, [sm, memory, power]: [f64; 3]) {
+    series.t_s.push(rounded(time, 1e3));
+    series.sm.push(rounded(sm, 1e4));
+    series.memory_mib.push(rounded(memory, 1e1));
+    series.power_w.push(rounded(power, 1e1));
+}
 
-    /// The mean over GPUs, each point weighing the same. A GPU counts with its first value until then.
-    pub(super) fn mean(all: &[Series]) -> Series {
-        let all: Vec<&Series> = all.iter().filter(|series| series.len() > 0).collect();
+impl Curve for GpuSeries {
+    fn mean(all: &[GpuSeries]) -> GpuSeries {
+        let all: Vec<&GpuSeries> = all.iter().filter(|series| len(series) > 0).collect();
         let mut changes: Vec<(f64, usize, usize)> = Vec::new();
         for (gpu, series) in all.iter().enumerate() {
-            changes.extend((0..series.len()).map(|index| (series.t_s[index], gpu, index)));
+            changes.extend((0..len(series)).map(|index| (series.t_s[index], gpu, index)));
         }
         changes.sort_by(|a, b| a.0.total_cmp(&b.0));
 
-        let mut now: Vec<[f64; 3]> = all.iter().map(|series| series.values(0)).collect();
+        let mut now: Vec<[f64; 3]> = all.iter().map(|series| values(series, 0)).collect();
         let mut sum = now.iter().fold([0.0; 3], |sum, value| add(sum, *value, 1.0));
-        let mut mean = Series::default();
+        let mut mean = GpuSeries::default();
         let mut changes = changes.into_iter().peekable();
         while let Some((time, gpu, index)) = changes.next() {
-            let value = all[gpu].values(index);
+            let value = values(all[gpu], index);
             sum = add(add(sum, now[gpu], -1.0), value, 1.0);
             now[gpu] = value;
             if changes.peek().is_none_or(|next| next.0 > time) {
-                mean.push(time, sum.map(|part| (part / all.len() as f64).max(0.0)));
+                push(&mut mean, time, sum.map(|part| (part / all.len() as f64).max(0.0)));
             }
         }
         mean
     }
 
-    /// At most about `limit` points: activity and power become means over equal spans of time, memory
-    /// keeps its peak because the peak is what runs out.
-    pub(super) fn thinned(&self, limit: usize) -> Series {
-        let (points, mut thin) = (self.len(), Series::default());
+    fn thinned(&self, limit: usize) -> GpuSeries {
+        let (points, mut thin) = (len(self), GpuSeries::default());
         if points <= limit.max(2) {
             // Of several values at one instant only the last ever holds.
             let holds =
                 |index: &usize| index + 1 == points || self.t_s[index + 1] > self.t_s[*index];
-            (0..points).filter(holds).for_each(|at| thin.push(self.t_s[at], self.values(at)));
+            (0..points)
+                .filter(holds)
+                .for_each(|at| push(&mut thin, self.t_s[at], values(self, at)));
             return thin;
         }
         let (begin, end) = (self.t_s[0], self.t_s[points - 1]);
@@ -83,16 +78,16 @@ impl Series {
                 let next = if at + 1 < points { self.t_s[at + 1] } else { until };
                 let held = next.min(until) - self.t_s[at].max(from);
                 if held > 0.0 {
-                    area = add(area, self.values(at), held);
+                    area = add(area, values(self, at), held);
                     peak = peak.max(self.memory_mib[at]);
                 }
                 index = at;
                 at += 1;
             }
             let [sm, _, power] = area.map(|part| part / span);
-            thin.push(from, [sm, peak, power]);
+            push(&mut thin, from, [sm, peak, power]);
         }
-        thin.push(end, self.values(points - 1));
+        push(&mut thin, end, values(self, points - 1));
         thin
     }
 }
@@ -110,10 +105,10 @@ fn rounded(value: f64, parts: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn series(points: &[(f64, f64)]) -> Series {
-        let mut series = Series::default();
+    fn series(points: &[(f64, f64)]) -> GpuSeries {
+        let mut series = GpuSeries::default();
         for (time, value) in points {
-            series.push(*time, [*value, *value * 1000.0, *value * 100.0]);
+            push(&mut series, *time, [*value, *value * 1000.0, *value * 100.0]);
         }
         series
     }
@@ -122,7 +117,7 @@ mod tests {
     fn the_mean_changes_when_any_gpu_does() {
         let a = series(&[(0.0, 0.2), (10.0, 0.6)]);
         let b = series(&[(0.0, 0.0), (5.0, 0.4), (10.0, 0.0)]);
-        let mean = Series::mean(&[a, b]);
+        let mean = GpuSeries::mean(&[a, b]);
         assert_eq!(mean.t_s, [0.0, 5.0, 10.0]);
         assert_eq!(mean.sm, [0.1, 0.3, 0.3]);
         assert_eq!(mean.power_w, [10.0, 30.0, 30.0]);
@@ -130,8 +125,8 @@ mod tests {
 
     #[test]
     fn the_mean_of_nothing_is_nothing() {
-        assert_eq!(Series::mean(&[]), Series::default());
-        assert_eq!(Series::mean(&[Series::default()]), Series::default());
+        assert_eq!(GpuSeries::mean(&[]), GpuSeries::default());
+        assert_eq!(GpuSeries::mean(&[GpuSeries::default()]), GpuSeries::default());
     }
 
     #[test]

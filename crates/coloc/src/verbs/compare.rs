@@ -1,11 +1,178 @@
-//! x
+//! `coloc compare`: one trace under several policies.
+
+use crate::args::input::InputArgs;
+use crate::args::named_policy::{self, NamedPolicy};
+use crate::args::physics::PhysicsArgs;
 use crate::error::CliError;
+use crate::output::{Answer, comparison, files, print_text, progress::Progress};
+use crate::report;
 use clap::Args;
-/// x
+use coloc_model::{Fleet, GpuId};
+use coloc_sim::{Attempt, AttemptEnd, Simulation, Summary, Timeline, Trace};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Compare policies on one trace: a row each, with plots
 #[derive(Args, Debug)]
-pub(crate) struct Compare {}
+pub(crate) struct Compare {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Policies: exclusive, a preset, or QUEUE/PLACE/SHARE, each with :ESTIMATOR if you like
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',', required = true)]
+    policies: Vec<String>,
+    #[command(flatten)]
+    physics: PhysicsArgs,
+    /// Write a self-contained page with all plots
+    #[arg(long, value_name = "OUT.html")]
+    html: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One policy's run.
+pub(crate) struct PolicyRun {
+    pub(crate) name: String,
+    pub(crate) summary: Summary,
+    timeline: Timeline,
+}
+
+#[derive(Serialize)]
+struct Comparison<'a> {
+    trace: String,
+    fleet: String,
+    policies: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    #[serde(flatten)]
+    summary: &'a Summary,
+}
+
 impl Compare {
     pub(crate) fn run(self) -> Result<(), CliError> {
-        Ok(())
+        let policies: Vec<NamedPolicy> =
+            self.policies.iter().map(|text| named_policy::parse(text)).collect::<Result<_, _>>()?;
+        let (trace, fleet) = self.input.load()?;
+        let runs = play(&policies, &trace, &fleet, &self.physics, self.html.is_some())?;
+        let name = self.input.trace.display().to_string();
+        if let Some(file) = &self.html {
+            let page = report::compare_page(&page(&name, &trace, &fleet, &runs));
+            files::write(file, |output| output.write_all(page.as_bytes()))?;
+        }
+        if self.json {
+            let policies =
+                runs.iter().map(|run| Row { name: &run.name, summary: &run.summary }).collect();
+            let body = Comparison { trace: name, fleet: fleet.to_string(), policies };
+            return Answer { body: &body, wall_s: None }.print();
+        }
+        print_text(&comparison::render(&name, &fleet, &runs))?;
+        match &self.html {
+            Some(file) => print_text(&format!("Plots are in {}", file.display())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Plays the trace under each policy.
+pub(crate) fn play(
+    policies: &[NamedPolicy],
+    trace: &Trace,
+    fleet: &Fleet,
+    physics: &PhysicsArgs,
+    record: bool,
+) -> Result<Vec<PolicyRun>, CliError> {
+    let play_one = |named: &NamedPolicy| {
+        let mut simulation =
+            Simulation::new(fleet.clone(), named.args.policy(), named.args.estimator());
+        physics.apply(&mut simulation, trace.names())?;
+        let mut timeline = Timeline::default();
+        let (summary, _) = if record {
+            timeline = Timeline::new(fleet.len());
+            simulation.run(trace, &mut timeline)?
+        } else {
+            let mut progress = Progress::new(trace.tasks().len());
+            let outcome = simulation.run(trace, &mut progress)?;
+            progress.done();
+            outcome
+        };
+        Ok(PolicyRun { name: named.name.clone(), summary, timeline })
+    };
+    policies.iter().map(play_one).collect()
+}
+
+/// The data of the HTML page.
+pub(crate) fn page(
+    name: &str,
+    trace: &Trace,
+    fleet: &Fleet,
+    runs: &[PolicyRun],
+) -> report::ComparePage {
+    let gpu = |id: GpuId| {
+        let model = fleet.gpu(id).model;
+        report::Gpu {
+            name: format!("gpu{id}"),
+            model: model.name().to_owned(),
+            memory_mib: model.memory().mib(),
+            limit_w: model.limit_watts(),
+        }
+    };
+    report::ComparePage {
+        title: format!("{} policies on {}", runs.len(), fleet),
+        trace: format!("{name}, {} tasks", trace.tasks().len()),
+        fleet: fleet.to_string(),
+        note: "Predicted by the model, not measured".to_owned(),
+        gpus: fleet.ids().map(gpu).collect(),
+        classes: CLASSES.map(str::to_owned).to_vec(),
+        runs: runs.iter().map(|run| page_run(trace, run)).collect(),
+    }
+}
+
+const CLASSES: [&str; 3] = ["light", "medium", "heavy"];
+
+fn page_run(trace: &Trace, run: &PolicyRun) -> report::Run {
+    let mut tasks: Vec<report::TaskRecord> = trace
+        .tasks()
+        .iter()
+        .enumerate()
+        .map(|(index, task)| {
+            let class = trace.class(task).to_string();
+            report::TaskRecord {
+                id: index as u64,
+                name: trace.name(task).to_owned(),
+                class: CLASSES.iter().position(|&name| name == class).unwrap_or(0),
+                submit_s: task.submit.secs(),
+                end_s: None,
+                alone_s: Some(task.duration.secs()),
+                attempts: Vec::new(),
+            }
+        })
+        .collect();
+    for attempt in &run.timeline.attempts {
+        let record = &mut tasks[attempt.task.index()];
+        if attempt.outcome == AttemptEnd::Completed {
+            record.end_s = Some(attempt.end_s);
+        }
+        record.attempts.push(page_attempt(attempt));
+    }
+    report::Run {
+        name: run.name.clone(),
+        summary: run.summary.clone(),
+        tasks,
+        series: run.timeline.gpus.clone(),
+    }
+}
+
+fn page_attempt(attempt: &Attempt) -> report::Attempt {
+    report::Attempt {
+        start_s: attempt.start_s,
+        end_s: attempt.end_s,
+        gpus: attempt.gpus.iter().map(|&gpu| gpu as usize).collect(),
+        outcome: match attempt.outcome {
+            AttemptEnd::Completed => report::Outcome::Completed,
+            AttemptEnd::OutOfMemory => report::Outcome::OutOfMemory,
+        },
     }
 }

@@ -1,5 +1,7 @@
 //! One file a verb.
 
+pub(crate) mod collocate;
 pub(crate) mod compare;
+pub(crate) mod demo;
 pub(crate) mod simulate;
 pub(crate) mod trace;
