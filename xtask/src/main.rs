@@ -1,2 +1,65 @@
-//! x
-fn main() {}
+//! `cargo xtask test`: everything that is checked, in the order in which a mistake is cheapest to find.
+
+mod licences;
+mod run;
+mod tools;
+mod walls;
+
+use run::Failed;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  test    everything: format, lints, walls, licences, tests, docs, demo
+  lint    format, lints, walls and licences only
+  bench   the benchmarks behind docs/performance.md";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments[..] {
+        ["test"] => test(),
+        ["lint"] => lint(),
+        ["bench"] => run::cargo(&["bench", "--workspace"]),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failed { step }) => {
+            eprintln!("\nxtask: failed: {step}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn lint() -> Result<(), Failed> {
+    run::cargo(&["fmt", "--all", "--check"])?;
+    run::cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    walls::check()?;
+    licences::check()
+}
+
+fn test() -> Result<(), Failed> {
+    tools::install_browser();
+    lint()?;
+    run::cargo(&["test", "--workspace", "--no-fail-fast"])?;
+    run::cargo_with(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
+    demo()?;
+    println!("\nxtask: all checks passed");
+    Ok(())
+}
+
+/// The README's first command, as a stranger runs it.
+fn demo() -> Result<(), Failed> {
+    let page = std::env::temp_dir().join(format!("coloc-demo-{}.html", std::process::id()));
+    let page = page.to_string_lossy().into_owned();
+    let outcome = run::cargo(&["run", "--release", "--", "demo", "--html", &page]);
+    let written = std::fs::metadata(&page).is_ok_and(|meta| meta.len() > 10_000);
+    // Nothing is left behind, whatever came of it.
+    let _ = std::fs::remove_file(&page);
+    outcome?;
+    if written { Ok(()) } else { Err(Failed { step: "the demo wrote no page".into() }) }
+}

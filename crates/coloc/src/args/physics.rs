@@ -67,12 +67,13 @@ fn read_pairs(file: &Path, names: &Names) -> Result<PairTable, CliError> {
         .from_path(file)
         .map_err(|error| fail(1, error.to_string()))?;
     let mut table = PairTable::default();
-    let mut rows = csv.deserialize::<PairRow>();
-    while let Some(row) = rows.next() {
-        let line = rows.reader().position().line();
-        let row = row.map_err(|error| {
-            fail(error.position().map_or(line, csv::Position::line), error.to_string())
-        })?;
+    let header = csv.headers().map_err(|error| fail(1, error.to_string()))?.clone();
+    for record in csv.records() {
+        let line_of = |error: &csv::Error| error.position().map_or(1, csv::Position::line);
+        let record = record.map_err(|error| fail(line_of(&error), error.to_string()))?;
+        let line = record.position().map_or(1, csv::Position::line);
+        let row: PairRow =
+            record.deserialize(Some(&header)).map_err(|error| fail(line, error.to_string()))?;
         if !(row.speed > 0.0 && row.speed <= 2.0) {
             let problem = format!("speed {} is not above 0 and at most 2", row.speed);
             return Err(fail(line, problem));

@@ -191,20 +191,3 @@ fn a_study_draws_its_charts_with_the_published_points() {
     let Some(dom) = rendered(&collocate_page(&Default::default())) else { return };
     assert!(dom.contains("no experiment"));
 }
-
-/// `COLOC_SAMPLE_PAGES=DIR cargo test -p coloc sample_pages -- --ignored`
-#[test]
-#[ignore = "writes pages for people to look at"]
-fn sample_pages() {
-    let folder = std::path::PathBuf::from(std::env::var_os("COLOC_SAMPLE_PAGES").unwrap());
-    let pages = [
-        ("compare.html", compare_page(&sample::compare(40, 4, &sample::TOYS))),
-        ("large.html", compare_page(&sample::compare(10_000, 24, &sample::TOYS))),
-        ("failed.html", compare_page(&sample::one_run_failed())),
-        ("hostile.html", compare_page(&sample::hostile_names())),
-        ("collocate.html", collocate_page(&sample::collocate())),
-    ];
-    for (name, html) in pages {
-        std::fs::write(folder.join(name), html).unwrap();
-    }
-}

@@ -84,7 +84,7 @@ fn run(toy: Toy, tasks: usize, gpus: usize) -> Run {
     let wait = |task: &TaskRecord| task.attempts[0].start_s - task.submit_s;
     let makespan = free_at.iter().copied().fold(0.0, f64::max);
     let summary = Summary {
-        tasks: tasks,
+        tasks,
         completed: tasks,
         makespan_s: makespan,
         jct_mean_s: mean(jct.clone()),

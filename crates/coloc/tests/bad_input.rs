@@ -1,0 +1,97 @@
+//! Bad input gets an error that says where and what, exit code 2, and changes nothing.
+
+mod support;
+
+use support::{Workspace, coloc};
+
+const GOOD: &str = "submit_time_s,task\n0,resnet\n";
+
+fn complaint(files: &[(&str, &str)], arguments: &[&str]) -> String {
+    let dir = Workspace::with(files);
+    let before = dir.files();
+    let message = coloc(dir.path(), arguments).fails_with(2);
+    assert_eq!(dir.files(), before, "nothing was written");
+    message
+}
+
+fn simulate(trace: &str, flags: &[&str]) -> String {
+    let base = ["simulate", "--trace", "t.csv", "--jobs", "out.csv", "--fleet", "4xA100-40GB"];
+    complaint(&[("t.csv", trace)], &[&base[..], flags].concat())
+}
+
+#[test]
+fn a_bad_row_says_file_line_and_column() {
+    let carma = ["--format", "carma"];
+    insta::assert_snapshot!(simulate("submit_time_s,task\n0,resnet\n5,nonsense\n", &carma), @r#"coloc: t.csv, line 3, column task: unknown task "nonsense": not in the built-in catalogue, and the row gives no duration_s"#);
+    insta::assert_snapshot!(simulate("submit_time_s,task\nsoon,resnet\n", &carma), @r#"coloc: t.csv, line 2, column submit_s: "soon" is not a number of seconds from 0 to ten years"#);
+    insta::assert_snapshot!(simulate("submit_time_s,task\n0,resnet,7\n", &carma), @"coloc: t.csv, line 2: not a CSV file: the row has 3 values, the header 2");
+    insta::assert_snapshot!(simulate("when,task\n0,resnet\n", &carma), @r#"coloc: t.csv, line 1: unknown column "when"; known columns: submit_time_s, task"#);
+    insta::assert_snapshot!(simulate("submit_s,task,sm\n0,resnet,1.5\n", &[]), @r#"coloc: t.csv, line 2, column sm: "1.5" is not a share from 0 to 1"#);
+    insta::assert_snapshot!(simulate("", &[]), @r#"coloc: t.csv, line 1: no column "submit_s" in the header; expected at least submit_s,task"#);
+    insta::assert_snapshot!(simulate("submit_s,task\n", &[]), @"coloc: t.csv: the trace has no tasks");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let flags = ["simulate", "--trace", "none.csv", "--fleet", "4xA100-40GB"];
+    insta::assert_snapshot!(complaint(&[], &flags), @"coloc: none.csv: No such file or directory (os error 2)");
+}
+
+#[test]
+fn a_fleet_that_makes_no_sense_is_refused() {
+    let with = |fleet: &str| {
+        let flags = ["simulate", "--trace", "t.csv", "--format", "carma", "--fleet", fleet];
+        complaint(&[("t.csv", GOOD), ("f.toml", "[[node]]\nmodel = 3\n")], &flags)
+    };
+    insta::assert_snapshot!(with("4xB300"), @r#"coloc: --fleet: unknown GPU model "B300"; known models: A100-40GB, A100-80GB, H100-80GB, H200-141GB, A30-24GB, V100-16GB, V100-32GB, P100-16GB, K80-12GB, T4-16GB, RTX3090-24GB, RTX4090-24GB, CPU"#);
+    insta::assert_snapshot!(with("lots"), @r#"coloc: --fleet: cannot read fleet group "lots"; expected GPUSxMODEL or NODESxGPUSxMODEL, such as 4xA100-40GB or 15x4xV100-16GB"#);
+    assert!(with("f.toml").contains("f.toml"));
+}
+
+#[test]
+fn what_could_never_run_is_refused_before_the_start() {
+    let fleet = |trace: &str, fleet: &str, flags: &[&str]| {
+        let base = ["simulate", "--trace", "t.csv", "--fleet", fleet];
+        complaint(&[("t.csv", trace)], &[&base[..], flags].concat())
+    };
+    let gang = "submit_s,task,gpus\n0,resnet,8\n";
+    insta::assert_snapshot!(fleet(gang, "4xA100-40GB", &[]), @"coloc: task 0 needs 8 GPUs on one node, the fleet has at most 4; give the simulation a larger node");
+    let large = "submit_s,task\n0,gpt2_large_2\n";
+    insta::assert_snapshot!(fleet(large, "2xT4-16GB", &[]), @"coloc: task 0 (gpt2_large_2) needs 27.7 GiB on one GPU, the largest of the fleet has 16.0 GiB");
+    let own = "submit_s,task,duration_s,memory_mib,sm\n0,mine,60,1000,0.5\n";
+    insta::assert_snapshot!(fleet(own, "1xT4-16GB", &["--estimator", "horus"]), @r#"coloc: no published horus estimate for task "mine": it is not in the built-in catalogue; use --estimator oracle or none"#);
+    insta::assert_snapshot!(fleet(own, "1xT4-16GB", &["--share", "mig"]), @"coloc: --share mig needs GPUs that can be partitioned; T4-16GB cannot");
+}
+
+#[test]
+fn policies_and_workloads_are_checked() {
+    let policies =
+        ["compare", "--trace", "t.csv", "--fleet", "1xT4-16GB", "--policies", "coloc,best"];
+    assert!(complaint(&[("t.csv", GOOD)], &policies).contains("carma-v2"));
+    let workload = ["collocate", "--workload", "resnet9000"];
+    assert!(complaint(&[], &workload).contains("resnet26-cifar10"));
+    let copies = ["collocate", "--workload", "resnet", "--copies", "0"];
+    assert!(complaint(&[], &copies).contains("1 to 48"));
+    let load = ["trace", "generate", "--tasks", "5", "--gpus", "1", "--load", "0", "-o", "x.csv"];
+    assert!(complaint(&[], &load).contains("above 0"));
+}
+
+#[test]
+fn measured_pairs_are_checked() {
+    let with = |pairs: &str| {
+        let flags = ["simulate", "--trace", "t.csv", "--format", "carma", "--fleet", "1xA100-40GB"];
+        let files = [("t.csv", GOOD), ("p.csv", pairs)];
+        complaint(&files, &[&flags[..], &["--pairs", "p.csv"]].concat())
+    };
+    assert!(with("task,beside,speed\nresnet,vgg,0\n").contains("p.csv, line 2"));
+    assert!(with("task,beside,speed\nresnet,vgg,fast\n").contains("p.csv, line 2"));
+    assert!(with("task,beside\nresnet,vgg\n").contains("p.csv"));
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named_and_fails_with_1() {
+    let dir = Workspace::with(&[("t.csv", GOOD)]);
+    let run = dir.simulate(&["--jobs", "no/such/folder/jobs.csv"]);
+    assert!(run.fails_with(1).contains("no/such/folder/jobs.csv"));
+    assert_eq!(dir.files(), ["t.csv"]);
+}

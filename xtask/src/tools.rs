@@ -1,0 +1,16 @@
+//! Things that the tests use and a fresh machine lacks.
+
+use crate::run::succeeds;
+
+/// A browser for the tests of the pages. Without one those tests say that they were skipped.
+pub(crate) fn install_browser() {
+    if succeeds("chromium", &["--version"]) {
+        return;
+    }
+    println!("\n=== installing chromium for the tests of the HTML pages");
+    let installed = succeeds("apt-get", &["update"])
+        && succeeds("apt-get", &["install", "-y", "--no-install-recommends", "chromium"]);
+    if !installed {
+        println!("SKIPPED: no chromium, and apt-get could not install it; pages stay unseen");
+    }
+}
