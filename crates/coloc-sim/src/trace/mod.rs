@@ -2,6 +2,7 @@
 
 mod error;
 mod generate;
+mod lines;
 mod mix90;
 mod read;
 mod write;

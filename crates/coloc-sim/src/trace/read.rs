@@ -4,6 +4,7 @@
 //! the catalogue; `coloc` may describe each task in full, and falls back on the catalogue for columns
 //! that are left out.
 
+use super::lines::BoundedLines;
 use super::{Trace, TraceError, TraceErrorKind, TraceTask};
 use crate::Names;
 use coloc_model::{Bytes, Millis, SignatureId, Time, UserId};
@@ -43,7 +44,8 @@ pub enum Format {
 
 /// Reads a trace from `input`; `file` is for error messages.
 pub fn read(file: &Path, input: impl Read, format: Format) -> Result<Trace, TraceError> {
-    let mut csv = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(input);
+    let mut csv =
+        csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(BoundedLines::new(input));
     let at_file = |place, kind| TraceError { file: file.to_owned(), place, kind };
     let header = csv.headers().map_err(|e| at_file(Some((1, "")), csv_error(e)))?.clone();
     let columns = Columns::new(&header, format).map_err(|kind| at_file(Some((1, "")), kind))?;
