@@ -36,6 +36,25 @@ impl Preset {
             Preset::Coloc => coloc(known),
         }
     }
+
+    /// The preset with another placement. CARMA's screens are not the same for all of them.
+    pub fn with_place(self, known: MemoryKnowledge, place: Place) -> Policy {
+        let policy = Policy { place, ..self.policy(known) };
+        match (self, place, known) {
+            // Its round-robin (OR-RR) looks at neither memory nor utilization.
+            (Preset::CarmaV1 | Preset::CarmaV2, Place::RoundRobin, _) => Policy {
+                knowledge: Knowledge::Unknown { min_free: Bytes::ZERO },
+                gate: Gate::Open,
+                ..policy
+            },
+            // Its first best-fit was content with a smaller margin.
+            (Preset::CarmaV1, Place::BestFit, MemoryKnowledge::Oracle) => Policy {
+                knowledge: Knowledge::Estimated { margin: Bytes::from_mib(500) },
+                ..policy
+            },
+            _ => policy,
+        }
+    }
 }
 
 const fn secs(secs: u64) -> Millis {
