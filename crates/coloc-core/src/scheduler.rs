@@ -488,15 +488,16 @@ impl World {
             return;
         };
         let demand = self.demand(task);
-        for gpu in self.roomiest(demand.gpus as usize) {
+        for gpu in self.roomiest(&demand) {
             let until = backfill::free_at(self, self.gpus.get(gpu), now, &demand, None);
             self.gpus.reserve(gpu, Some(Reservation { keeper: task, until }));
         }
         self.reserved = Some(task);
     }
 
-    /// The GPUs of one node that are closest to being free.
-    fn roomiest(&self, wanted: usize) -> Vec<GpuId> {
+    /// The GPUs of one node, each large enough, that are closest to being free.
+    fn roomiest(&self, demand: &Demand) -> Vec<GpuId> {
+        let wanted = demand.gpus as usize;
         let by_room = |gpu: &GpuId| {
             let state = self.gpus.get(*gpu);
             (state.residents().len(), std::cmp::Reverse(self.gpus.available(*gpu)), *gpu)
@@ -505,9 +506,11 @@ impl World {
             Place::Any => vec![self.fleet.ids().collect()],
             _ => self.fleet.nodes().iter().map(|node| node.gpus().collect()).collect(),
         };
+        let large_enough = |gpu: &GpuId| self.gpus.get(*gpu).capacity >= demand.need;
         groups
             .into_iter()
-            .filter(|gpus| gpus.len() >= wanted)
+            .map(|gpus| gpus.into_iter().filter(large_enough).collect())
+            .filter(|gpus: &Vec<GpuId>| gpus.len() >= wanted)
             .map(|mut gpus| {
                 gpus.sort_unstable_by_key(by_room);
                 gpus.truncate(wanted);
