@@ -43,11 +43,13 @@ impl Demand {
         let (need, book) = memory(record, policy, beliefs);
         let alone = task.exclusive || record.last_resort;
         let whole_device = alone || policy.needs_idle();
+        // Of a whole device, estimates ask nothing; but what it died for want of, it will want again.
+        let need = if whole_device { record.wanted.unwrap_or_default() } else { need };
         Demand {
             task: task.id,
             user: task.user,
             gpus: task.gpus,
-            need: if whole_device { Bytes::ZERO } else { need.min(largest) },
+            need: need.min(largest),
             book: if alone { largest } else { book.min(largest) },
             load: beliefs.sm_demand(task.signature, task.estimate.and_then(|e| e.sm)),
             run_time: beliefs.run_time(task.signature),
