@@ -363,8 +363,8 @@ impl World {
         }
     }
 
-    /// The MIG instance that a task gets on a GPU: the smallest with enough memory and, where its demand
-    /// is known and room allows, enough compute.
+    /// The MIG instance that a task gets on a GPU: the whole board if the GPU had to be empty, else the
+    /// smallest with enough memory and, where its demand is known and room allows, enough compute.
     fn instance_for(&self, gpu: GpuId, demand: &Demand) -> Option<Instance> {
         if self.policy.share != Share::Mig {
             return None;
@@ -373,8 +373,9 @@ impl World {
         let table = state.model.mig()?;
         let slice = f64::from(table.sms_per_slice) / f64::from(state.model.sms());
         let compute = (demand.load / slice).ceil().min(f64::from(table.compute_slices)) as u8;
-        let memory = demand.need.min(state.layout.largest_memory(table));
         let layout = &state.layout;
+        let largest = layout.largest_memory(table);
+        let memory = if demand.idle_only { largest } else { demand.need.min(largest) };
         layout.smallest(table, memory, compute).or_else(|| layout.smallest(table, memory, 1))
     }
 
