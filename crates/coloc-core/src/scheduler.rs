@@ -239,6 +239,12 @@ impl World {
         self.keep_room_for_the_patient(turn.now);
     }
 
+    /// Tasks ask for something else now than what they were refused.
+    pub(crate) fn forget_refusals(&mut self) {
+        self.waiting.unblock_all();
+        self.blocked_head = None;
+    }
+
     pub(crate) fn demand(&self, task: TaskId) -> Demand {
         Demand::of(self.tasks.live(task), &self.policy, &self.beliefs, self.largest)
     }
