@@ -102,7 +102,9 @@ impl Columns {
                 column: column.to_owned(),
                 known: known.join(", "),
             })?;
-            positions[index] = Some(position);
+            if positions[index].replace(position).is_some() {
+                return Err(TraceErrorKind::RepeatedColumn { column: column.to_owned() });
+            }
         }
         let expected = match format {
             Format::Coloc => "at least submit_s,task",
