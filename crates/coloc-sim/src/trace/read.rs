@@ -62,9 +62,11 @@ pub fn read(file: &Path, input: impl Read, format: Format) -> Result<Trace, Trac
         }
         let line = record.position().map_or(line, csv::Position::line);
         let row = Row { columns: &columns, record: &record };
-        let task = row
-            .task(&mut names, &mut users)
-            .map_err(|(column, kind)| at_file(Some((line, column)), kind))?;
+        let task = row.task(&mut names, &mut users).map_err(|(column, kind)| {
+            let is_submission = column == COLUMNS[0] && format == Format::Carma;
+            let column = if is_submission { CARMA_COLUMNS[0] } else { column };
+            at_file(Some((line, column)), kind)
+        })?;
         tasks.push(task);
     }
     if tasks.is_empty() {
