@@ -49,7 +49,8 @@ pub(crate) struct World {
     largest: Bytes,
     widest: u32,
     cursor: u32,
-    reserved: Option<TaskId>,
+    /// The task that GPUs are kept free for.
+    pub(crate) reserved: Option<TaskId>,
 }
 
 /// One scheduling pass: its time, what it decided, and whether it may go on.
