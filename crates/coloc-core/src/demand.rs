@@ -32,7 +32,7 @@ pub struct Demand {
 
 impl Demand {
     /// What `record`'s task needs under `policy`. No task needs more than `largest`, the memory of the
-    /// largest GPU: asking for more means asking for a whole device.
+    /// largest GPUs that it can get: asking for more means asking for whole devices.
     pub(crate) fn of(
         record: &Record,
         policy: &Policy,

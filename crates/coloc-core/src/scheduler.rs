@@ -46,11 +46,28 @@ pub(crate) struct World {
     pub(crate) blocked_head: Option<TaskId>,
     searcher: Searcher,
     fleet: Fleet,
-    largest: Bytes,
+    /// The most memory that a gang of each size can have on each of its GPUs.
+    largest: Vec<Bytes>,
     widest: u32,
     cursor: u32,
     /// The task that GPUs are kept free for.
     pub(crate) reserved: Option<TaskId>,
+}
+
+/// For each number of GPUs the memory of the smallest of the largest ones that a task can get at once.
+fn largest_by_gang(fleet: &Fleet, place: Place) -> Vec<Bytes> {
+    let memory = |gpu| fleet.gpu(gpu).model.memory();
+    let groups: Vec<Vec<Bytes>> = match place {
+        Place::Any => vec![fleet.ids().map(memory).collect()],
+        _ => fleet.nodes().iter().map(|node| node.gpus().map(memory).collect()).collect(),
+    };
+    let mut largest: Vec<Bytes> = Vec::new();
+    for mut group in groups {
+        group.sort_unstable_by(|a, b| b.cmp(a));
+        largest.resize(largest.len().max(group.len()), Bytes::ZERO);
+        largest.iter_mut().zip(group).for_each(|(most, memory)| *most = memory.max(*most));
+    }
+    largest
 }
 
 /// One scheduling pass: its time, what it decided, and whether it may go on.
@@ -81,7 +98,6 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler for an empty fleet of machines.
     pub fn new(fleet: &Fleet, policy: Policy) -> Self {
-        let largest = fleet.gpus().iter().map(|gpu| gpu.model.memory()).max();
         let world = World {
             gpus: Gpus::new(fleet, &policy),
             tasks: Tasks::default(),
@@ -93,7 +109,7 @@ impl Scheduler {
             blocked_head: None,
             searcher: Searcher::default(),
             fleet: fleet.clone(),
-            largest: largest.unwrap_or(Bytes::ZERO),
+            largest: largest_by_gang(fleet, policy.place),
             widest: match policy.place {
                 Place::Any => fleet.len() as u32,
                 _ => fleet.widest_node() as u32,
@@ -247,7 +263,9 @@ impl World {
     }
 
     pub(crate) fn demand(&self, task: TaskId) -> Demand {
-        Demand::of(self.tasks.live(task), &self.policy, &self.beliefs, self.largest)
+        let record = self.tasks.live(task);
+        let largest = self.largest[record.task.gpus as usize - 1];
+        Demand::of(record, &self.policy, &self.beliefs, largest)
     }
 
     /// When a running task is expected to leave its GPUs: by what was seen of its kind, else as declared.

@@ -93,3 +93,12 @@ fn a_wide_gang_takes_a_whole_large_node() {
     world.finish(blocker);
     assert_eq!(world.gpus(second), Vec::from_iter(0..12));
 }
+
+#[test]
+fn a_gang_asks_for_no_more_than_a_node_of_its_size_has() {
+    for place in [Place::Magm, Place::Any] {
+        let mut world = World::new("2xT4-16GB,1xA100-40GB", mps(Queue::Fifo, place));
+        let gang = world.submit(task().gpus(2).gib(40));
+        assert!(world.runs(gang), "{place:?}: a sentinel of an estimate must not wait for ever");
+    }
+}
