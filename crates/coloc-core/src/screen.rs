@@ -174,7 +174,9 @@ impl Case<'_> {
 
 fn reservation(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
     let Reservation { keeper, until } = gpu.reserved?;
-    let is_gone_by_then = case.demand.run_time.is_some_and(|span| case.now + span <= until);
+    // Where nobody knows when the GPU will be free, nobody is known to be gone by then.
+    let in_time = |span| until != Time::NEVER && case.now + span <= until;
+    let is_gone_by_then = case.demand.run_time.is_some_and(in_time);
     (keeper != case.demand.task && !is_gone_by_then).then_some(Refusal::Reserved { keeper })
 }
 

@@ -27,6 +27,8 @@ struct Shape {
     gpus: u32,
     exclusive: bool,
     estimate: Option<Bytes>,
+    /// The bits of the estimated SM activity.
+    sm: Option<u64>,
     /// Only where users may not mix.
     user: Option<UserId>,
 }
@@ -70,6 +72,7 @@ impl Waiting {
             gpus: task.gpus,
             exclusive: task.exclusive,
             estimate: task.estimate.map(|estimate| estimate.bound),
+            sm: task.estimate.and_then(|estimate| estimate.sm).map(|sm| sm.get().to_bits()),
             user: self.by_user.then_some(task.user),
         };
         *self.numbers.entry(shape).or_insert_with(|| {

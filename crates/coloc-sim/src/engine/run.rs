@@ -143,8 +143,9 @@ impl<'a, O: Observer> Run<'a, O> {
     fn step(&mut self) {
         let Some((now, due)) = self.agenda.pop() else { return };
         match due {
-            Due::Finish { task, stamp } => {
-                if self.active.get(&task).is_some_and(|active| active.stamp == stamp) {
+            Due::Finish { task, attempt, stamp } => {
+                let valid = |active: &Active| (active.attempt, active.stamp) == (attempt, stamp);
+                if self.active.get(&task).is_some_and(valid) {
                     self.leave(now, task, AttemptEnd::Completed, Outcome::Completed);
                 }
             }
@@ -343,7 +344,8 @@ impl<'a, O: Observer> Run<'a, O> {
         active.rate = rate;
         active.stamp += 1;
         let millis = (active.left.max(0.0) / rate - 1e-6).ceil().max(0.0);
-        self.agenda.add(now + Millis(millis as u64), Due::Finish { task, stamp: active.stamp });
+        let due = Due::Finish { task, attempt: active.attempt, stamp: active.stamp };
+        self.agenda.add(now + Millis(millis as u64), due);
         for slot in slots {
             let device = &mut self.devices[slot.gpu.index()];
             device.account(now, |task, joules| self.results[task.index()].energy_j += joules);

@@ -44,35 +44,45 @@ pub enum Format {
 
 /// Reads a trace from `input`; `file` is for error messages.
 pub fn read(file: &Path, input: impl Read, format: Format) -> Result<Trace, TraceError> {
-    let mut csv =
-        csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(BoundedLines::new(input));
     let at_file = |place, kind| TraceError { file: file.to_owned(), place, kind };
+    let mut text = Vec::new();
+    let read = BoundedLines::new(input).read_to_end(&mut text);
+    read.map_err(|error| at_file(None, error.into()))?;
+    let mut csv = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(&text[..]);
     let header = csv.headers().map_err(|e| at_file(Some((1, "")), csv_error(e)))?.clone();
     let columns = Columns::new(&header, format).map_err(|kind| at_file(Some((1, "")), kind))?;
     let (mut names, mut users) = (Names::default(), Names::default());
     let mut tasks = Vec::new();
     let mut record = csv::StringRecord::new();
     loop {
-        let line = csv.position().line();
         match csv.read_record(&mut record) {
             Ok(false) => break,
             Ok(true) => {}
             Err(error) => {
-                let line = error.position().map_or(line, csv::Position::line);
+                let line = line_of(&text, error.position());
                 return Err(at_file(Some((line, "")), csv_error(error)));
             }
         }
-        let line = record.position().map_or(line, csv::Position::line);
         let row = Row { columns: &columns, record: &record };
-        let task = row
-            .task(&mut names, &mut users)
-            .map_err(|(column, kind)| at_file(Some((line, column)), kind))?;
+        let task = row.task(&mut names, &mut users).map_err(|(column, kind)| {
+            let is_submission = column == COLUMNS[0] && format == Format::Carma;
+            let column = if is_submission { CARMA_COLUMNS[0] } else { column };
+            at_file(Some((line_of(&text, record.position()), column)), kind)
+        })?;
         tasks.push(task);
     }
     if tasks.is_empty() {
         return Err(at_file(None, TraceErrorKind::Empty));
     }
     Ok(Trace::new(tasks, names, users))
+}
+
+/// The line on which a record begins, as an editor counts. The reader's own count is behind after empty
+/// lines and where lines end in CRLF.
+fn line_of(text: &[u8], position: Option<&csv::Position>) -> u64 {
+    let at = position.map_or(0, csv::Position::byte) as usize;
+    let empty = text[at..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    1 + text[..at + empty].iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
 fn csv_error(error: csv::Error) -> TraceErrorKind {
@@ -104,7 +114,9 @@ impl Columns {
                 column: column.to_owned(),
                 known: known.join(", "),
             })?;
-            positions[index] = Some(position);
+            if positions[index].replace(position).is_some() {
+                return Err(TraceErrorKind::RepeatedColumn { column: column.to_owned() });
+            }
         }
         let expected = match format {
             Format::Coloc => "at least submit_s,task",
