@@ -131,6 +131,7 @@ fn coloc(known: MemoryKnowledge) -> Policy {
         gate: Gate::Expected { full: 0.8, limit: 1.4 },
         patience: Some(secs(2 * 3600)),
         short_first: 3.0,
+        overtake_limit: Some(secs(90 * 60)),
         learn: true,
         ..Policy::plain(Queue::BestEffort, Place::LeastInterference, Share::Mps)
     }

@@ -164,10 +164,13 @@ fn equal_instances(model: GpuModel, tasks: usize) -> Option<Arrangement> {
 /// leaves a smallest one for everybody after it.
 fn mixed_instances(model: GpuModel, tasks: usize) -> Option<Arrangement> {
     let table = model.mig()?;
-    let smallest = table.profiles.first()?;
+    // Of two profiles with as many SMs, the one with double memory only takes room from the others.
+    let mut sizes: Vec<&MigProfile> = table.profiles.iter().collect();
+    sizes.dedup_by_key(|profile| profile.compute);
+    let smallest = *sizes.first()?;
     let mut chosen: Vec<&MigProfile> = Vec::new();
     for rest in (0..tasks).rev() {
-        let fitting = table.profiles.iter().rev().find(|profile| {
+        let fitting = sizes.iter().copied().rev().find(|profile| {
             let mut plan = chosen.clone();
             plan.push(profile);
             plan.extend(std::iter::repeat_n(smallest, rest));

@@ -67,7 +67,8 @@ fn head(world: &World, shape: usize) -> Option<Head> {
     let mut turn = ticket.submitted;
     if world.policy.short_first > 0.0 {
         let expected = world.beliefs.expected_run_time(queue.signature).secs();
-        turn = turn + Millis::from_secs_f64(world.policy.short_first * expected);
+        let handicap = Millis::from_secs_f64(world.policy.short_first * expected);
+        turn = turn + world.policy.overtake_limit.map_or(handicap, |most| handicap.min(most));
     }
     Some(Head { turn, ticket, shape, task })
 }
