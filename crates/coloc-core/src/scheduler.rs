@@ -501,7 +501,7 @@ impl World {
         self.reserve_for(now, Some(head));
     }
 
-    fn reserve_for(&mut self, now: Time, task: Option<TaskId>) {
+    pub(crate) fn reserve_for(&mut self, now: Time, task: Option<TaskId>) {
         let Some(task) = task else {
             let kept: Vec<GpuId> = self
                 .gpus

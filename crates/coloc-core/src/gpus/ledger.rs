@@ -95,7 +95,8 @@ impl GpuState {
             self.layout.destroy(instance);
         }
         self.booked -= booking.bytes;
-        if self.residents.is_empty() {
+        // It is the youngest that settles.
+        if index == self.residents.len() {
             self.busy_until = now;
         }
         self.crowd_changes(now);
