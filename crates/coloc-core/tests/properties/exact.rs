@@ -56,6 +56,15 @@ proptest! {
     }
 
     #[test]
+    fn keeping_room_for_the_patient_is_no_exception(
+        fleet in any_fleet(),
+        policy in any_policy(),
+        steps in any_steps(80),
+    ) {
+        compare(fleet, timeless(Policy { learn: false, ..policy }), &steps)?;
+    }
+
+    #[test]
     fn nor_is_learning(
         fleet in any_fleet(),
         policy in any_policy(),

@@ -56,6 +56,21 @@ fn nothing_is_kept_for_a_task_that_was_cancelled() {
 }
 
 #[test]
+fn what_was_kept_and_not_used_goes_to_whoever_waits() {
+    let mut world = World::filled(PATIENT, [task().gib(30), task().gib(35)]);
+    let large = world.submit(task().gib(35));
+    world.advance(secs(HOUR));
+    let trigger = world.submit(task().gib(40));
+    world.cancel(trigger);
+    let small = world.submit(task().gib(6));
+    assert_eq!(world.refusals(small, 0), [Refusal::Reserved { keeper: large }]);
+    // Room for the large one comes up elsewhere.
+    let other = world.running().find(|&id| world.gpus(id) == [1]).expect("35 GiB");
+    world.finish(other);
+    assert_eq!((world.gpus(large), world.gpus(small)), (vec![1], vec![0]));
+}
+
+#[test]
 fn a_recovered_task_that_stops_all_others_is_not_stopped_by_them() {
     let mut policy = Policy { place: Place::Exclusive, ..PATIENT };
     policy.recovery.stops_others = true;
