@@ -12,6 +12,7 @@ use crate::recovery::RecoveryQueue;
 use crate::screen::next_look;
 use crate::tasks::{Record, Run, Tasks};
 use crate::watch::Watch;
+use coloc_model::mig::Layout;
 use coloc_model::{
     Bytes, Fleet, GpuId, Millis, Outcome, Placement, Share, Slot, Task, TaskId, TaskState, Time,
 };
@@ -54,9 +55,12 @@ pub(crate) struct World {
 }
 
 /// For each number of GPUs the memory of the smallest of the largest ones that a task can get at once.
-fn largest_by_gang(fleet: &Fleet, place: Place) -> Vec<Bytes> {
-    let memory = |gpu| fleet.gpu(gpu).model.memory();
-    let groups: Vec<Vec<Bytes>> = match place {
+fn largest_by_gang(fleet: &Fleet, policy: &Policy) -> Vec<Bytes> {
+    let memory = |gpu| match (policy.share, fleet.gpu(gpu).model.mig()) {
+        (Share::Mig, Some(table)) => Layout::default().largest_memory(table),
+        _ => fleet.gpu(gpu).model.memory(),
+    };
+    let groups: Vec<Vec<Bytes>> = match policy.place {
         Place::Any => vec![fleet.ids().map(memory).collect()],
         _ => fleet.nodes().iter().map(|node| node.gpus().map(memory).collect()).collect(),
     };
@@ -111,7 +115,7 @@ impl Scheduler {
             blocked_head: None,
             searcher: Searcher::default(),
             fleet: fleet.clone(),
-            largest: largest_by_gang(fleet, policy.place),
+            largest: largest_by_gang(fleet, &policy),
             widest: match policy.place {
                 Place::Any => fleet.len() as u32,
                 _ => fleet.widest_node() as u32,
@@ -169,6 +173,12 @@ impl Scheduler {
             return Ok(());
         }
         Err(RejectedTask { task: task.id, wanted: task.gpus, available, scope })
+    }
+
+    /// The most memory that a task with so many GPUs can have on each of them; none if it has too many.
+    pub fn most_memory(&self, gpus: u32) -> Bytes {
+        let rank = (gpus as usize).checked_sub(1);
+        rank.and_then(|rank| self.world.largest.get(rank)).copied().unwrap_or(Bytes::ZERO)
     }
 
     /// Takes note of an event and decides what to do. The answer depends on nothing but the events so

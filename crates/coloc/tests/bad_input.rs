@@ -23,7 +23,7 @@ fn simulate(trace: &str, flags: &[&str]) -> String {
 fn a_bad_row_says_file_line_and_column() {
     let carma = ["--format", "carma"];
     insta::assert_snapshot!(simulate("submit_time_s,task\n0,resnet\n5,nonsense\n", &carma), @r#"coloc: t.csv, line 3, column task: unknown task "nonsense": not in the built-in catalogue, and the row gives no duration_s"#);
-    insta::assert_snapshot!(simulate("submit_time_s,task\nsoon,resnet\n", &carma), @r#"coloc: t.csv, line 2, column submit_s: "soon" is not a number of seconds from 0 to ten years"#);
+    insta::assert_snapshot!(simulate("submit_time_s,task\nsoon,resnet\n", &carma), @r#"coloc: t.csv, line 2, column submit_time_s: "soon" is not a number of seconds from 0 to ten years"#);
     insta::assert_snapshot!(simulate("submit_time_s,task\n0,resnet,7\n", &carma), @"coloc: t.csv, line 2: not a CSV file: the row has 3 values, the header 2");
     insta::assert_snapshot!(simulate("when,task\n0,resnet\n", &carma), @r#"coloc: t.csv, line 1: unknown column "when"; known columns: submit_time_s, task"#);
     insta::assert_snapshot!(simulate("submit_s,task,sm\n0,resnet,1.5\n", &[]), @r#"coloc: t.csv, line 2, column sm: "1.5" is not a share from 0 to 1"#);
@@ -57,7 +57,7 @@ fn what_could_never_run_is_refused_before_the_start() {
     let gang = "submit_s,task,gpus\n0,resnet,8\n";
     insta::assert_snapshot!(fleet(gang, "4xA100-40GB", &[]), @"coloc: task 0 needs 8 GPUs on one node, the fleet has at most 4; give the simulation a larger node");
     let large = "submit_s,task\n0,gpt2_large_2\n";
-    insta::assert_snapshot!(fleet(large, "2xT4-16GB", &[]), @"coloc: task 0 (gpt2_large_2) needs 27.7 GiB on one GPU, the largest of the fleet has 16.0 GiB");
+    insta::assert_snapshot!(fleet(large, "2xT4-16GB", &[]), @"coloc: task 0 (gpt2_large_2) needs 27.7 GiB on each of its GPUs, the largest it can get has 16.0 GiB");
     let own = "submit_s,task,duration_s,memory_mib,sm\n0,mine,60,1000,0.5\n";
     insta::assert_snapshot!(fleet(own, "1xT4-16GB", &["--estimator", "horus"]), @r#"coloc: no published horus estimate for task "mine": it is not in the built-in catalogue; use --estimator oracle or none"#);
     insta::assert_snapshot!(fleet(own, "1xT4-16GB", &["--share", "mig"]), @"coloc: --share mig needs GPUs that can be partitioned; T4-16GB cannot");

@@ -43,7 +43,9 @@ pub enum SimulationError {
     #[error("{0}; give the simulation a larger node")]
     Rejected(#[from] RejectedTask),
     /// A task can never run on this fleet.
-    #[error("task {task} ({name}) needs {need} on one GPU, the largest of the fleet has {largest}")]
+    #[error(
+        "task {task} ({name}) needs {need} on each of its GPUs, the largest it can get has {largest}"
+    )]
     TooLarge {
         /// The task.
         task: TaskId,
@@ -107,18 +109,13 @@ impl Simulation {
         scheduler: &Scheduler,
     ) -> Result<Vec<Task>, SimulationError> {
         let models = self.fleet.gpus().iter().map(|gpu| gpu.model);
-        let largest = models.clone().map(|model| model.memory()).max().unwrap_or_default();
         if self.policy.share == Share::Mig
-            && let Some(model) = models.clone().find(|model| model.mig().is_none())
+            && let Some(model) = models.into_iter().find(|model| model.mig().is_none())
         {
             return Err(SimulationError::NoMig { model });
         }
         let tasks = trace.tasks().iter().enumerate().map(|(index, task)| {
             let id = TaskId::from(index);
-            if task.profile.memory > largest {
-                let (name, need) = (trace.name(task).to_owned(), task.profile.memory);
-                return Err(SimulationError::TooLarge { task: id, name, need, largest });
-            }
             let submission = Task {
                 id,
                 signature: task.signature,
@@ -129,6 +126,11 @@ impl Simulation {
                 duration: Some(task.duration),
             };
             scheduler.check(&submission)?;
+            let (need, largest) = (task.profile.memory, scheduler.most_memory(task.gpus));
+            if need > largest {
+                let name = trace.name(task).to_owned();
+                return Err(SimulationError::TooLarge { task: id, name, need, largest });
+            }
             Ok(submission)
         });
         tasks.collect()
