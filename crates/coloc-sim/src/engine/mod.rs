@@ -4,7 +4,7 @@ mod clock;
 mod device;
 mod run;
 
-use crate::estimator::{Estimator, NoEstimate};
+use crate::estimator::{Estimates, Estimator, NoEstimate};
 use crate::metrics::{Summary, TaskResult};
 use crate::timeline::AttemptEnd;
 use crate::trace::Trace;
@@ -114,6 +114,7 @@ impl Simulation {
         {
             return Err(SimulationError::NoMig { model });
         }
+        let mut estimates = Estimates::new(self.estimator);
         let tasks = trace.tasks().iter().enumerate().map(|(index, task)| {
             let id = TaskId::from(index);
             let submission = Task {
@@ -122,7 +123,7 @@ impl Simulation {
                 user: task.user,
                 gpus: task.gpus,
                 exclusive: task.exclusive,
-                estimate: self.estimator.estimate(trace, task)?,
+                estimate: estimates.of(trace, task)?,
                 duration: Some(task.duration),
             };
             scheduler.check(&submission)?;
