@@ -74,6 +74,8 @@ pub struct Scheduler {
     pub(crate) world: World,
     next_ticket: u64,
     next_decision: Time,
+    /// Something was noted that a pass must look at.
+    undecided: bool,
     counts: PassCounts,
 }
 
@@ -105,6 +107,7 @@ impl Scheduler {
             world,
             next_ticket: 0,
             next_decision: Time::START,
+            undecided: false,
             counts: PassCounts::default(),
         }
     }
@@ -156,14 +159,24 @@ impl Scheduler {
     /// far. Times must not go backwards.
     pub fn on_event(&mut self, now: Time, event: Event) -> Vec<Effect> {
         let mut effects = Vec::new();
-        let relevant = self.take_note(now, event, &mut effects);
-        if relevant && self.world.anyone_waits() {
-            self.pass(now, &mut effects);
+        self.note(now, event, &mut effects);
+        self.decide(now, &mut effects);
+        effects
+    }
+
+    /// Takes note of one of several events of a moment; [`Scheduler::decide`] follows the last of them.
+    pub fn note(&mut self, now: Time, event: Event, effects: &mut Vec<Effect>) {
+        self.undecided |= self.take_note(now, event, effects);
+    }
+
+    /// Decides what to do about everything that was noted.
+    pub fn decide(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        if std::mem::take(&mut self.undecided) && self.world.anyone_waits() {
+            self.pass(now, effects);
         }
         if let Some(due) = self.world.watch.next_due() {
             effects.push(Effect::WakeAt(due));
         }
-        effects
     }
 
     /// Updates the state; says whether a pass might start something.

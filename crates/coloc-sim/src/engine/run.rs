@@ -56,6 +56,10 @@ pub(super) struct Run<'a, O> {
     /// Effects to be carried out, and whether that is going on.
     todo: VecDeque<Effect>,
     busy: bool,
+    /// The moment that is being played.
+    now: Time,
+    /// A buffer for effects on their way to `todo`.
+    wishes: Vec<Effect>,
 }
 
 /// Buffers that are used again and again.
@@ -108,6 +112,8 @@ impl<'a, O: Observer> Run<'a, O> {
             scratch: Scratch::default(),
             todo: VecDeque::new(),
             busy: false,
+            now: Time::START,
+            wishes: Vec::new(),
         }
     }
 
@@ -124,6 +130,7 @@ impl<'a, O: Observer> Run<'a, O> {
                 }
                 _ => self.step(),
             }
+            self.decide_at_end_of_moment();
             // Once all tasks have ended only stale entries are left.
             if self.ended == self.results.len() {
                 break;
@@ -157,15 +164,32 @@ impl<'a, O: Observer> Run<'a, O> {
         }
     }
 
-    /// Tells the scheduler and does what it wants. What it wants on being told of one effect's
-    /// consequences comes after the effects that were decided before.
+    /// Tells the scheduler, which decides once it has heard everything that happens at this moment.
     fn tell(&mut self, now: Time, event: Event) {
-        self.todo.extend(self.scheduler.on_event(now, event));
+        self.now = now;
+        self.scheduler.note(now, event, &mut self.wishes);
+        self.carry_out_wishes();
+    }
+
+    /// Lets the scheduler decide, unless more happens at this moment.
+    fn decide_at_end_of_moment(&mut self) {
+        let arrival = self.trace.tasks().get(self.next_submission).map(|task| task.submit);
+        if arrival == Some(self.now) || self.agenda.next_time() == Some(self.now) {
+            return;
+        }
+        self.scheduler.decide(self.now, &mut self.wishes);
+        self.carry_out_wishes();
+    }
+
+    /// Does what the scheduler wants. What it wants on being told of one effect's consequences comes
+    /// after the effects that were decided before.
+    fn carry_out_wishes(&mut self) {
+        self.todo.extend(self.wishes.drain(..));
         if std::mem::replace(&mut self.busy, true) {
             return;
         }
         while let Some(effect) = self.todo.pop_front() {
-            self.carry_out(now, effect);
+            self.carry_out(self.now, effect);
         }
         self.busy = false;
     }

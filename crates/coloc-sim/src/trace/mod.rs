@@ -1,9 +1,12 @@
 //! Traces: what was submitted when, and how each task truly behaves.
 
+mod described;
 mod error;
 mod generate;
 mod mix90;
 mod read;
+mod table;
+mod tiresias;
 mod write;
 
 pub use error::{TraceError, TraceErrorKind};

@@ -16,6 +16,8 @@ pub(crate) enum TraceFormat {
     Coloc,
     /// `submit_time_s,task` with names from the built-in catalogue.
     Carma,
+    /// The Tiresias simulator's job CSV; each job is alone on its GPUs.
+    Tiresias,
 }
 
 impl From<TraceFormat> for Format {
@@ -23,6 +25,7 @@ impl From<TraceFormat> for Format {
         match format {
             TraceFormat::Coloc => Format::Coloc,
             TraceFormat::Carma => Format::Carma,
+            TraceFormat::Tiresias => Format::Tiresias,
         }
     }
 }
