@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Due {
     /// A task's work is done, unless its speed changed since: then the stamp is old.
-    Finish { task: TaskId, stamp: u32 },
+    Finish { task: TaskId, stamp: u64 },
     /// A task's memory takes its next step, unless it was restarted since.
     Grow { task: TaskId, attempt: u32 },
     /// The scheduler asked to be woken.

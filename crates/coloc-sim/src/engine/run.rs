@@ -33,8 +33,9 @@ struct Active {
     /// Factor by which this run is faster or slower than its profile.
     luck: f64,
     as_of: Time,
-    /// Which finish event is the valid one.
-    stamp: u32,
+    /// Which finish event is the valid one. No two of a simulation have the same stamp, so that none of an
+    /// earlier attempt is taken for one of this.
+    stamp: u64,
 }
 
 pub(super) struct Run<'a, O> {
@@ -49,6 +50,8 @@ pub(super) struct Run<'a, O> {
     active: FxHashMap<TaskId, Active>,
     results: Vec<TaskResult>,
     attempts: Vec<u32>,
+    /// Milliseconds of work that each task has yet to do, as of its last launch.
+    work: Vec<f64>,
     ended: usize,
     makespan: Time,
     steps: u64,
@@ -56,6 +59,8 @@ pub(super) struct Run<'a, O> {
     /// Effects to be carried out, and whether that is going on.
     todo: VecDeque<Effect>,
     busy: bool,
+    /// Stamps given so far.
+    stamps: u64,
     /// The moment that is being played.
     now: Time,
     /// A buffer for effects on their way to `todo`.
@@ -99,6 +104,7 @@ impl<'a, O: Observer> Run<'a, O> {
             trace,
             results: vec![pending; submissions.len()],
             attempts: vec![0; submissions.len()],
+            work: trace.tasks().iter().map(|task| task.duration.0 as f64).collect(),
             submissions: submissions.into_iter(),
             next_submission: 0,
             scheduler,
@@ -112,6 +118,7 @@ impl<'a, O: Observer> Run<'a, O> {
             scratch: Scratch::default(),
             todo: VecDeque::new(),
             busy: false,
+            stamps: 0,
             now: Time::START,
             wishes: Vec::new(),
         }
@@ -208,6 +215,7 @@ impl<'a, O: Observer> Run<'a, O> {
                 }
             }
             Effect::WakeAt(at) => self.agenda.wake_at(at),
+            Effect::Preempt(task) => self.preempt(now, task),
             Effect::Stop(task) => unreachable!("nobody cancels task {task} in a trace"),
         }
     }
@@ -243,7 +251,7 @@ impl<'a, O: Observer> Run<'a, O> {
             started: now,
             attempt,
             growth,
-            left: traced.duration.0 as f64,
+            left: self.work[task.index()],
             rate: 0.0,
             luck,
             as_of: now,
@@ -293,7 +301,26 @@ impl<'a, O: Observer> Run<'a, O> {
         self.tell(now, Event::TaskSeen { task, used: held });
     }
 
+    /// A task's process ended, well or not.
     fn leave(&mut self, now: Time, task: TaskId, end: AttemptEnd, outcome: Outcome) {
+        self.work[task.index()] = self.trace.tasks()[task.index()].duration.0 as f64;
+        self.clear(now, task, end);
+        self.tell(now, Event::Ended { task, outcome });
+    }
+
+    /// Takes a task off its GPUs. What it has yet to do it does later, and what it costs to save and
+    /// restore its state comes on top.
+    fn preempt(&mut self, now: Time, task: TaskId) {
+        let Some(active) = self.active.get(&task) else { return };
+        let done = active.rate * now.since(active.as_of).0 as f64;
+        let memory = self.trace.tasks()[task.index()].profile.memory;
+        let cost = self.simulation.preemption.cost(memory);
+        self.work[task.index()] = (active.left - done).max(0.0) + cost.0 as f64;
+        self.results[task.index()].preemptions += 1;
+        self.clear(now, task, AttemptEnd::Preempted);
+    }
+
+    fn clear(&mut self, now: Time, task: TaskId, end: AttemptEnd) {
         let Some(active) = self.active.remove(&task) else { return };
         let slots = active.placement.slots;
         for slot in &slots {
@@ -301,11 +328,13 @@ impl<'a, O: Observer> Run<'a, O> {
             device.account(now, |task, joules| self.results[task.index()].energy_j += joules);
             device.guests.retain(|guest| guest.task != task);
         }
-        self.results[task.index()].ran_s = now.since(active.started).secs();
+        let result = &mut self.results[task.index()];
+        // Whoever ran out of memory starts from nothing.
+        let kept = if end == AttemptEnd::OutOfMemory { 0.0 } else { result.ran_s };
+        result.ran_s = kept + now.since(active.started).secs();
         self.observer.attempt_ended(task, active.started, now, &slots, end);
         // A monitor sees the process gone no later than anybody hears of its end.
         self.crowd_changed(now, &slots);
-        self.tell(now, Event::Ended { task, outcome });
     }
 
     /// Somebody came or went on these GPUs: everybody on them gets a new speed.
@@ -365,7 +394,8 @@ impl<'a, O: Observer> Run<'a, O> {
         active.left -= active.rate * now.since(active.as_of).0 as f64;
         active.as_of = now;
         active.rate = rate;
-        active.stamp += 1;
+        self.stamps += 1;
+        active.stamp = self.stamps;
         let millis = (active.left.max(0.0) / rate - 1e-6).ceil().max(0.0);
         self.agenda.add(now + Millis(millis as u64), Due::Finish { task, stamp: active.stamp });
         for slot in slots {

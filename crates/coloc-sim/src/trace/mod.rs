@@ -12,7 +12,7 @@ mod write;
 pub use error::{TraceError, TraceErrorKind};
 pub use generate::{GenerateError, Generator};
 pub use mix90::mix90;
-pub use read::{Format, read};
+pub use read::{Format, read, read_column};
 pub use write::write;
 
 use crate::Names;

@@ -52,3 +52,26 @@ pub fn read(file: &Path, input: impl Read, format: Format) -> Result<Trace, Trac
     }
     Ok(Trace::new(tasks, known.names, known.users))
 }
+
+/// The samples of a `duration` column in GPU seconds, whatever else the file holds.
+const SAMPLES: Layout = Layout {
+    columns: &["duration"],
+    required: 1,
+    expected: "a column duration",
+    lenient: true,
+    delimiter: b',',
+};
+
+/// Reads the `duration` column of a CSV.
+pub fn read_column(file: &Path, input: impl Read) -> Result<Vec<f64>, TraceError> {
+    let mut samples = Vec::new();
+    read_rows(file, input, SAMPLES, |row| {
+        samples.extend(row.number("duration", "a number of seconds", 0.0..=1e12)?);
+        Ok(())
+    })?;
+    if samples.is_empty() {
+        let (file, kind) = (file.to_owned(), TraceErrorKind::NoSamples);
+        return Err(TraceError { file, place: None, kind });
+    }
+    Ok(samples)
+}
