@@ -44,6 +44,7 @@ fn lint() -> Result<(), Failed> {
 
 fn test() -> Result<(), Failed> {
     tools::install_browser();
+    tools::install_deny();
     lint()?;
     run::cargo(&["test", "--workspace", "--no-fail-fast"])?;
     run::cargo_with(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;

@@ -35,3 +35,12 @@ pub(crate) fn output(program: &str, arguments: &[&str]) -> Option<String> {
 pub(crate) fn succeeds(program: &str, arguments: &[&str]) -> bool {
     output(program, arguments).is_some()
 }
+
+/// What a command complained of; `None` if it succeeded.
+pub(crate) fn complaint(program: &str, arguments: &[&str]) -> Option<String> {
+    match Command::new(program).args(arguments).output() {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(String::from_utf8_lossy(&output.stderr).into_owned()),
+        Err(error) => Some(error.to_string()),
+    }
+}

@@ -80,9 +80,9 @@ impl Beliefs {
     }
 
     pub(crate) fn learn_peak(&mut self, signature: SignatureId, peak: Bytes) {
-        let known = self.peaks.entry(signature).or_default();
-        if peak > *known {
-            *known = peak;
+        // No sighting is not a sighting of nothing.
+        if peak > self.peaks.get(&signature).copied().unwrap_or_default() {
+            self.peaks.insert(signature, peak);
             self.version += 1;
         }
     }

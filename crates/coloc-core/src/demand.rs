@@ -32,7 +32,7 @@ pub struct Demand {
 
 impl Demand {
     /// What `record`'s task needs under `policy`. No task needs more than `largest`, the memory of the
-    /// largest GPU: asking for more means asking for a whole device.
+    /// largest GPUs that it can get: asking for more means asking for whole devices.
     pub(crate) fn of(
         record: &Record,
         policy: &Policy,
@@ -43,11 +43,13 @@ impl Demand {
         let (need, book) = memory(record, policy, beliefs);
         let alone = task.exclusive || record.last_resort;
         let whole_device = alone || policy.needs_idle();
+        // Of a whole device, estimates ask nothing; but what it died for want of, it will want again.
+        let need = if whole_device { record.wanted.unwrap_or_default() } else { need };
         Demand {
             task: task.id,
             user: task.user,
             gpus: task.gpus,
-            need: if whole_device { Bytes::ZERO } else { need.min(largest) },
+            need: need.min(largest),
             book: if alone { largest } else { book.min(largest) },
             load: beliefs.sm_demand(task.signature, task.estimate.and_then(|e| e.sm)),
             run_time: beliefs.run_time(task.signature),

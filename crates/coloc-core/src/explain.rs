@@ -49,7 +49,12 @@ impl Scheduler {
         let (policy, gpus) = (&world.policy, &world.gpus);
         let verdicts = gpus
             .iter()
-            .map(|(gpu, _)| {
+            .map(|(gpu, state)| {
+                // Where the node has enough idle GPUs, some policies look no further.
+                let idle = || gpus.of_node(state.node).filter(|&gpu| gpus.get(gpu).is_idle());
+                let takes_idle = policy.idle_first && state.is_idle();
+                let blindly = takes_idle && idle().count() >= demand.gpus as usize;
+                let demand = if blindly { demand.on_idle() } else { demand };
                 let refusals = Case { policy, gpus, now, gpu, demand: &demand }.refusals();
                 GpuVerdict { gpu, refusals }
             })

@@ -191,6 +191,8 @@ pub struct Policy {
     /// Tasks that are expected to be short go first: each is ordered as if submitted this many times its
     /// expected run time later. Zero keeps the order of arrival; nobody is overtaken for ever.
     pub short_first: f64,
+    /// Nobody is overtaken by a task that came later by more than this.
+    pub overtake_limit: Option<Millis>,
     /// Watch tasks settle: give back memory that was booked and never used, and learn how busy each kind
     /// of task keeps a GPU.
     pub learn: bool,
@@ -220,6 +222,7 @@ impl Policy {
             },
             patience: None,
             short_first: 0.0,
+            overtake_limit: None,
             learn: false,
             service: Service::PLAIN,
         }

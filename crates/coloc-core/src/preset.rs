@@ -51,6 +51,25 @@ impl Preset {
             Preset::Coloc => coloc(known),
         }
     }
+
+    /// The preset with another placement. CARMA's screens are not the same for all of them.
+    pub fn with_place(self, known: MemoryKnowledge, place: Place) -> Policy {
+        let policy = Policy { place, ..self.policy(known) };
+        match (self, place, known) {
+            // Its round-robin (OR-RR) looks at neither memory nor utilization.
+            (Preset::CarmaV1 | Preset::CarmaV2, Place::RoundRobin, _) => Policy {
+                knowledge: Knowledge::Unknown { min_free: Bytes::ZERO },
+                gate: Gate::Open,
+                ..policy
+            },
+            // Its first best-fit was content with a smaller margin.
+            (Preset::CarmaV1, Place::BestFit, MemoryKnowledge::Oracle) => Policy {
+                knowledge: Knowledge::Estimated { margin: Bytes::from_mib(500) },
+                ..policy
+            },
+            _ => policy,
+        }
+    }
 }
 
 const fn secs(secs: u64) -> Millis {
@@ -133,6 +152,7 @@ fn coloc(known: MemoryKnowledge) -> Policy {
         gate: Gate::Expected { full: 0.8, limit: 1.4 },
         patience: Some(secs(2 * 3600)),
         short_first: 3.0,
+        overtake_limit: Some(secs(90 * 60)),
         learn: true,
         ..Policy::plain(Queue::BestEffort, Place::LeastInterference, Share::Mps)
     }

@@ -34,7 +34,7 @@ impl World {
         if self.policy.learn {
             self.beliefs.learn_peak(signature, wanted);
             // Others of its kind now ask for more than they were refused for.
-            self.waiting.unblock_all();
+            self.forget_refusals();
         }
         let Some(record) = self.tasks.get_mut(task) else { return false };
         if rules.on_oom == OnOom::Fail || record.ooms >= rules.retries || record.last_resort {

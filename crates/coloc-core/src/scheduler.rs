@@ -49,10 +49,28 @@ pub(crate) struct World {
     pub(crate) blocked_head: Option<TaskId>,
     searcher: Searcher,
     fleet: Fleet,
-    largest: Bytes,
+    /// The most memory that a gang of each size can have on each of its GPUs.
+    largest: Vec<Bytes>,
     widest: u32,
     cursor: u32,
-    reserved: Option<TaskId>,
+    /// The task that GPUs are kept free for.
+    pub(crate) reserved: Option<TaskId>,
+}
+
+/// For each number of GPUs the memory of the smallest of the largest ones that a task can get at once.
+fn largest_by_gang(fleet: &Fleet, place: Place) -> Vec<Bytes> {
+    let memory = |gpu| fleet.gpu(gpu).model.memory();
+    let groups: Vec<Vec<Bytes>> = match place {
+        Place::Any => vec![fleet.ids().map(memory).collect()],
+        _ => fleet.nodes().iter().map(|node| node.gpus().map(memory).collect()).collect(),
+    };
+    let mut largest: Vec<Bytes> = Vec::new();
+    for mut group in groups {
+        group.sort_unstable_by(|a, b| b.cmp(a));
+        largest.resize(largest.len().max(group.len()), Bytes::ZERO);
+        largest.iter_mut().zip(group).for_each(|(most, memory)| *most = memory.max(*most));
+    }
+    largest
 }
 
 /// One scheduling pass: its time, what it decided, and whether it may go on.
@@ -85,7 +103,6 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler for an empty fleet of machines.
     pub fn new(fleet: &Fleet, policy: Policy) -> Self {
-        let largest = fleet.gpus().iter().map(|gpu| gpu.model.memory()).max();
         let world = World {
             gpus: Gpus::new(fleet, &policy),
             tasks: Tasks::default(),
@@ -98,7 +115,7 @@ impl Scheduler {
             blocked_head: None,
             searcher: Searcher::default(),
             fleet: fleet.clone(),
-            largest: largest.unwrap_or(Bytes::ZERO),
+            largest: largest_by_gang(fleet, policy.place),
             widest: match policy.place {
                 Place::Any => fleet.len() as u32,
                 _ => fleet.widest_node() as u32,
@@ -276,8 +293,16 @@ impl World {
         self.keep_room_for_the_patient(turn.now);
     }
 
+    /// Tasks ask for something else now than what they were refused.
+    pub(crate) fn forget_refusals(&mut self) {
+        self.waiting.unblock_all();
+        self.blocked_head = None;
+    }
+
     pub(crate) fn demand(&self, task: TaskId) -> Demand {
-        Demand::of(self.tasks.live(task), &self.policy, &self.beliefs, self.largest)
+        let record = self.tasks.live(task);
+        let largest = self.largest[record.task.gpus as usize - 1];
+        Demand::of(record, &self.policy, &self.beliefs, largest)
     }
 
     /// When a running task is expected to leave its GPUs: by what was seen of its kind, else as declared.
@@ -401,8 +426,8 @@ impl World {
         }
     }
 
-    /// The MIG instance that a task gets on a GPU: the smallest with enough memory and, where its demand
-    /// is known and room allows, enough compute.
+    /// The MIG instance that a task gets on a GPU: the whole board if the GPU had to be empty, else the
+    /// smallest with enough memory and, where its demand is known and room allows, enough compute.
     fn instance_for(&self, gpu: GpuId, demand: &Demand) -> Option<Instance> {
         if self.policy.share != Share::Mig {
             return None;
@@ -411,8 +436,9 @@ impl World {
         let table = state.model.mig()?;
         let slice = f64::from(table.sms_per_slice) / f64::from(state.model.sms());
         let compute = (demand.load / slice).ceil().min(f64::from(table.compute_slices)) as u8;
-        let memory = demand.need.min(state.layout.largest_memory(table));
         let layout = &state.layout;
+        let largest = layout.largest_memory(table);
+        let memory = if demand.idle_only { largest } else { demand.need.min(largest) };
         layout.smallest(table, memory, compute).or_else(|| layout.smallest(table, memory, 1))
     }
 
@@ -563,15 +589,16 @@ impl World {
             return;
         };
         let demand = self.demand(task);
-        for gpu in self.roomiest(demand.gpus as usize) {
+        for gpu in self.roomiest(&demand) {
             let until = backfill::free_at(self, self.gpus.get(gpu), now, &demand, None);
             self.gpus.reserve(gpu, Some(Reservation { keeper: task, until }));
         }
         self.reserved = Some(task);
     }
 
-    /// The GPUs of one node that are closest to being free.
-    fn roomiest(&self, wanted: usize) -> Vec<GpuId> {
+    /// The GPUs of one node, each large enough, that are closest to being free.
+    fn roomiest(&self, demand: &Demand) -> Vec<GpuId> {
+        let wanted = demand.gpus as usize;
         let by_room = |gpu: &GpuId| {
             let state = self.gpus.get(*gpu);
             (state.residents().len(), std::cmp::Reverse(self.gpus.available(*gpu)), *gpu)
@@ -580,9 +607,11 @@ impl World {
             Place::Any => vec![self.fleet.ids().collect()],
             _ => self.fleet.nodes().iter().map(|node| node.gpus().collect()).collect(),
         };
+        let large_enough = |gpu: &GpuId| self.gpus.get(*gpu).capacity >= demand.need;
         groups
             .into_iter()
-            .filter(|gpus| gpus.len() >= wanted)
+            .map(|gpus| gpus.into_iter().filter(large_enough).collect())
+            .filter(|gpus: &Vec<GpuId>| gpus.len() >= wanted)
             .map(|mut gpus| {
                 gpus.sort_unstable_by_key(by_room);
                 gpus.truncate(wanted);

@@ -4,7 +4,7 @@
 use crate::demand::Demand;
 use crate::gpus::{GpuState, Gpus, Reservation};
 use crate::policy::{Gate, Policy};
-use crate::window::{RISK_SAMPLES, Window};
+use crate::window::{RISK_SAMPLES, Samples, Window};
 use coloc_model::{Bytes, Fraction, GpuId, Millis, Share, TaskId, Time, UserId};
 use serde::Serialize;
 use std::fmt;
@@ -174,7 +174,9 @@ impl Case<'_> {
 
 fn reservation(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
     let Reservation { keeper, until } = gpu.reserved?;
-    let is_gone_by_then = case.demand.run_time.is_some_and(|span| case.now + span <= until);
+    // Where nobody knows when the GPU will be free, nobody is known to be gone by then.
+    let in_time = |span| until != Time::NEVER && case.now + span <= until;
+    let is_gone_by_then = case.demand.run_time.is_some_and(in_time);
     (keeper != case.demand.task && !is_gone_by_then).then_some(Refusal::Reserved { keeper })
 }
 
@@ -232,10 +234,9 @@ fn utilization(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
             let mean = tumbling_mean(gpu.window.as_ref()?, window, case.now);
             if mean > limit.get() { busy(Measure::MeanSm, mean, limit.get()) } else { None }
         }
-        Gate::Risk { sm, occupancy, dram } => {
-            let score = gpu.window.as_ref()?.risk(case.now);
-            let hot = score.sm >= sm && (score.occupancy >= occupancy || score.dram >= dram);
-            if hot { busy(Measure::RiskSm, score.sm.get(), sm.get()) } else { None }
+        Gate::Risk { sm: limit, .. } => {
+            let score = hot_score(&case.policy.gate, &gpu.window.as_ref()?.samples(case.now))?;
+            busy(Measure::RiskSm, score.get(), limit.get())
         }
         Gate::Expected { .. } if gpu.is_idle() => None,
         Gate::Expected { full, .. } if gpu.load >= full => {
@@ -246,6 +247,15 @@ fn utilization(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
             if expected > limit { busy(Measure::ExpectedWithTask, expected, limit) } else { None }
         }
     }
+}
+
+/// The SM risk score of a GPU that the gate closes; `None` if it is open.
+fn hot_score(gate: &Gate, samples: &Samples) -> Option<Fraction> {
+    let Gate::Risk { sm, occupancy, dram } = gate else { return None };
+    let score = samples.risk(|a| a.sm);
+    let hot = score >= *sm
+        && (samples.risk(|a| a.occupancy) >= *occupancy || samples.risk(|a| a.dram) >= *dram);
+    hot.then_some(score)
 }
 
 fn tumbling_mean(window: &Window, span: Millis, now: Time) -> f64 {
@@ -266,19 +276,18 @@ pub(crate) fn next_look(policy: &Policy, gpu: &GpuState, now: Time) -> Option<Ti
             let next = Time(now.0 - now.0 % span.0) + span;
             (window.changed_at() + span > now.before(span)).then_some(next)
         }
-        Gate::Risk { sm, occupancy, dram } => {
-            let is_hot = |a: &coloc_model::Activity| {
-                a.sm >= sm && (a.occupancy >= occupancy || a.dram >= dram)
-            };
-            if is_hot(&window.latest()) || !is_hot(&window.risk(now)) {
+        Gate::Risk { .. } => {
+            let is_hot = |at: Time| hot_score(&policy.gate, &window.samples(at)).is_some();
+            let all = RISK_SAMPLES as u64;
+            // A window's length from now on, only the level of now is in it.
+            if is_hot(now + Millis::from_secs(all)) || !is_hot(now) {
                 return None;
             }
             // The score falls as the hot samples leave the window: find the second at which it is cool.
-            let (mut hot, mut cool) = (0, RISK_SAMPLES as u64);
+            let (mut hot, mut cool) = (0, all);
             while cool - hot > 1 {
                 let middle = (hot + cool) / 2;
-                let still = is_hot(&window.risk(now + Millis::from_secs(middle)));
-                if still { hot = middle } else { cool = middle }
+                if is_hot(now + Millis::from_secs(middle)) { hot = middle } else { cool = middle }
             }
             Some(now + Millis::from_secs(cool))
         }
@@ -290,7 +299,7 @@ pub(crate) fn gate_load(policy: &Policy, gpus: &Gpus, gpu: GpuId, now: Time) -> 
     let state = gpus.get(gpu);
     let value = match (policy.gate, state.window.as_ref()) {
         (Gate::TumblingMean { window: span, .. }, Some(window)) => tumbling_mean(window, span, now),
-        (Gate::Risk { .. }, Some(window)) => window.risk(now).sm.get(),
+        (Gate::Risk { .. }, Some(window)) => window.samples(now).risk(|a| a.sm).get(),
         _ => gpus.load(gpu),
     };
     Fraction::saturating(value)

@@ -3,7 +3,7 @@
 
 use crate::belief::NOTICEABLE;
 use crate::scheduler::World;
-use coloc_model::{Bytes, Millis, TaskId, Time};
+use coloc_model::{Bytes, GpuId, Millis, SignatureId, TaskId, Time};
 use std::collections::VecDeque;
 
 /// A task that has been on its GPUs this long has warmed up.
@@ -96,9 +96,18 @@ impl World {
         if now.since(run.started) < SETTLES_IN {
             return;
         }
-        let (peak, gpu) = (run.seen, run.placement.slots[0].gpu);
+        let peak = run.seen;
+        let gpus: Vec<_> = run.placement.gpus().collect();
+        let version = self.beliefs.version();
         self.beliefs.learn_peak(signature, peak);
-        let state = self.gpus.get(gpu);
+        self.learn_activity(now, task, signature, &gpus);
+        if self.beliefs.version() != version {
+            self.forget_refusals();
+        }
+    }
+
+    fn learn_activity(&mut self, now: Time, task: TaskId, signature: SignatureId, gpus: &[GpuId]) {
+        let state = self.gpus.get(gpus[0]);
         if now.since(state.crowd_changed) < LEAST_WATCH {
             return;
         }
@@ -117,10 +126,8 @@ impl World {
         if (expected - believed).abs() < NOTICEABLE {
             return;
         }
-        let gpus: Vec<_> = run.placement.gpus().collect();
-        for gpu in gpus {
+        for &gpu in gpus {
             self.gpus.expect_load(gpu, task, expected);
         }
-        self.waiting.unblock_all();
     }
 }

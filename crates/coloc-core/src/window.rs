@@ -36,11 +36,6 @@ impl Window {
         }
     }
 
-    /// The level in force now.
-    pub(crate) fn latest(&self) -> Activity {
-        self.levels.back().map(|&(_, level)| level).unwrap_or_default()
-    }
-
     /// When the level last changed.
     pub(crate) fn changed_at(&self) -> Time {
         self.levels.back().map_or(Time::START, |&(at, _)| at)
@@ -70,45 +65,87 @@ impl Window {
         weighted / span as f64
     }
 
-    /// CARMA's risk scores over the 30 seconds up to `now`; GPU-active time has none.
-    pub(crate) fn risk(&self, now: Time) -> Activity {
-        // A level that has held throughout scores itself.
-        if now.since(self.changed_at()) >= Millis(SECOND.0 * RISK_SAMPLES as u64) {
-            return self.latest();
+    /// The samples that a monitor took once a second, up to `now`.
+    pub(crate) fn samples(&self, now: Time) -> Samples {
+        let mut samples = Samples { runs: [(Activity::default(), 0); RISK_SAMPLES], len: 0 };
+        let mut taken = 0;
+        for &(since, level) in self.levels.iter().rev() {
+            if since > now {
+                continue;
+            }
+            // A level holds for as many samples as there are whole seconds back to its beginning.
+            let reach = (now.since(since).0 / SECOND.0 + 1).min(RISK_SAMPLES as u64) as usize;
+            if reach > taken {
+                samples.runs[samples.len] = (level, reach - taken);
+                samples.len += 1;
+                taken = reach;
+            }
+            if taken == RISK_SAMPLES {
+                break;
+            }
         }
-        let mut samples = [Activity::default(); RISK_SAMPLES];
-        let mut at = now;
-        for sample in samples.iter_mut().rev() {
-            *sample = self.level_at(at);
-            at = at.before(SECOND);
+        if taken < RISK_SAMPLES {
+            samples.runs[samples.len] = (Activity::default(), RISK_SAMPLES - taken);
+            samples.len += 1;
         }
-        let score = |metric: fn(&Activity) -> Fraction| risk_score(samples.each_ref().map(metric));
-        Activity {
-            gpu: self.latest().gpu,
-            sm: score(|a| a.sm),
-            occupancy: score(|a| a.occupancy),
-            dram: score(|a| a.dram),
-        }
+        samples
     }
 }
 
-/// 0.20 mean + 0.20 median + 0.30 p95 + 0.10 p50 + 0.20 EMA, alpha = 2/(W+1); median and p50 are one
-/// thing, so it weighs 0.30 in effect. Samples are oldest first.
-fn risk_score(samples: [Fraction; RISK_SAMPLES]) -> Fraction {
-    let count = RISK_SAMPLES as f64;
-    let alpha = 2.0 / (count + 1.0);
-    let values = samples.map(Fraction::get);
-    let mean = values.iter().sum::<f64>() / count;
-    let ema = values[1..].iter().fold(values[0], |ema, value| alpha * value + (1.0 - alpha) * ema);
-    let mut sorted = values;
-    sorted.sort_unstable_by(f64::total_cmp);
-    let percentile = |share: f64| {
-        let rank = share * (count - 1.0);
-        let below = sorted[rank as usize];
-        let above = sorted[(rank as usize + 1).min(RISK_SAMPLES - 1)];
-        below + (above - below) * (rank - rank.floor())
+/// The samples of a window as runs of equal ones, newest first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Samples {
+    runs: [(Activity, usize); RISK_SAMPLES],
+    len: usize,
+}
+
+impl Samples {
+    /// CARMA's risk score of a metric: 0.20 mean + 0.20 median + 0.30 p95 + 0.10 p50 + 0.20 EMA, with
+    /// alpha = 2/(W+1); median and p50 are one thing, so it weighs 0.30 in effect.
+    pub(crate) fn risk(&self, metric: fn(&Activity) -> Fraction) -> Fraction {
+        let mut values = self.runs.map(|(level, count)| (metric(&level).get(), count));
+        let runs = &mut values[..self.len];
+        if let [(only, _)] = runs {
+            return Fraction::saturating(*only);
+        }
+        let mean = runs.iter().map(|&(value, count)| value * count as f64).sum::<f64>()
+            / RISK_SAMPLES as f64;
+        // Over n equal samples the distance to them shrinks by decay^n; the oldest sample starts it.
+        let oldest = runs[runs.len() - 1].0;
+        let ema = runs
+            .iter()
+            .rev()
+            .fold(oldest, |ema, &(value, count)| value + (ema - value) * DECAY_POWERS[count]);
+        runs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let (median, p95) = (percentile(runs, 0.5), percentile(runs, 0.95));
+        Fraction::saturating(0.2 * mean + 0.3 * median + 0.3 * p95 + 0.2 * ema)
+    }
+}
+
+/// (1 - alpha)^n with alpha = 2/31.
+const DECAY_POWERS: [f64; RISK_SAMPLES + 1] = {
+    let mut powers = [1.0; RISK_SAMPLES + 1];
+    let mut n = 1;
+    while n <= RISK_SAMPLES {
+        powers[n] = powers[n - 1] * (29.0 / 31.0);
+        n += 1;
+    }
+    powers
+};
+
+/// Linear interpolation between the two nearest of the samples, given as sorted runs.
+fn percentile(runs: &[(f64, usize)], share: f64) -> f64 {
+    let rank = share * (RISK_SAMPLES - 1) as f64;
+    let value_at = |index: usize| {
+        let mut end = 0;
+        let found = runs.iter().find(|&&(_, count)| {
+            end += count;
+            index < end
+        });
+        found.or(runs.last()).map_or(0.0, |&(value, _)| value)
     };
-    Fraction::saturating(0.2 * mean + 0.3 * percentile(0.5) + 0.3 * percentile(0.95) + 0.2 * ema)
+    let (below, above) = (value_at(rank as usize), value_at(rank as usize + 1));
+    below + (above - below) * (rank - rank.floor())
 }
 
 #[cfg(test)]
@@ -127,7 +164,7 @@ mod tests {
     fn a_constant_signal_scores_itself() {
         let mut window = Window::new(Millis::from_secs(30));
         window.record(Time::START, level(0.7));
-        assert!((window.risk(at(100)).sm.get() - 0.7).abs() < 1e-12);
+        assert!((window.samples(at(100)).risk(|a| a.sm).get() - 0.7).abs() < 1e-12);
         assert!((window.mean_sm(at(10), at(100)) - 0.7).abs() < 1e-12);
     }
 
@@ -138,7 +175,24 @@ mod tests {
         window.record(at(100), level(1.0));
         let ema = 1.0 - (29.0f64 / 31.0).powi(15);
         let expected = 0.2 * 0.5 + 0.3 * 0.5 + 0.3 + 0.2 * ema;
-        assert!((window.risk(at(114)).sm.get() - expected).abs() < 1e-12);
+        assert!((window.samples(at(114)).risk(|a| a.sm).get() - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn runs_score_like_the_samples_one_by_one() {
+        let mut window = Window::new(Millis::from_secs(30));
+        let levels = [(70, 0.3), (76, 0.9), (79, 0.1), (90, 0.6), (99, 0.8)];
+        levels.iter().for_each(|&(second, sm)| window.record(at(second), level(sm)));
+        let mut values: Vec<f64> =
+            (71..=100).map(|second| window.level_at(at(second)).sm.get()).collect();
+        let mean = values.iter().sum::<f64>() / 30.0;
+        let ema = values[1..].iter().fold(values[0], |ema, v| ema + 2.0 / 31.0 * (v - ema));
+        values.sort_unstable_by(f64::total_cmp);
+        let median = (values[14] + values[15]) / 2.0;
+        let p95 = values[27] + 0.55 * (values[28] - values[27]);
+        let expected = 0.2 * mean + 0.3 * median + 0.3 * p95 + 0.2 * ema;
+        let score = window.samples(at(100)).risk(|a| a.sm).get();
+        assert!((score - expected).abs() < 1e-12, "{score} against {expected}");
     }
 
     #[test]

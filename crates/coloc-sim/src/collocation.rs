@@ -3,6 +3,7 @@
 use coloc_model::mig::{Layout, Profile as MigProfile};
 use coloc_model::{Bytes, GpuModel, Millis, Share, SignatureId};
 use coloc_physics::{Part, PowerModel, Profile, Resident, SharedGpu};
+use serde::Serialize;
 
 /// A task of an experiment.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,7 @@ pub struct Arrangement {
 }
 
 /// What came of an experiment.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Findings {
     /// Time of all tasks one after the other, over the time together.
     pub throughput: f64,
@@ -58,6 +59,11 @@ impl Arrangement {
         let equal = equal_instances(model, tasks);
         let mixed = mixed_instances(model, tasks).filter(|mixed| Some(mixed) != equal.as_ref());
         equal.into_iter().chain(mixed).chain(shared_memory(model, tasks)).collect()
+    }
+
+    /// All tasks draw on one memory.
+    pub fn shares_memory(&self) -> bool {
+        self.limits.is_none()
     }
 
     /// Whether everybody's memory fits.
@@ -158,10 +164,13 @@ fn equal_instances(model: GpuModel, tasks: usize) -> Option<Arrangement> {
 /// leaves a smallest one for everybody after it.
 fn mixed_instances(model: GpuModel, tasks: usize) -> Option<Arrangement> {
     let table = model.mig()?;
-    let smallest = table.profiles.first()?;
+    // Of two profiles with as many SMs, the one with double memory only takes room from the others.
+    let mut sizes: Vec<&MigProfile> = table.profiles.iter().collect();
+    sizes.dedup_by_key(|profile| profile.compute);
+    let smallest = *sizes.first()?;
     let mut chosen: Vec<&MigProfile> = Vec::new();
     for rest in (0..tasks).rev() {
-        let fitting = table.profiles.iter().rev().find(|profile| {
+        let fitting = sizes.iter().copied().rev().find(|profile| {
             let mut plan = chosen.clone();
             plan.push(profile);
             plan.extend(std::iter::repeat_n(smallest, rest));

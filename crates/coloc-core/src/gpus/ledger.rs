@@ -165,6 +165,7 @@ impl GpuState {
     }
 
     fn sum_load(&mut self) {
-        self.load = self.residents.iter().map(|booking| booking.load).sum();
+        // Not `sum`: of nothing that is -0.0, whose bits make an empty GPU look like the busiest.
+        self.load = self.residents.iter().fold(0.0, |load, booking| load + booking.load);
     }
 }

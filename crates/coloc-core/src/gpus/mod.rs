@@ -6,7 +6,7 @@ mod tournament;
 pub use ledger::{Booking, GpuState, Reservation};
 pub(crate) use tournament::{GangSummary, Summarize, Summary, Tournament};
 
-use crate::policy::{Gate, MemoryBasis, Policy};
+use crate::policy::{Gate, MemoryBasis, Place, Policy};
 use crate::window::Window;
 use coloc_model::mig::Layout;
 use coloc_model::{Bytes, Fleet, GpuId, GpuSignal, Millis, Node, NodeId, Share, TaskId, Time};
@@ -64,7 +64,9 @@ impl Gpus {
             states,
             basis: policy.memory,
             share: policy.share,
-            expects_load: matches!(policy.gate, Gate::Expected { .. }) || policy.learn,
+            expects_load: matches!(policy.gate, Gate::Expected { .. })
+                || policy.place == Place::LeastInterference
+                || policy.learn,
             improved: Vec::new(),
             is_improved: vec![false; fleet.len()],
         };

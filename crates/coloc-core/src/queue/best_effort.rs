@@ -37,6 +37,7 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
         }
         let was_blocked = world.waiting.shapes[shape].blocked;
         let search = if was_blocked { Search::Only(&improved) } else { Search::Everywhere };
+        let kept_for_it = world.reserved == Some(task);
         let started = world.try_start(turn, task, search);
         // Where one was looked for among the improved GPUs only, the rest still cannot take any.
         world.waiting.shapes[shape].blocked = was_blocked || !started;
@@ -44,6 +45,12 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
             // Not everybody was asked; what improved must be offered again.
             world.waiting.unblock_all();
             break;
+        }
+        if started && kept_for_it {
+            // What was kept for it and not used is there for those who were asked before, too.
+            world.waiting.unblock_all();
+            world.improved = improved;
+            return run(world, turn);
         }
         if started {
             heads.extend(head(world, shape).map(Reverse));
@@ -60,7 +67,8 @@ fn head(world: &World, shape: usize) -> Option<Head> {
     let mut turn = ticket.submitted;
     if world.policy.short_first > 0.0 {
         let expected = world.beliefs.expected_run_time(queue.signature).secs();
-        turn = turn + Millis::from_secs_f64(world.policy.short_first * expected);
+        let handicap = Millis::from_secs_f64(world.policy.short_first * expected);
+        turn = turn + world.policy.overtake_limit.map_or(handicap, |most| handicap.min(most));
     }
     Some(Head { turn, ticket, shape, task })
 }

@@ -29,17 +29,26 @@ struct Shape {
     gpus: u32,
     exclusive: bool,
     estimate: Option<Bytes>,
+    /// The bits of the estimated SM activity.
+    sm: Option<u64>,
     /// Only where users may not mix.
     user: Option<UserId>,
 }
 
 impl Shape {
+    /// Whole GPUs, whatever for.
+    fn whole(gpus: u32) -> Self {
+        let signature = SignatureId(0);
+        Shape { signature, gpus, exclusive: true, estimate: None, sm: None, user: None }
+    }
+
     fn of(task: &Task, by_user: bool) -> Self {
         Shape {
             signature: task.signature,
             gpus: task.gpus,
             exclusive: task.exclusive,
             estimate: task.estimate.map(|estimate| estimate.bound),
+            sm: task.estimate.and_then(|estimate| estimate.sm).map(|sm| sm.get().to_bits()),
             user: by_user.then_some(task.user),
         }
     }

@@ -7,8 +7,8 @@ use std::collections::BinaryHeap;
 /// Something that is due. At one moment, ends come before memory steps, and wake-ups come last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Due {
-    /// A task's work is done, unless its speed changed since: then the stamp is old.
-    Finish { task: TaskId, stamp: u64 },
+    /// A task's work is done, unless it was restarted or its speed changed since: then the stamp is old.
+    Finish { task: TaskId, attempt: u32, stamp: u32 },
     /// A task's memory takes its next step, unless it was restarted since.
     Grow { task: TaskId, attempt: u32 },
     /// The scheduler asked to be woken.

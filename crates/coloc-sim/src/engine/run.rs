@@ -33,9 +33,8 @@ struct Active {
     /// Factor by which this run is faster or slower than its profile.
     luck: f64,
     as_of: Time,
-    /// Which finish event is the valid one. No two of a simulation have the same stamp, so that none of an
-    /// earlier attempt is taken for one of this.
-    stamp: u64,
+    /// Which finish event is the valid one.
+    stamp: u32,
 }
 
 pub(super) struct Run<'a, O> {
@@ -59,8 +58,6 @@ pub(super) struct Run<'a, O> {
     /// Effects to be carried out, and whether that is going on.
     todo: VecDeque<Effect>,
     busy: bool,
-    /// Stamps given so far.
-    stamps: u64,
     /// The moment that is being played.
     now: Time,
     /// A buffer for effects on their way to `todo`.
@@ -118,7 +115,6 @@ impl<'a, O: Observer> Run<'a, O> {
             scratch: Scratch::default(),
             todo: VecDeque::new(),
             busy: false,
-            stamps: 0,
             now: Time::START,
             wishes: Vec::new(),
         }
@@ -157,8 +153,9 @@ impl<'a, O: Observer> Run<'a, O> {
     fn step(&mut self) {
         let Some((now, due)) = self.agenda.pop() else { return };
         match due {
-            Due::Finish { task, stamp } => {
-                if self.active.get(&task).is_some_and(|active| active.stamp == stamp) {
+            Due::Finish { task, attempt, stamp } => {
+                let valid = |active: &Active| (active.attempt, active.stamp) == (attempt, stamp);
+                if self.active.get(&task).is_some_and(valid) {
                     self.leave(now, task, AttemptEnd::Completed, Outcome::Completed);
                 }
             }
@@ -394,10 +391,10 @@ impl<'a, O: Observer> Run<'a, O> {
         active.left -= active.rate * now.since(active.as_of).0 as f64;
         active.as_of = now;
         active.rate = rate;
-        self.stamps += 1;
-        active.stamp = self.stamps;
+        active.stamp += 1;
         let millis = (active.left.max(0.0) / rate - 1e-6).ceil().max(0.0);
-        self.agenda.add(now + Millis(millis as u64), Due::Finish { task, stamp: active.stamp });
+        let due = Due::Finish { task, attempt: active.attempt, stamp: active.stamp };
+        self.agenda.add(now + Millis(millis as u64), due);
         for slot in slots {
             let device = &mut self.devices[slot.gpu.index()];
             device.account(now, |task, joules| self.results[task.index()].energy_j += joules);

@@ -39,6 +39,12 @@ pub enum TraceErrorKind {
         /// Those that are known.
         known: String,
     },
+    /// A column that is there more than once.
+    #[error("column {column:?} is there twice")]
+    RepeatedColumn {
+        /// The column.
+        column: String,
+    },
     /// A value is not what the column holds.
     #[error("{value:?} is not {expected}")]
     Value {

@@ -3,6 +3,7 @@
 mod described;
 mod error;
 mod generate;
+mod lines;
 mod mix90;
 mod read;
 mod table;

@@ -1,5 +1,6 @@
 //! Tables of text: finds columns, reads values, and says file, line and column of what it cannot read.
 
+use super::lines::BoundedLines;
 use super::{TraceError, TraceErrorKind};
 use coloc_model::{Millis, Time};
 use std::io::Read;
@@ -40,7 +41,10 @@ impl Layout {
         let mut positions = vec![None; self.columns.len()];
         for (position, column) in header.iter().enumerate() {
             match self.columns.iter().position(|&name| name == column) {
-                Some(index) => positions[index] = Some(position),
+                Some(index) if positions[index].replace(position).is_some() => {
+                    return Err(TraceErrorKind::RepeatedColumn { column: column.to_owned() });
+                }
+                Some(_) => {}
                 None if self.lenient => {}
                 None => {
                     let (column, known) = (column.to_owned(), self.columns.join(", "));
@@ -130,27 +134,38 @@ pub(super) fn read_rows(
     mut take: impl FnMut(&Row<'_>) -> Result<(), Fault>,
 ) -> Result<(), TraceError> {
     let at_file = |place, kind| TraceError { file: file.to_owned(), place, kind };
+    let mut text = Vec::new();
+    let read = BoundedLines::new(input).read_to_end(&mut text);
+    read.map_err(|error| at_file(None, error.into()))?;
     let mut csv = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)
         .delimiter(layout.delimiter)
-        .from_reader(input);
+        .from_reader(&text[..]);
     let header = csv.headers().map_err(|e| at_file(Some((1, "")), csv_error(e)))?.clone();
     let positions = layout.positions(&header).map_err(|kind| at_file(Some((1, "")), kind))?;
     let mut record = csv::StringRecord::new();
     loop {
-        let line = csv.position().line();
         match csv.read_record(&mut record) {
             Ok(false) => return Ok(()),
             Ok(true) => {}
             Err(error) => {
-                let line = error.position().map_or(line, csv::Position::line);
+                let line = line_of(&text, error.position());
                 return Err(at_file(Some((line, "")), csv_error(error)));
             }
         }
-        let line = record.position().map_or(line, csv::Position::line);
         let row = Row { columns: layout.columns, positions: &positions, record: &record };
-        take(&row).map_err(|(column, kind)| at_file(Some((line, column)), kind))?;
+        take(&row).map_err(|(column, kind)| {
+            at_file(Some((line_of(&text, record.position()), column)), kind)
+        })?;
     }
+}
+
+/// The line on which a record begins, as an editor counts. The reader's own count is behind after empty
+/// lines and where lines end in CRLF.
+fn line_of(text: &[u8], position: Option<&csv::Position>) -> u64 {
+    let at = position.map_or(0, csv::Position::byte) as usize;
+    let empty = text[at..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    1 + text[..at + empty].iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
 fn csv_error(error: csv::Error) -> TraceErrorKind {

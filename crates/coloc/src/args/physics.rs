@@ -20,7 +20,7 @@ pub(crate) struct PhysicsArgs {
     /// Multiply all interference coefficients, to see how much a result depends on them
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub(crate) interference: f64,
-    /// Measured pairs that override the model: CSV task,beside,speed[,share]
+    /// Measured pairs that override the model: CSV with task, beside, speed and, if known, share
     #[arg(long, value_name = "FILE")]
     pub(crate) pairs: Option<PathBuf>,
 }

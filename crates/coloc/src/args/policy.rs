@@ -193,15 +193,15 @@ impl PolicyArgs {
     /// The policy that the flags spell out.
     pub(crate) fn policy(&self) -> Policy {
         let known = self.estimator().knowledge();
-        let mut policy = match self.preset {
-            Some(preset) => Preset::from(preset).policy(known),
-            None => plain(known),
+        let mut policy = match (self.preset, self.place) {
+            (Some(preset), Some(place)) => Preset::from(preset).with_place(known, place.into()),
+            (Some(preset), None) => Preset::from(preset).policy(known),
+            (None, place) => {
+                Policy { place: place.map_or(Place::Exclusive, Place::from), ..plain(known) }
+            }
         };
         if let Some(queue) = self.queue {
             policy.queue = queue.into();
-        }
-        if let Some(place) = self.place {
-            policy.place = place.into();
         }
         if let Some(share) = self.share {
             policy.share = share.into();

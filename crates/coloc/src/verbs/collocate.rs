@@ -8,7 +8,7 @@ use crate::report;
 use clap::Args;
 use coloc_model::{GpuModel, Millis, Share, SignatureId};
 use coloc_physics::{Interference, PairTable, Profile, SharedGpu, catalogue, published};
-use coloc_sim::collocation::{self, Arrangement, Participant};
+use coloc_sim::collocation::{self, Arrangement, Findings, Participant};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -16,9 +16,9 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 pub(crate) struct Collocate {
     /// What runs: a task of the catalogue, or resnet26-cifar10, resnet50-imagenet64,
-    /// resnet152-imagenet, resnet152-mixed, dlrm-large
+    /// resnet152-imagenet, resnet152-mixed, dlrm-large [default: the whole published analysis]
     #[arg(long, value_name = "NAME")]
-    workload: String,
+    workload: Option<String>,
     /// How many copies at once
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,2,3,5,7")]
     copies: Vec<u32>,
@@ -26,7 +26,7 @@ pub(crate) struct Collocate {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "streams,mps,mig")]
     share: Vec<ShareFlag>,
     /// Something else that runs beside them
-    #[arg(long, value_name = "OTHER")]
+    #[arg(long, value_name = "OTHER", requires = "workload")]
     with: Option<String>,
     /// The GPU
     #[arg(long, value_name = "MODEL", default_value = "A100-40GB")]
@@ -42,6 +42,14 @@ pub(crate) struct Collocate {
     json: bool,
 }
 
+/// Copies of one workload, alone or beside another.
+#[derive(Clone, Debug)]
+struct Case {
+    workload: String,
+    with: Option<String>,
+    copies: Vec<u32>,
+}
+
 /// One arrangement, as the JSON answer has it.
 #[derive(Serialize)]
 struct Row {
@@ -53,19 +61,8 @@ struct Row {
     fits: bool,
     memory_mib: f64,
     #[serde(flatten)]
-    figures: Option<Figures>,
+    figures: Option<Findings>,
     published_throughput: Option<f64>,
-}
-
-#[derive(Clone, Copy, Serialize)]
-struct Figures {
-    throughput: f64,
-    slowdown_mean: f64,
-    smact: f64,
-    power_w: f64,
-    energy_j: f64,
-    energy_ratio: f64,
-    makespan_s: f64,
 }
 
 #[derive(Serialize)]
@@ -100,149 +97,97 @@ impl Collocate {
         }
     }
 
+    /// What was asked for, or else everything that was published.
+    fn cases(&self) -> Vec<Case> {
+        let case = |workload: &str, with: Option<&str>, copies: &[u32]| Case {
+            workload: workload.to_owned(),
+            with: with.map(str::to_owned),
+            copies: copies.to_vec(),
+        };
+        if let Some(workload) = &self.workload {
+            return vec![case(workload, self.with.as_deref(), &self.copies)];
+        }
+        let alone = [published::RESNET26, published::RESNET50, published::RESNET152];
+        let mut cases: Vec<Case> =
+            alone.iter().map(|subject| case(subject.name, None, &self.copies)).collect();
+        cases.push(case(published::DLRM.name, Some(published::RESNET152_MIXED.name), &[1]));
+        cases
+    }
+
     fn experiments(&self) -> Result<Vec<Row>, CliError> {
+        let mut rows = Vec::new();
+        for case in self.cases() {
+            self.play(&case, &mut rows)?;
+        }
+        Ok(rows)
+    }
+
+    fn play(&self, case: &Case, rows: &mut Vec<Row>) -> Result<(), CliError> {
         let (task, other) = (SignatureId(0), SignatureId(1));
-        let workload = participant(&self.workload, task)?;
-        let beside = self.with.as_deref().map(|name| participant(name, other)).transpose()?;
+        let workload = participant(&case.workload, task)?;
+        let beside = case.with.as_deref().map(|name| participant(name, other)).transpose()?;
         let gpu = SharedGpu {
             interference: Interference::default().scaled(self.interference),
-            pairs: self.measured_pairs(task, other),
+            pairs: case.measured_pairs(task, other),
         };
-        let mut rows = Vec::new();
         for &share in &self.share {
-            for &copies in &self.copies {
+            for &copies in &case.copies {
                 let mut tasks = vec![workload; copies as usize];
                 tasks.extend(beside);
                 for arrangement in Arrangement::all(self.gpu, share.into(), tasks.len()) {
-                    rows.push(self.row(&gpu, copies, &tasks, arrangement));
+                    rows.push(self.row(&gpu, case, copies, &tasks, arrangement));
                 }
             }
         }
-        Ok(rows)
+        Ok(())
     }
 
     fn row(
         &self,
         gpu: &SharedGpu,
+        case: &Case,
         copies: u32,
         tasks: &[Participant],
         arrangement: Arrangement,
     ) -> Row {
         let fits = arrangement.fits(self.gpu, tasks);
-        let figures = fits.then(|| {
-            let found = arrangement.play(gpu, self.gpu, tasks);
-            Figures {
-                throughput: found.throughput,
-                slowdown_mean: found.slowdown_mean,
-                smact: found.smact,
-                power_w: found.power_w,
-                energy_j: found.energy_j,
-                energy_ratio: found.energy_ratio,
-                makespan_s: found.makespan_s,
-            }
-        });
+        let measured = self.gpu == GpuModel::A100_40GB;
         Row {
-            workload: self.workload.clone(),
-            with: self.with.clone(),
+            workload: case.workload.clone(),
+            with: case.with.clone(),
             share: arrangement.share,
-            published_throughput: self.published(copies, &arrangement),
-            layout: arrangement.layout,
+            published_throughput: case.published(copies, &arrangement).filter(|_| measured),
             copies,
             fits,
             memory_mib: collocation::memory(tasks).mib(),
-            figures,
+            figures: fits.then(|| arrangement.play(gpu, self.gpu, tasks)),
+            layout: arrangement.layout,
         }
-    }
-
-    /// The DLRM pair was measured; its asymmetry is beyond the model.
-    fn measured_pairs(&self, task: SignatureId, other: SignatureId) -> PairTable {
-        let (dlrm, resnet) = (published::DLRM.name, published::RESNET152_MIXED.name);
-        match (self.workload.as_str(), self.with.as_deref()) {
-            (a, Some(b)) if a == dlrm && b == resnet => published::measured_pairs(other, task),
-            (a, Some(b)) if a == resnet && b == dlrm => published::measured_pairs(task, other),
-            _ => PairTable::default(),
-        }
-    }
-
-    fn published(&self, copies: u32, arrangement: &Arrangement) -> Option<f64> {
-        if self.gpu != GpuModel::A100_40GB {
-            return None;
-        }
-        let Some(with) = &self.with else {
-            let same = |point: &&published::CopiesPoint| {
-                point.subject == self.workload
-                    && point.copies == copies as usize
-                    && point.share == arrangement.share
-            };
-            return published::COPIES.iter().find(same).map(|point| point.throughput);
-        };
-        let pair = [published::DLRM, published::RESNET152_MIXED];
-        let named = |name: &str| pair.iter().any(|subject| subject.name == name);
-        let is_pair = copies == 1 && self.workload != *with && named(&self.workload) && named(with);
-        // The published MIG run shared one instance's memory.
-        let is_mode = arrangement.share != Share::Mig || arrangement.layout.contains("shared");
-        let sequential: f64 = pair.iter().map(|subject| subject.duration().secs() / 3600.0).sum();
-        let mode = published::DLRM_WITH_RESNET152.iter().find(|p| p.share == arrangement.share)?;
-        (is_pair && is_mode).then_some(sequential / mode.dlrm_h)
     }
 
     fn title(&self) -> String {
-        let with = self.with.as_ref().map_or(String::new(), |other| format!(" beside {other}"));
-        format!("Copies of {}{with} on one {}", self.workload, self.gpu)
+        match self.cases().as_slice() {
+            [case] => format!("{} on one {}", case.title(), self.gpu),
+            _ => format!("The published analysis of collocation, on one {}", self.gpu),
+        }
     }
 
     fn render(&self, study: &Study) -> String {
-        let header = [
-            "share",
-            "copies",
-            "throughput",
-            "",
-            "published",
-            "slowdown",
-            "SMACT",
-            "memory",
-            "power",
-            "energy",
-        ];
-        let best = study.experiments.iter().filter_map(|row| row.figures);
-        let best = best.map(|figures| figures.throughput).fold(1.0, f64::max);
-        let rows = study.experiments.iter().map(|row| {
-            let mode = if row.layout.is_empty() {
-                row.share.to_string()
-            } else {
-                format!("{} {}", row.share, row.layout)
-            };
-            let published = row.published_throughput.map_or(String::new(), |t| format!("{t:.2}x"));
-            let memory = format!("{:.1} GiB", row.memory_mib / 1024.0);
-            let mut cells = vec![mode, row.copies.to_string()];
-            match row.figures {
-                Some(f) => cells.extend([
-                    format!("{:.2}x", f.throughput),
-                    format!("{:<16}", bar(f.throughput / best, 16)),
-                    published,
-                    format!("{:.2}x", f.slowdown_mean),
-                    format!("{:.2}", f.smact),
-                    memory,
-                    format!("{:.0} W", f.power_w),
-                    format!("{:.2}x", f.energy_ratio),
-                ]),
-                None => cells.extend(
-                    ["does not fit", "", &published, "", "", &memory, "", ""].map(str::to_owned),
-                ),
-            }
-            cells
-        });
+        let groups = study
+            .experiments
+            .chunk_by(|a, b| (&a.workload, &a.with) == (&b.workload, &b.with))
+            .map(render_group);
         format!(
             "{}, predicted by the model\nThroughput and energy are against one task at a time.\n\n{}",
             self.title(),
-            table(&header, rows)
+            groups.collect::<Vec<_>>().join("\n\n")
         )
     }
 
     fn page(&self, study: &Study) -> report::CollocatePage {
         let experiments = study.experiments.iter().map(|row| {
             let figures = row.figures;
-            let figure = |of: fn(Figures) -> f64| figures.map_or(0.0, of);
+            let figure = |of: fn(Findings) -> f64| figures.map_or(0.0, of);
             report::Experiment {
                 workload: row.workload.clone(),
                 with: row.with.clone(),
@@ -274,6 +219,92 @@ impl Collocate {
             experiments: experiments.collect(),
         }
     }
+}
+
+impl Case {
+    fn title(&self) -> String {
+        let with = self.with.as_ref().map_or(String::new(), |other| format!(" beside {other}"));
+        format!("Copies of {}{with}", self.workload)
+    }
+
+    /// The DLRM pair was measured; its asymmetry is beyond the model.
+    fn measured_pairs(&self, task: SignatureId, other: SignatureId) -> PairTable {
+        let (dlrm, resnet) = (published::DLRM.name, published::RESNET152_MIXED.name);
+        match (self.workload.as_str(), self.with.as_deref()) {
+            (a, Some(b)) if a == dlrm && b == resnet => published::measured_pairs(other, task),
+            (a, Some(b)) if a == resnet && b == dlrm => published::measured_pairs(task, other),
+            _ => PairTable::default(),
+        }
+    }
+
+    /// The published throughput of this arrangement, if there is one.
+    fn published(&self, copies: u32, arrangement: &Arrangement) -> Option<f64> {
+        let Some(with) = &self.with else {
+            let same = |point: &&published::CopiesPoint| {
+                point.subject == self.workload
+                    && point.copies == copies as usize
+                    && point.share == arrangement.share
+            };
+            return published::COPIES.iter().find(same).map(|point| point.throughput);
+        };
+        let pair = [published::DLRM, published::RESNET152_MIXED];
+        let named = |name: &str| pair.iter().any(|subject| subject.name == name);
+        let is_pair = copies == 1 && self.workload != *with && named(&self.workload) && named(with);
+        // The published MIG run shared one instance's memory.
+        let is_mode = arrangement.share != Share::Mig || arrangement.shares_memory();
+        let sequential: f64 = pair.iter().map(|subject| subject.duration().secs() / 3600.0).sum();
+        let mode = published::DLRM_WITH_RESNET152.iter().find(|p| p.share == arrangement.share)?;
+        (is_pair && is_mode).then_some(sequential / mode.dlrm_h)
+    }
+}
+
+/// The table of one workload.
+fn render_group(rows: &[Row]) -> String {
+    let header = [
+        "share",
+        "copies",
+        "throughput",
+        "",
+        "published",
+        "slowdown",
+        "SMACT",
+        "memory",
+        "power",
+        "energy",
+    ];
+    let figures = rows.iter().filter_map(|row| row.figures);
+    let best = figures.map(|found| found.throughput).fold(1.0, f64::max);
+    let title = rows.first().map_or(String::new(), |row| {
+        let with = row.with.as_ref().map_or(String::new(), |other| format!(" beside {other}"));
+        format!("{}{with}", row.workload)
+    });
+    format!("{title}\n{}", table(&header, rows.iter().map(|row| render_row(row, best))))
+}
+
+fn render_row(row: &Row, best: f64) -> Vec<String> {
+    let mode = if row.layout.is_empty() {
+        row.share.to_string()
+    } else {
+        format!("{} {}", row.share, row.layout)
+    };
+    let published = row.published_throughput.map_or(String::new(), |t| format!("{t:.2}x"));
+    let memory = format!("{:.1} GiB", row.memory_mib / 1024.0);
+    let mut cells = vec![mode, row.copies.to_string()];
+    match row.figures {
+        Some(found) => cells.extend([
+            format!("{:.2}x", found.throughput),
+            format!("{:<16}", bar(found.throughput / best, 16)),
+            published,
+            format!("{:.2}x", found.slowdown_mean),
+            format!("{:.2}", found.smact),
+            memory,
+            format!("{:.0} W", found.power_w),
+            format!("{:.2}x", found.energy_ratio),
+        ]),
+        None => cells
+            .extend(["does not fit", "", &published, "", "", &memory, "", ""].map(str::to_owned)),
+    }
+    cells
 }
 
 /// A workload by name, from the published analysis or from the catalogue.

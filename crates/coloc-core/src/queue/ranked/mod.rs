@@ -21,7 +21,7 @@ use super::history::History;
 use crate::policy::{Policy, Queue};
 use crate::service::Letter;
 use crate::tasks::Record;
-use coloc_model::{SignatureId, Task, TaskId, Time};
+use coloc_model::{Task, TaskId, Time};
 use rustc_hash::FxHashMap;
 use seat::{Group, Rank, Seat};
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,8 +90,7 @@ impl Ranked {
     /// Where whole GPUs are given, nothing but their number matters.
     fn class(&mut self, policy: &Policy, task: &Task) -> usize {
         let shape = if policy.needs_idle() {
-            let signature = SignatureId(0);
-            Shape { signature, gpus: task.gpus, exclusive: true, estimate: None, user: None }
+            Shape::whole(task.gpus)
         } else {
             Shape::of(task, policy.same_user)
         };

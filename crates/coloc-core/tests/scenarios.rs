@@ -1,0 +1,21 @@
+//! What the scheduler does, case by case: one file a subject.
+
+mod testkit;
+
+mod scenarios {
+    mod backfill;
+    mod best_effort;
+    mod cancel;
+    mod explain;
+    mod fifo;
+    mod gang;
+    mod learning;
+    mod ledger;
+    mod mig;
+    mod patience;
+    mod placement;
+    mod presets;
+    mod recovery;
+    mod screens;
+    mod wakeups;
+}

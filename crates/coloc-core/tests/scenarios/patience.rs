@@ -1,0 +1,162 @@
+//! Who has been passed over for too long gets GPUs kept free.
+
+use crate::testkit::{World, at, mps, secs, task};
+use coloc_core::policy::{Place, Queue};
+use coloc_core::{Policy, Refusal};
+use coloc_model::{Bytes, TaskId};
+
+const HOUR: u64 = 3600;
+const PATIENT: Policy =
+    Policy { patience: Some(secs(HOUR)), ..mps(Queue::BestEffort, Place::FirstFit) };
+
+/// A task of 40 GiB waits beside one of 30 GiB, for longer than anybody's patience lasts.
+fn large_task_waits(policy: Policy, blocker: u32) -> (World, TaskId, TaskId) {
+    let mut world = World::new("1xA100-40GB", policy);
+    let [running, large] = world.submit_all([task().kind(blocker).gib(30), task().gib(40)]);
+    world.advance(secs(HOUR));
+    let trigger = world.submit(task().gib(40));
+    world.cancel(trigger);
+    (world, running, large)
+}
+
+#[test]
+fn before_its_patience_ends_a_task_is_passed_over() {
+    let mut world = World::new("1xA100-40GB", PATIENT);
+    world.submit_all([task().gib(30), task().gib(40)]);
+    world.advance(secs(HOUR - 1));
+    let small = world.submit(task().gib(5));
+    assert!(world.runs(small));
+}
+
+#[test]
+fn after_that_its_gpu_is_kept_for_it() {
+    let (mut world, running, large) = large_task_waits(PATIENT, 1);
+    let small = world.submit(task().gib(5));
+    assert_eq!(world.refusals(small, 0), [Refusal::Reserved { keeper: large }]);
+    world.finish(running);
+    assert!(world.runs(large));
+}
+
+#[test]
+fn once_it_runs_nothing_is_kept_any_more() {
+    let (mut world, running, large) = large_task_waits(PATIENT, 1);
+    world.finish(running);
+    world.finish(large);
+    let [a, b] = world.submit_all([task().gib(5), task().gib(5)]);
+    assert!(world.runs(a) && world.runs(b));
+}
+
+#[test]
+fn nothing_is_kept_for_a_task_that_was_cancelled() {
+    let (mut world, _, large) = large_task_waits(PATIENT, 1);
+    let small = world.submit(task().gib(5));
+    assert!(world.waits(small));
+    world.cancel(large);
+    assert!(world.runs(small));
+}
+
+#[test]
+fn what_was_kept_and_not_used_goes_to_whoever_waits() {
+    let mut world = World::filled(PATIENT, [task().gib(30), task().gib(35)]);
+    let large = world.submit(task().gib(35));
+    world.advance(secs(HOUR));
+    let trigger = world.submit(task().gib(40));
+    world.cancel(trigger);
+    let small = world.submit(task().gib(6));
+    assert_eq!(world.refusals(small, 0), [Refusal::Reserved { keeper: large }]);
+    // Room for the large one comes up elsewhere.
+    let other = world.running().find(|&id| world.gpus(id) == [1]).expect("35 GiB");
+    world.finish(other);
+    assert_eq!((world.gpus(large), world.gpus(small)), (vec![1], vec![0]));
+}
+
+#[test]
+fn a_gang_gets_gpus_of_one_node() {
+    let mut world = World::new("2x2xA100-40GB", PATIENT);
+    let tasks = world.submit_all([task().gib(30); 4]);
+    let gang = world.submit(task().gib(40).gpus(2));
+    world.advance(secs(HOUR));
+    let trigger = world.submit(task().gib(40));
+    world.cancel(trigger);
+    let small = world.submit(task().gib(5));
+    assert_eq!(world.gpus(small), [2], "the other node is open to all");
+    world.finish(tasks[0]);
+    world.finish(tasks[1]);
+    assert_eq!(world.gpus(gang), [0, 1]);
+}
+
+const LEARNING: Policy = Policy { learn: true, ..PATIENT };
+
+/// Kind 1 takes two hours, kind 2 ten minutes, and the scheduler has seen both.
+fn experienced() -> World {
+    let mut world = World::new("1xA100-40GB", LEARNING);
+    for (kind, span) in [(1, 2 * HOUR), (2, 600)] {
+        let id = world.submit(task().kind(kind).gib(5));
+        world.advance(secs(span));
+        world.finish(id);
+    }
+    world
+}
+
+/// Kind 1 has run for most of its two hours while a large task waits.
+fn long_task_nearly_done(minutes_left: u64) -> (World, TaskId, TaskId) {
+    let mut world = experienced();
+    let [running, large] = world.submit_all([task().kind(1).gib(30), task().gib(40)]);
+    world.observe(running, Bytes::from_mib(30 * 1024));
+    world.advance(secs(2 * HOUR - 60 * minutes_left));
+    let trigger = world.submit(task().gib(40));
+    world.cancel(trigger);
+    (world, running, large)
+}
+
+#[test]
+fn who_is_gone_by_then_may_still_use_a_gpu_that_is_kept() {
+    let (mut world, ..) = long_task_nearly_done(30);
+    let short = world.submit(task().kind(2).gib(5));
+    assert!(world.runs(short), "ten minutes fit in the thirty that are left");
+}
+
+#[test]
+fn who_would_still_be_there_may_not() {
+    let (mut world, _, large) = long_task_nearly_done(5);
+    let short = world.submit(task().kind(2).gib(5));
+    assert_eq!(world.refusals(short, 0), [Refusal::Reserved { keeper: large }]);
+}
+
+#[test]
+fn of_a_kind_never_seen_nobody_knows_when_it_is_gone() {
+    let (mut world, _, large) = long_task_nearly_done(30);
+    let unknown = world.submit(task().kind(9).gib(5));
+    assert_eq!(world.refusals(unknown, 0), [Refusal::Reserved { keeper: large }]);
+}
+
+#[test]
+fn a_gpu_whose_tasks_nobody_can_foresee_is_kept_from_all() {
+    let mut world = experienced();
+    let [running, large] = world.submit_all([task().kind(9).gib(30), task().gib(40)]);
+    world.observe(running, Bytes::from_mib(30 * 1024));
+    world.advance(secs(HOUR));
+    let trigger = world.submit(task().gib(40));
+    world.cancel(trigger);
+    let short = world.submit(task().kind(2).gib(5));
+    assert_eq!(world.refusals(short, 0), [Refusal::Reserved { keeper: large }]);
+    world.finish(running);
+    assert!(world.runs(large), "nobody slipped in before it");
+}
+
+#[test]
+fn only_gpus_that_are_large_enough_are_kept() {
+    let mut world = World::new("1xT4-16GB,1xA100-40GB", PATIENT);
+    let running = world.submit(task().gib(30));
+    let large = world.submit(task().gib(20));
+    world.advance(secs(HOUR));
+    let trigger = world.submit(task().gib(40));
+    world.cancel(trigger);
+    let small = world.submit(task().gib(5));
+    assert_eq!(world.gpus(small), [0], "the T4 could never hold 20 GiB");
+    let other = world.submit(task().gib(16).gpus(1));
+    assert_eq!(world.refusals(other, 1)[0], Refusal::Reserved { keeper: large });
+    world.finish(running);
+    assert_eq!(world.gpus(large), [1]);
+    assert_eq!(world.now, at(HOUR));
+}

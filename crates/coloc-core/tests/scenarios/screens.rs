@@ -1,0 +1,207 @@
+//! Which GPUs may take a task: one rule, one test.
+
+use crate::testkit::{World, at, gib, mib, mps, secs, share, task};
+use coloc_core::policy::{Gate, Knowledge, MemoryBasis, Place, Queue};
+use coloc_core::screen::Measure;
+use coloc_core::{Policy, Refusal};
+use coloc_model::{Millis, TaskId, UserId};
+
+const PLAIN: Policy = mps(Queue::BestEffort, Place::FirstFit);
+
+/// A policy's only GPU with a task on it, and a second task.
+fn second_beside_first(policy: Policy) -> (World, TaskId) {
+    let mut world = World::new("1xA100-40GB", policy);
+    world.submit(task().gib(10));
+    let second = world.submit(task().gib(10));
+    (world, second)
+}
+
+#[test]
+fn the_ledger_counts_what_was_promised_not_what_is_used() {
+    let mut world = World::new("1xA100-40GB", PLAIN);
+    world.submit(task().gib(30));
+    world.observe_gpu(0, 0.1, gib(1));
+    let second = world.submit(task().gib(11));
+    let refusal = Refusal::Memory { need: gib(11), available: gib(10) };
+    assert_eq!(world.refusals(second, 0), [refusal]);
+    assert_eq!(refusal.short_of(), Some(gib(1)));
+    let exact = world.submit(task().gib(10));
+    assert!(world.runs(exact));
+}
+
+#[test]
+fn reported_memory_does_not_see_what_a_young_task_will_take() {
+    let memory = MemoryBasis::Reported { reserve: mib(512) };
+    let mut world = World::new("1xA100-40GB", Policy { memory, ..PLAIN });
+    world.submit(task().gib(30));
+    world.observe_gpu(0, 0.1, gib(1));
+    let second = world.submit(task().gib(30));
+    assert!(world.runs(second), "39 GiB look free");
+    world.observe_gpu(0, 0.1, gib(30));
+    let third = world.submit(task().gib(10));
+    let available = mib(10 * 1024 - 512);
+    assert_eq!(world.refusals(third, 0), [Refusal::Memory { need: gib(10), available }]);
+}
+
+#[test]
+fn a_margin_is_added_to_estimates() {
+    let knowledge = Knowledge::Estimated { margin: gib(2) };
+    let mut world = World::new("1xA100-40GB", Policy { knowledge, ..PLAIN });
+    world.submit(task().gib(20));
+    assert_eq!(world.booked(0), gib(22));
+    let [wide, narrow] = world.submit_all([task().gib(17), task().gib(16)]);
+    assert_eq!(
+        world.refusals(wide, 0)[0],
+        Refusal::Memory { need: gib(19), available: Default::default() },
+        "the narrow one took the rest"
+    );
+    assert!(world.runs(narrow));
+}
+
+#[test]
+fn without_knowledge_some_memory_must_be_free() {
+    let knowledge = Knowledge::Unknown { min_free: gib(15) };
+    let mut world = World::new("1xA100-40GB", Policy { knowledge, ..PLAIN });
+    // The estimate is there, but the policy must not look at it.
+    let [a, b, c] = world.submit_all([task().gib(1); 3]);
+    assert!(world.runs(a) && world.runs(b));
+    let refusal = Refusal::Memory { need: gib(15), available: gib(10) };
+    assert_eq!(world.refusals(c, 0), [refusal]);
+}
+
+#[test]
+fn nobody_asks_for_more_than_the_largest_gpu() {
+    let mut world = World::new("1xA100-40GB", PLAIN);
+    let [giant, other] = world.submit_all([task().gib(100), task().gib(1)]);
+    assert!(world.runs(giant) && world.waits(other), "it asks for a whole device");
+}
+
+#[test]
+fn the_first_gate_reads_the_mean_of_the_last_full_window() {
+    let gate = Gate::TumblingMean { limit: share(0.8), window: secs(90) };
+    let mut world = World::new("1xA100-40GB", Policy { gate, ..PLAIN });
+    world.observe_gpu(0, 0.9, gib(0));
+    world.advance(secs(100));
+    let task_in_second_window = world.submit(task().gib(1));
+    let busy = Refusal::Busy { measure: Measure::MeanSm, value: 0.9, limit: 0.8 };
+    assert_eq!(world.refusals(task_in_second_window, 0), [busy]);
+    // It calms down at once, but the decision keeps reading the old window until the next is full.
+    world.observe_gpu(0, 0.0, gib(0));
+    world.advance(secs(79));
+    assert!(world.waits(task_in_second_window));
+    world.advance(secs(1));
+    assert!(world.runs(task_in_second_window), "mean of 90..180 s is 0.1");
+    assert_eq!(world.now, at(180));
+}
+
+#[test]
+fn a_mean_at_the_limit_passes() {
+    let gate = Gate::TumblingMean { limit: share(0.5), window: secs(90) };
+    let mut world = World::new("1xA100-40GB", Policy { gate, ..PLAIN });
+    world.observe_gpu(0, 0.5, gib(0));
+    world.advance(secs(90));
+    let id = world.submit(task().gib(1));
+    assert!(world.runs(id));
+}
+
+/// Whether a GPU that has shown this for a minute takes another task.
+fn passes_risk_gate(sm: f64, occupancy_limit: f64, dram_limit: f64) -> bool {
+    let gate =
+        Gate::Risk { sm: share(0.8), occupancy: share(occupancy_limit), dram: share(dram_limit) };
+    let mut world = World::new("1xA100-40GB", Policy { gate, ..PLAIN });
+    world.observe_gpu(0, sm, gib(0));
+    world.advance(secs(60));
+    let id = world.submit(task().gib(1));
+    world.runs(id)
+}
+
+#[test]
+fn the_second_gate_needs_sm_and_either_of_the_others() {
+    // Occupancy is half of the SM activity, DRAM a quarter.
+    assert!(!passes_risk_gate(0.8, 0.40, 0.9), "SM and occupancy at their limits");
+    assert!(!passes_risk_gate(0.8, 0.90, 0.2), "SM and DRAM at their limits");
+    assert!(passes_risk_gate(0.8, 0.41, 0.21), "SM alone");
+    assert!(passes_risk_gate(0.79, 0.1, 0.1), "SM below its limit");
+}
+
+#[test]
+fn the_expected_gate_knows_a_full_gpu_and_one_that_would_be_too_full() {
+    let gate = Gate::Expected { full: 0.8, limit: 1.2 };
+    let mut world = World::new("1xA100-40GB", Policy { gate, ..PLAIN });
+    world.submit(task().gib(1).sm(0.5));
+    let too_much = world.submit(task().gib(1).sm(0.75));
+    let value = Refusal::Busy { measure: Measure::ExpectedWithTask, value: 1.25, limit: 1.2 };
+    assert_eq!(world.refusals(too_much, 0), [value]);
+    let fits = world.submit(task().gib(1).sm(0.5));
+    assert!(world.runs(fits));
+    let late = world.submit(task().gib(1).sm(0.0));
+    let value = Refusal::Busy { measure: Measure::ExpectedSm, value: 1.0, limit: 0.8 };
+    assert_eq!(world.refusals(late, 0), [value]);
+}
+
+#[test]
+fn an_empty_gpu_is_never_too_full() {
+    let gate = Gate::Expected { full: 0.1, limit: 0.2 };
+    let mut world = World::new("1xA100-40GB", Policy { gate, ..PLAIN });
+    let id = world.submit(task().gib(1).sm(0.9));
+    assert!(world.runs(id));
+}
+
+#[test]
+fn a_gpu_settles_after_a_launch() {
+    let settle = Some(secs(30));
+    let (mut world, second) = second_beside_first(Policy { settle, ..PLAIN });
+    assert_eq!(world.refusals(second, 0), [Refusal::Settling { left: secs(30) }]);
+    world.advance(Millis(29_999));
+    assert_eq!(world.refusals(second, 0), [Refusal::Settling { left: Millis(1) }]);
+    world.advance(Millis(1));
+    assert!(world.runs(second));
+}
+
+#[test]
+fn a_gpu_that_emptied_has_nothing_left_to_settle() {
+    let settle = Some(secs(30));
+    let mut world = World::new("1xA100-40GB", Policy { settle, ..PLAIN });
+    let [first, second] = world.submit_all([task().gib(10), task().gib(10)]);
+    world.advance(secs(5));
+    world.finish(first);
+    assert!(world.runs(second));
+}
+
+#[test]
+fn so_many_tasks_and_no_more() {
+    let max_tasks = Some(2);
+    let mut world = World::new("1xA100-40GB", Policy { max_tasks, ..PLAIN });
+    let [first, second, third] = world.submit_all([task().gib(1); 3]);
+    assert!(world.runs(second));
+    assert_eq!(world.refusals(third, 0), [Refusal::Crowded { limit: 2 }]);
+    world.finish(first);
+    assert!(world.runs(third));
+}
+
+#[test]
+fn users_do_not_mix_where_they_must_not() {
+    let mut world = World::new("1xA100-40GB", Policy { same_user: true, ..PLAIN });
+    let mine = task().kind(1).gib(1).user(1);
+    let [first, other, again] = world.submit_all([mine, mine.user(2), mine]);
+    assert!(world.runs(again), "a refusal of one user does not block another");
+    assert_eq!(world.refusals(other, 0), [Refusal::OtherUser { user: UserId(1) }]);
+    world.finish(first);
+    assert!(world.waits(other));
+    world.finish(again);
+    assert!(world.runs(other));
+}
+
+#[test]
+fn an_exclusive_task_wants_an_empty_gpu_and_keeps_it() {
+    let mut world = World::new("2xA100-40GB", PLAIN);
+    let [_, lone, third] =
+        world.submit_all([task().gib(1), task().gib(1).exclusive(), task().gib(1)]);
+    assert_eq!(world.gpus(lone), [1]);
+    assert_eq!(world.gpus(third), [0]);
+    let second_lone = world.submit(task().exclusive());
+    assert_eq!(world.refusals(second_lone, 0), [Refusal::Occupied { tasks: 2 }]);
+    assert_eq!(world.refusals(second_lone, 1)[0], Refusal::HeldAlone { holder: lone });
+    let large = world.submit(task().gib(39));
+    assert_eq!(world.refusals(large, 1)[0], Refusal::HeldAlone { holder: lone });
+}

@@ -1,0 +1,233 @@
+//! Reading traces that somebody else wrote, carelessly or with intent.
+
+use coloc_sim::Trace;
+use coloc_sim::trace::{Format, Generator, TraceError, TraceErrorKind, read, write};
+use proptest::prelude::*;
+use std::path::Path;
+
+fn parse(format: Format, text: impl AsRef<[u8]>) -> Result<Trace, TraceError> {
+    read(Path::new("some/trace.csv"), text.as_ref(), format)
+}
+
+/// The whole message about a file that cannot be read.
+fn complaint(format: Format, text: impl AsRef<[u8]>) -> String {
+    parse(format, text).expect_err("a bad trace").to_string()
+}
+
+const HEADER: &str = "submit_s,task,gpus,duration_s,memory_mib,sm\n";
+
+/// A file with a good row and then this one.
+fn second_row(row: &str) -> String {
+    complaint(Format::Coloc, format!("{HEADER}0,good,1,60,100,0.5\n{row}\n"))
+}
+
+#[test]
+fn a_bad_value_is_named_with_its_line_and_column() {
+    let cases = [
+        ("x,a,1,60,100,0.5", "submit_s", r#""x" is not a number of seconds"#),
+        ("-1,a,1,60,100,0.5", "submit_s", r#""-1" is not a number of seconds"#),
+        ("NaN,a,1,60,100,0.5", "submit_s", r#""NaN" is not"#),
+        ("inf,a,1,60,100,0.5", "submit_s", r#""inf" is not"#),
+        ("1e300,a,1,60,100,0.5", "submit_s", r#""1e300" is not"#),
+        (",a,1,60,100,0.5", "submit_s", r#""" is not a number of seconds"#),
+        ("0,,1,60,100,0.5", "task", "is not the name of a task"),
+        ("0,a,0,60,100,0.5", "gpus", r#""0" is not a number of GPUs"#),
+        ("0,a,1.5,60,100,0.5", "gpus", r#""1.5" is not a number of GPUs"#),
+        ("0,a,-1,60,100,0.5", "gpus", r#""-1" is not a number of GPUs"#),
+        ("0,a,99999999999999999999,60,100,0.5", "gpus", "is not a number of GPUs"),
+        ("0,a,1,0,100,0.5", "duration_s", r#""0" is not"#),
+        ("0,a,1,-5,100,0.5", "duration_s", r#""-5" is not"#),
+        ("0,a,1,1e18,100,0.5", "duration_s", r#""1e18" is not"#),
+        ("0,a,1,nan,100,0.5", "duration_s", r#""nan" is not"#),
+        ("0,a,1,60,-1,0.5", "memory_mib", r#""-1" is not MiB"#),
+        ("0,a,1,60,1e12,0.5", "memory_mib", r#""1e12" is not MiB"#),
+        ("0,a,1,60,100,1.01", "sm", r#""1.01" is not a share from 0 to 1"#),
+        ("0,a,1,60,100,-0.1", "sm", r#""-0.1" is not a share"#),
+        ("0,a,1,60,100,inf", "sm", r#""inf" is not a share"#),
+        ("0,a,1,60,100,0.5\0", "sm", "is not a share"),
+    ];
+    for (row, column, what) in cases {
+        let message = second_row(row);
+        let place = format!("some/trace.csv, line 3, column {column}: ");
+        assert!(message.starts_with(&place), "{row:?}: {message}");
+        assert!(message.contains(what), "{row:?}: {message}");
+    }
+}
+
+#[test]
+fn a_task_that_nobody_knows_must_describe_itself() {
+    for (row, missing) in
+        [("0,a,1,,100,0.5", "duration_s"), ("0,a,1,60,,0.5", "memory_mib"), ("0,a,1,60,100,", "sm")]
+    {
+        let message = second_row(row);
+        assert!(message.contains("line 3, column task: unknown task \"a\""), "{message}");
+        assert!(message.ends_with(&format!("gives no {missing}")), "{message}");
+    }
+    let message = complaint(Format::Carma, "submit_time_s,task\n0,resnet\n5,resnet999\n");
+    assert!(message.contains("line 3, column task: unknown task \"resnet999\""), "{message}");
+}
+
+#[test]
+fn a_carma_trace_is_complained_about_in_its_own_words() {
+    let message = complaint(Format::Carma, "submit_time_s,task\n0,resnet\nsoon,resnet\n");
+    assert!(message.contains("line 3, column submit_time_s: \"soon\""), "{message}");
+}
+
+#[test]
+fn rows_must_be_as_long_as_the_header() {
+    for row in ["0,a,1,60,100", "0,a,1,60,100,0.5,7"] {
+        let message = second_row(row);
+        assert!(message.contains("line 3: not a CSV file: the row has"), "{message}");
+    }
+}
+
+#[test]
+fn headers_are_checked() {
+    let cases = [
+        ("task,gpus\na,1\n", r#"line 1: no column "submit_s""#),
+        ("submit_s\n0\n", r#"line 1: no column "task""#),
+        ("submit_s,task,colour\n0,a,red\n", r#"line 1: unknown column "colour""#),
+        ("submit_s,task,submit_s\n0,resnet,1\n", r#"line 1: column "submit_s" is there twice"#),
+        ("Submit_S,task\n0,resnet\n", r#"line 1: unknown column "Submit_S""#),
+        ("0,resnet\n", r#"line 1: unknown column "0""#),
+    ];
+    for (text, expected) in cases {
+        let message = complaint(Format::Coloc, text);
+        assert!(message.contains(expected), "{text:?}: {message}");
+    }
+    let message = complaint(Format::Carma, "submit_s,task\n0,resnet\n");
+    assert!(message.contains(r#"unknown column "submit_s"; known columns: submit_time_s"#));
+}
+
+#[test]
+fn nothing_is_not_a_trace() {
+    let header = "submit_time_s,task\n";
+    let error = parse(Format::Carma, header).expect_err("no tasks");
+    assert!(matches!(error.kind, TraceErrorKind::Empty));
+    assert_eq!(error.to_string(), "some/trace.csv: the trace has no tasks");
+    for text in ["", "\n", "\r\n\r\n", "\u{feff}"] {
+        assert!(parse(Format::Carma, text).is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn what_editors_and_other_systems_do_to_a_file_is_forgiven() {
+    let plain = parse(Format::Carma, "submit_time_s,task\n0,resnet\n7.5,vgg\n").expect("valid");
+    for text in [
+        "\u{feff}submit_time_s,task\n0,resnet\n7.5,vgg\n",
+        "submit_time_s,task\r\n0,resnet\r\n7.5,vgg\r\n",
+        "submit_time_s,task\n0,resnet\n7.5,vgg",
+        "submit_time_s , task\n 0 , resnet\n\n7.5,vgg\n\n",
+        "task,submit_time_s\nresnet,0\nvgg,7.5\n",
+        "submit_time_s,task\n\"0\",\"resnet\"\n7.5,vgg\n",
+    ] {
+        assert_eq!(parse(Format::Carma, text).expect(text), plain, "{text:?}");
+    }
+}
+
+#[test]
+fn lines_are_counted_as_an_editor_counts_them() {
+    for text in [
+        "submit_time_s,task\r\n0,resnet\r\nx,resnet\r\n",
+        "submit_time_s,task\n\nx,resnet\n",
+        "\u{feff}submit_time_s,task\n0,resnet\nx,resnet\n",
+        "submit_time_s,task\n\"0\",\"resnet\"\nx,resnet\n",
+    ] {
+        let message = complaint(Format::Carma, text);
+        assert!(message.contains("line 3, "), "{text:?}: {message}");
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused() {
+    let mut text = b"submit_time_s,task\n0,resnet\n".to_vec();
+    text.extend(b"1,\xff\xfe\n");
+    let message = complaint(Format::Carma, &text);
+    assert!(message.contains("line 3: not a CSV file: the text is not UTF-8"), "{message}");
+    for junk in [&b"\x00\x01\x02"[..], b"\x7fELF\x02\x01\x01", b"\xff\xff\xff\xff", b"PK\x03\x04"] {
+        assert!(complaint(Format::Coloc, junk).contains("line 1"), "{junk:?}");
+    }
+}
+
+#[test]
+fn a_line_of_a_million_characters_is_read_or_refused() {
+    let long = "a".repeat(1_000_000);
+    let trace = parse(Format::Coloc, format!("{HEADER}0,{long},1,60,100,0.5\n")).expect("valid");
+    assert_eq!(trace.name(&trace.tasks()[0]).len(), long.len());
+    assert!(parse(Format::Coloc, &long).is_err());
+    assert!(parse(Format::Coloc, format!("{HEADER}{}\n", ",".repeat(1_000_000))).is_err());
+    assert!(parse(Format::Coloc, format!("{HEADER}\"{long}")).is_err(), "a quote never closed");
+}
+
+#[test]
+fn tasks_are_ordered_by_submission_and_ties_keep_their_order() {
+    let text = "submit_time_s,task\n5,vgg\n0,resnet\n5,UNet\n0,dlrm\n";
+    let trace = parse(Format::Carma, text).expect("valid");
+    let names: Vec<_> = trace.tasks().iter().map(|task| trace.name(task)).collect();
+    assert_eq!(names, ["resnet", "dlrm", "vgg", "UNet"]);
+}
+
+#[test]
+fn columns_that_are_left_out_come_from_the_catalogue() {
+    let text = "submit_s,task,memory_mib,exclusive\n0,BERT_base,,true\n1,BERT_base,5,0\n";
+    let trace = parse(Format::Coloc, text).expect("valid");
+    let [first, second] = trace.tasks() else { panic!("two tasks") };
+    assert_eq!((first.profile.memory.mib(), second.profile.memory.mib()), (19_828.0, 5.0));
+    assert_eq!((first.exclusive, second.exclusive), (true, false));
+    assert_eq!(first.duration.secs(), 14.92 * 60.0);
+}
+
+/// Everything about the tasks of a trace but the numbers that stand for names.
+fn contents(trace: &Trace) -> Vec<(String, String, String)> {
+    let tasks = trace.tasks().iter().map(|task| {
+        let facts = (task.submit, task.gpus, task.duration, task.profile, task.exclusive);
+        (trace.name(task).to_owned(), trace.user(task).to_owned(), format!("{facts:?}"))
+    });
+    tasks.collect()
+}
+
+fn written(trace: &Trace) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(trace, &mut bytes).expect("memory takes everything");
+    bytes
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let generator = Generator { tasks: 500, gpus: 16, load: 0.9, widest: 4, seed: 3 };
+    let trace = generator.generate().expect("a valid request");
+    let bytes = written(&trace);
+    let again = parse(Format::Coloc, &bytes).expect("our own format");
+    assert_eq!(contents(&again), contents(&trace));
+    assert_eq!(written(&again), bytes);
+}
+
+proptest! {
+    #[test]
+    fn names_survive_writing(name in "[^\\s\\p{C}]([ -~é中]{0,12}[^\\s\\p{C}])?") {
+        let quoted = name.replace('"', "\"\"");
+        let text = format!("{HEADER}0.001,\"{quoted}\",3,12.345,100.25,0.125\n");
+        let trace = parse(Format::Coloc, text).expect("valid");
+        prop_assert_eq!(trace.name(&trace.tasks()[0]), name);
+        let again = parse(Format::Coloc, written(&trace)).expect("our own format");
+        prop_assert_eq!(contents(&again), contents(&trace));
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = parse(Format::Coloc, &bytes);
+        let _ = parse(Format::Carma, &bytes);
+    }
+
+    #[test]
+    fn no_row_makes_the_reader_panic(
+        values in prop::collection::vec("[-+0-9.eEinfaNul\"\\x00 ]{0,8}|resnet|1", 6),
+    ) {
+        let text = format!("{HEADER}{}\n", values.join(","));
+        if let Err(error) = parse(Format::Coloc, text) {
+            let said = error.to_string();
+            let is_placed = said.contains(", line ") || matches!(error.kind, TraceErrorKind::Empty);
+            prop_assert!(is_placed, "{said}");
+        }
+    }
+}
