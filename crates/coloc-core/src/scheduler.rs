@@ -504,11 +504,13 @@ impl World {
         outcome: Outcome,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        if self.tasks.get(task).is_some() && outcome == Outcome::Completed {
+        let preempted = |record: &Record| record.standing.first_start.is_some() && record.ooms == 0;
+        let leaving = self.tasks.get(task).is_some_and(preempted);
+        if leaving && outcome == Outcome::Completed {
             self.leave_queue(task);
             self.retire(task, TaskState::Completed, effects);
         }
-        false
+        leaving
     }
 
     /// A run is over: service was attained, and history has one more sample.
