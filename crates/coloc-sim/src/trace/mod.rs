@@ -6,6 +6,7 @@ mod generate;
 mod lines;
 mod mix90;
 mod read;
+mod sampled;
 mod table;
 mod tiresias;
 mod write;
@@ -14,6 +15,7 @@ pub use error::{TraceError, TraceErrorKind};
 pub use generate::{GenerateError, Generator};
 pub use mix90::mix90;
 pub use read::{Format, read, read_column};
+pub use sampled::Sampled;
 pub use write::write;
 
 use crate::Names;

@@ -17,6 +17,11 @@ pub(super) const LAYOUT: Layout = Layout::strict(
 const SM: f64 = 0.6;
 const MEMORY: Bytes = Bytes::from_mib(4096);
 
+/// The profile of a job of which nothing is known.
+pub(super) fn profile() -> Profile {
+    Profile::new(SM, SM, SM / 2.0, SM / 2.0, MEMORY)
+}
+
 pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>, Fault> {
     let must = |column| move || empty(column, "a number above 0");
     Ok(Some(TraceTask {
@@ -25,7 +30,7 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>
         user: UserId(known.users.number("user")),
         gpus: row.gpus("num_gpu")?.ok_or_else(must("num_gpu"))?,
         duration: row.span("duration")?.ok_or_else(must("duration"))?,
-        profile: Profile::new(SM, SM, SM / 2.0, SM / 2.0, MEMORY),
+        profile: profile(),
         exclusive: true,
     }))
 }

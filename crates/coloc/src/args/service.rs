@@ -1,14 +1,12 @@
 //! Flags of the disciplines that go by attained service, and what preemption costs.
 
+use super::input::read_samples;
 use crate::error::CliError;
 use clap::Args;
 use coloc_core::service::{GpuTime, Service, Thresholds};
 use coloc_model::Millis;
-use coloc_sim::trace::read_column;
 use coloc_sim::{PreemptionCost, Simulation};
-use std::fs::File;
-use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Queues by attained service.
 #[derive(Args, Clone, Default, Debug)]
@@ -58,17 +56,9 @@ impl ServiceArgs {
             fixed_s: self.preempt_cost.unwrap_or(0.0),
             per_gib_s: self.preempt_cost_per_gib.unwrap_or(0.0),
         };
-        simulation.history = self.history.as_deref().map(read_history).transpose()?;
+        let samples = self.history.as_deref().map(read_samples).transpose()?;
+        simulation.history =
+            samples.map(|seconds| seconds.into_iter().map(GpuTime::from_secs_f64).collect());
         Ok(())
     }
-}
-
-fn read_history(file: &Path) -> Result<Vec<GpuTime>, CliError> {
-    let input = File::open(file).map_err(|error| coloc_sim::trace::TraceError {
-        file: file.to_owned(),
-        place: None,
-        kind: error.into(),
-    })?;
-    let seconds = read_column(file, BufReader::new(input))?;
-    Ok(seconds.into_iter().map(GpuTime::from_secs_f64).collect())
 }
