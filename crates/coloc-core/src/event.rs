@@ -46,6 +46,9 @@ pub enum Effect {
         /// Where, and how it shares.
         placement: Placement,
     },
+    /// Take a running task off its GPUs but keep its work: it will be launched again. Launches that follow
+    /// may need its GPUs, so they wait until it is gone.
+    Preempt(TaskId),
     /// Take a running task off its GPUs, then say so with [`Event::Stopped`].
     Stop(TaskId),
     /// A task will not run again.

@@ -1,6 +1,7 @@
 //! Everything that can be chosen about scheduling. No choice is made here: without a preset nothing is
 //! implicit.
 
+use crate::service::Service;
 use coloc_model::{Bytes, Fraction, Millis, Share};
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,26 @@ pub enum Queue {
     BestEffort,
     /// EASY backfilling: later tasks may pass if the head's promised start does not move.
     Backfill,
+    /// The shortest task first; who runs stays.
+    Sjf,
+    /// The least remaining time first, preemptive.
+    Srtf,
+    /// The least remaining time x GPUs first, preemptive.
+    Srsf,
+    /// 2D-LAS: the least attained service first, preemptive.
+    Las2d,
+    /// 2D-Gittins: the largest Gittins index of attained service first, preemptive.
+    Gittins2d,
+}
+
+impl Queue {
+    /// Running tasks have a rank too.
+    pub const fn is_ranked(self) -> bool {
+        match self {
+            Queue::Fifo | Queue::BestEffort | Queue::Backfill => false,
+            Queue::Sjf | Queue::Srtf | Queue::Srsf | Queue::Las2d | Queue::Gittins2d => true,
+        }
+    }
 }
 
 /// Which of the GPUs that may take a task gets it.
@@ -175,6 +196,8 @@ pub struct Policy {
     /// Watch tasks settle: give back memory that was booked and never used, and learn how busy each kind
     /// of task keeps a GPU.
     pub learn: bool,
+    /// How attained service becomes priority.
+    pub service: Service,
 }
 
 impl Policy {
@@ -201,6 +224,7 @@ impl Policy {
             short_first: 0.0,
             overtake_limit: None,
             learn: false,
+            service: Service::PLAIN,
         }
     }
 

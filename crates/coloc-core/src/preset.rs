@@ -1,6 +1,7 @@
 //! Named policies. A preset sets defaults; whatever is asked for explicitly wins.
 
 use crate::policy::{Gate, Knowledge, MemoryBasis, OnOom, Pace, Place, Policy, Queue, Recovery};
+use crate::service::{GpuTime, Letter, Service, Thresholds};
 use coloc_model::{Bytes, Fraction, Millis, Share};
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,10 @@ pub enum Preset {
     CarmaV1,
     /// CARMA's second version (November 2025), weaknesses included.
     CarmaV2,
+    /// Tiresias by its paper.
+    Tiresias,
+    /// Tiresias by its published simulator, to the letter.
+    TiresiasSim,
     /// Ours.
     Coloc,
 }
@@ -33,6 +38,16 @@ impl Preset {
         match self {
             Preset::CarmaV1 => carma_v1(known),
             Preset::CarmaV2 => carma_v2(known),
+            Preset::Tiresias => tiresias(Service {
+                thresholds: Thresholds::one(GpuTime::from_secs(3600)),
+                promote: Some(8.0),
+                ..Service::PLAIN
+            }),
+            Preset::TiresiasSim => tiresias(Service {
+                thresholds: Thresholds::two(GpuTime::from_secs(3250), GpuTime::from_secs(7200)),
+                letter: Letter::Simulator,
+                ..Service::PLAIN
+            }),
             Preset::Coloc => coloc(known),
         }
     }
@@ -114,6 +129,12 @@ fn carma_v2(known: MemoryKnowledge) -> Policy {
         MemoryKnowledge::None => Knowledge::Unknown { min_free: Bytes::from_mib(5120) },
     };
     Policy { knowledge, ..carma(gate, Bytes::from_mib(512), Some(secs(30)), pace) }
+}
+
+/// 2D-LAS over whole GPUs of any node. The paper needs two queues in practice, with a limit of 3600 GPU
+/// seconds and a knob of 8; its simulator has three queues and no promotion.
+fn tiresias(service: Service) -> Policy {
+    Policy { service, ..Policy::plain(Queue::Las2d, Place::Any, Share::Exclusive) }
 }
 
 /// Nobody waits for nothing: tasks that do not fit are skipped, with room kept for whoever has been

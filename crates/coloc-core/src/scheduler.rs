@@ -7,9 +7,11 @@ use crate::gpus::{Gpus, Reservation};
 use crate::pass::PassCounts;
 use crate::place::{Preference, Question, Search, Searcher};
 use crate::policy::{Place, Policy, Queue};
+use crate::queue::ranked::{self, Ranked};
 use crate::queue::{Ticket, Waiting, backfill, best_effort, fifo};
 use crate::recovery::RecoveryQueue;
 use crate::screen::next_look;
+use crate::service::GpuTime;
 use crate::tasks::{Record, Run, Tasks};
 use crate::watch::Watch;
 use coloc_model::mig::Layout;
@@ -36,6 +38,7 @@ pub(crate) struct World {
     pub(crate) policy: Policy,
     pub(crate) tasks: Tasks,
     pub(crate) waiting: Waiting,
+    pub(crate) ranked: Ranked,
     pub(crate) recovery: RecoveryQueue,
     pub(crate) gpus: Gpus,
     pub(crate) beliefs: Beliefs,
@@ -98,6 +101,8 @@ pub struct Scheduler {
     pub(crate) world: World,
     next_ticket: u64,
     next_decision: Time,
+    /// Something was noted that a pass must look at.
+    undecided: bool,
     counts: PassCounts,
 }
 
@@ -108,6 +113,7 @@ impl Scheduler {
             gpus: Gpus::new(fleet, &policy),
             tasks: Tasks::default(),
             waiting: Waiting::new(policy.same_user),
+            ranked: Ranked::new(&policy),
             recovery: RecoveryQueue::default(),
             beliefs: Beliefs::default(),
             watch: Watch::default(),
@@ -128,8 +134,16 @@ impl Scheduler {
             world,
             next_ticket: 0,
             next_decision: Time::START,
+            undecided: false,
             counts: PassCounts::default(),
         }
+    }
+
+    /// What Gittins indices are computed from, instead of the tasks that end here.
+    #[must_use]
+    pub fn with_history(mut self, samples: Vec<GpuTime>) -> Self {
+        self.world.ranked.history.fix(samples);
+        self
     }
 
     /// The policy in force.
@@ -185,14 +199,28 @@ impl Scheduler {
     /// far. Times must not go backwards.
     pub fn on_event(&mut self, now: Time, event: Event) -> Vec<Effect> {
         let mut effects = Vec::new();
-        let relevant = self.take_note(now, event, &mut effects);
-        if relevant && self.world.anyone_waits() {
-            self.pass(now, &mut effects);
+        self.note(now, event, &mut effects);
+        self.decide(now, &mut effects);
+        effects
+    }
+
+    /// Takes note of one of several events of a moment; [`Scheduler::decide`] follows the last of them.
+    pub fn note(&mut self, now: Time, event: Event, effects: &mut Vec<Effect>) {
+        self.undecided |= self.take_note(now, event, effects);
+    }
+
+    /// Decides what to do about everything that was noted.
+    pub fn decide(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        let ranked = self.world.policy.queue.is_ranked();
+        if std::mem::take(&mut self.undecided) && (ranked || self.world.anyone_waits()) {
+            self.pass(now, effects);
+        }
+        if let Some(at) = self.world.ranked.look_at {
+            effects.push(Effect::WakeAt(at));
         }
         if let Some(due) = self.world.watch.next_due() {
             effects.push(Effect::WakeAt(due));
         }
-        effects
     }
 
     /// Updates the state; says whether a pass might start something.
@@ -211,7 +239,11 @@ impl Scheduler {
                 let ticket = Ticket { submitted: now, number: self.next_ticket };
                 self.next_ticket += 1;
                 self.world.waiting.insert(ticket, &task);
-                self.world.tasks.insert(Record::new(task, ticket));
+                let mut record = Record::new(task, ticket);
+                if self.world.policy.queue.is_ranked() {
+                    self.world.ranked.arrive(now, &self.world.policy, &mut record);
+                }
+                self.world.tasks.insert(record);
                 true
             }
             Event::Ended { task, outcome } => world.ended(now, task, outcome, effects),
@@ -233,7 +265,9 @@ impl Scheduler {
             }
             Event::Wake => {
                 world.look_at_settled(now);
-                true
+                // Ranks are looked at when they change, not when they would have changed.
+                let early = world.ranked.look_at.is_none_or(|at| now < at);
+                !(world.policy.queue.is_ranked() && early && !world.policy.time_matters())
             }
         }
     }
@@ -273,6 +307,9 @@ impl World {
             Queue::Fifo => fifo::run(self, turn),
             Queue::BestEffort => best_effort::run(self, turn),
             Queue::Backfill => backfill::run(self, turn),
+            Queue::Sjf | Queue::Srtf | Queue::Srsf | Queue::Las2d | Queue::Gittins2d => {
+                ranked::run(self, turn);
+            }
         }
         self.keep_room_for_the_patient(turn.now);
     }
@@ -387,6 +424,7 @@ impl World {
         let run = Run { placement, started: now, seen: Bytes::ZERO, settled: false };
         if let Some(record) = self.tasks.get_mut(task) {
             record.run = Some(run);
+            record.standing.starts(now);
         }
         if self.policy.learn {
             self.watch.launched(now, task);
@@ -418,6 +456,9 @@ impl World {
             self.recovery.remove(task);
         } else {
             self.waiting.remove(ticket, &record.task);
+            if self.policy.queue.is_ranked() {
+                self.ranked.remove(&self.policy, record);
+            }
         }
     }
 
@@ -427,6 +468,7 @@ impl World {
         for gpu in run.placement.gpus() {
             self.gpus.release(now, gpu, task);
         }
+        self.ranked.forget_running(task);
         Some(run)
     }
 
@@ -438,7 +480,10 @@ impl World {
         effects: &mut Vec<Effect>,
     ) -> bool {
         self.learn_from(now, task);
-        let Some(run) = self.vacate(now, task) else { return false };
+        let Some(run) = self.vacate(now, task) else {
+            return self.ended_while_leaving(task, outcome, effects);
+        };
+        self.close_books(now, task, outcome);
         if self.policy.learn && outcome == Outcome::Completed {
             let signature = self.tasks.live(task).task.signature;
             self.beliefs.learn_run_time(signature, now.since(run.started));
@@ -457,6 +502,38 @@ impl World {
         };
         self.retire(task, state, effects);
         true
+    }
+
+    /// A task ended before it could be preempted: there is nothing left to launch again.
+    fn ended_while_leaving(
+        &mut self,
+        task: TaskId,
+        outcome: Outcome,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        let preempted = |record: &Record| record.standing.first_start.is_some() && record.ooms == 0;
+        let leaving = self.tasks.get(task).is_some_and(preempted);
+        if leaving && outcome == Outcome::Completed {
+            self.leave_queue(task);
+            self.retire(task, TaskState::Completed, effects);
+        }
+        leaving
+    }
+
+    /// A run is over: service was attained, and history has one more sample.
+    fn close_books(&mut self, now: Time, task: TaskId, outcome: Outcome) {
+        let Some(record) = self.tasks.get_mut(task) else { return };
+        match outcome {
+            Outcome::Completed | Outcome::Failed => record.standing.preempted(now),
+            Outcome::OutOfMemory { .. } => record.standing.died(now),
+        }
+        let service = GpuTime::of(record.standing.done, record.task.gpus);
+        if self.policy.queue == Queue::Gittins2d
+            && outcome == Outcome::Completed
+            && self.ranked.history.ended(service)
+        {
+            self.reseat_all(now);
+        }
     }
 
     fn cancel(&mut self, task: TaskId, effects: &mut Vec<Effect>) -> bool {

@@ -1,6 +1,7 @@
 //! The tasks that are waiting or running, each with what happened to it so far.
 
 use crate::queue::Ticket;
+use crate::queue::ranked::Standing;
 use coloc_model::{Bytes, Placement, Task, TaskId, TaskState, Time};
 use rustc_hash::FxHashMap;
 
@@ -20,6 +21,8 @@ pub(crate) struct Record {
     pub(crate) last_resort: bool,
     /// It is to go as soon as it is off its GPUs.
     pub(crate) cancelled: bool,
+    /// What it has had so far.
+    pub(crate) standing: Standing,
 }
 
 /// A task's time on its GPUs.
@@ -44,6 +47,7 @@ impl Record {
             idle_retry: false,
             last_resort: false,
             cancelled: false,
+            standing: Standing::default(),
         }
     }
 

@@ -13,7 +13,7 @@ mod timeline;
 pub mod trace;
 
 pub use bound::makespan_bound;
-pub use engine::{Observer, Silent, Simulation, SimulationError};
+pub use engine::{Observer, PreemptionCost, Silent, Simulation, SimulationError};
 pub use estimator::{Estimator, NoEstimate};
 pub use metrics::{Summary, TaskResult};
 pub use names::Names;

@@ -17,7 +17,7 @@ pub struct TaskResult {
     pub preemptions: u32,
     /// Times it ran out of memory.
     pub ooms: u32,
-    /// Seconds on its GPUs in the attempt that ended it.
+    /// Seconds on its GPUs in the attempts that did its work.
     pub ran_s: f64,
     /// Its share of the energy of its GPUs, in joules.
     pub energy_j: f64,

@@ -12,6 +12,8 @@ pub enum AttemptEnd {
     Completed,
     /// The device had no room.
     OutOfMemory,
+    /// It was preempted and will go on later.
+    Preempted,
 }
 
 /// One attempt at a task.

@@ -5,7 +5,7 @@ mod common;
 use coloc_core::policy::{Knowledge, Place, Queue};
 use coloc_core::{Policy, Preset};
 use coloc_model::{Bytes, Share, TaskState};
-use coloc_sim::{Estimator, Simulation, TaskResult};
+use coloc_sim::{Estimator, Silent, Simulation, SimulationError, TaskResult};
 use common::{fleet, run, trace};
 
 /// A policy that is told nothing and lets two tasks of any size share a GPU.
@@ -50,8 +50,9 @@ fn on_a_mixed_fleet_it_finds_the_gpu_that_is_large_enough() {
 }
 
 #[test]
-fn a_gang_that_no_node_has_memory_for_ends_and_says_so() {
+fn a_gang_that_no_node_has_memory_for_is_refused() {
     let policy = Preset::Coloc.policy(Estimator::None.knowledge());
-    let results = simulate("2xT4-16GB,1xA100-40GB", policy, &[(0, 60, 2, 20, 0.5)]);
-    assert_eq!(results[0].state, TaskState::OutOfMemory);
+    let simulation = Simulation::new(fleet("2xT4-16GB,1xA100-40GB"), policy, Estimator::None);
+    let refused = simulation.run(&trace(&[(0, 60, 2, 20, 0.5)]), &mut Silent);
+    assert!(matches!(refused, Err(SimulationError::TooLarge { .. })));
 }

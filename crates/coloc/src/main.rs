@@ -20,7 +20,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Demo(verbs::demo::Demo),
-    Simulate(verbs::simulate::Simulate),
+    Simulate(Box<verbs::simulate::Simulate>),
     Compare(verbs::compare::Compare),
     Collocate(verbs::collocate::Collocate),
     Trace(verbs::trace::TraceVerb),

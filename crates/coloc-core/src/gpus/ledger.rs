@@ -115,23 +115,42 @@ impl GpuState {
     }
 
     pub(crate) fn book(&mut self, now: Time, booking: Booking) {
-        if let Some(instance) = booking.instance {
-            self.layout.create(instance);
-        }
-        self.booked += booking.bytes;
-        self.residents.push(booking);
+        self.put_back(booking);
         self.crowd_changes(now);
     }
 
     pub(crate) fn release(&mut self, now: Time, task: TaskId) {
+        // It is the youngest that settles.
+        if self.residents.last().is_some_and(|youngest| youngest.task == task) {
+            self.busy_until = now;
+        }
+        self.lift(task);
+        self.left(now);
+    }
+
+    /// Takes a booking out to see what would be possible without it: it is put back, or it has left.
+    pub(crate) fn lift(&mut self, task: TaskId) -> Booking {
         let index = self.index_of(task);
         let booking = self.residents.remove(index);
         if let Some(instance) = booking.instance {
             self.layout.destroy(instance);
         }
         self.booked -= booking.bytes;
-        // It is the youngest that settles.
-        if index == self.residents.len() {
+        self.sum_load();
+        booking
+    }
+
+    pub(crate) fn put_back(&mut self, booking: Booking) {
+        if let Some(instance) = booking.instance {
+            self.layout.create(instance);
+        }
+        self.booked += booking.bytes;
+        self.residents.push(booking);
+        self.sum_load();
+    }
+
+    pub(crate) fn left(&mut self, now: Time) {
+        if self.residents.is_empty() {
             self.busy_until = now;
         }
         self.crowd_changes(now);

@@ -165,6 +165,29 @@ impl Gpus {
         self.note_improved(gpu);
     }
 
+    pub(crate) fn lift(&mut self, gpu: GpuId, task: TaskId) -> Booking {
+        let booking = self.states[gpu.index()].lift(task);
+        self.refresh(gpu);
+        booking
+    }
+
+    pub(crate) fn put_back(&mut self, gpu: GpuId, booking: Booking) {
+        self.states[gpu.index()].put_back(booking);
+        self.refresh(gpu);
+    }
+
+    /// A task that was lifted does not come back.
+    pub(crate) fn left(&mut self, now: Time, gpu: GpuId) {
+        self.states[gpu.index()].left(now);
+        self.refresh(gpu);
+        self.note_improved(gpu);
+    }
+
+    /// How many are idle.
+    pub(crate) fn idle(&self) -> u32 {
+        self.tree.get(Tournament::<Summary>::ROOT).idle
+    }
+
     pub(crate) fn rebook(&mut self, gpu: GpuId, task: TaskId, bytes: Bytes) {
         let lower = self.states[gpu.index()].rebook(task, bytes);
         self.refresh(gpu);

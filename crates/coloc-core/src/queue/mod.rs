@@ -7,6 +7,8 @@
 pub(crate) mod backfill;
 pub(crate) mod best_effort;
 pub(crate) mod fifo;
+pub(crate) mod history;
+pub(crate) mod ranked;
 
 use crate::demand::Demand;
 use coloc_model::{Bytes, SignatureId, Task, TaskId, Time, UserId};
@@ -31,6 +33,25 @@ struct Shape {
     sm: Option<u64>,
     /// Only where users may not mix.
     user: Option<UserId>,
+}
+
+impl Shape {
+    /// Whole GPUs, whatever for.
+    fn whole(gpus: u32) -> Self {
+        let signature = SignatureId(0);
+        Shape { signature, gpus, exclusive: true, estimate: None, sm: None, user: None }
+    }
+
+    fn of(task: &Task, by_user: bool) -> Self {
+        Shape {
+            signature: task.signature,
+            gpus: task.gpus,
+            exclusive: task.exclusive,
+            estimate: task.estimate.map(|estimate| estimate.bound),
+            sm: task.estimate.and_then(|estimate| estimate.sm).map(|sm| sm.get().to_bits()),
+            user: by_user.then_some(task.user),
+        }
+    }
 }
 
 /// The waiting tasks of one shape.
@@ -67,14 +88,7 @@ impl Waiting {
     }
 
     fn number(&mut self, task: &Task) -> usize {
-        let shape = Shape {
-            signature: task.signature,
-            gpus: task.gpus,
-            exclusive: task.exclusive,
-            estimate: task.estimate.map(|estimate| estimate.bound),
-            sm: task.estimate.and_then(|estimate| estimate.sm).map(|sm| sm.get().to_bits()),
-            user: self.by_user.then_some(task.user),
-        };
+        let shape = Shape::of(task, self.by_user);
         *self.numbers.entry(shape).or_insert_with(|| {
             self.shapes.push(ShapeQueue {
                 signature: task.signature,

@@ -81,6 +81,10 @@ impl World {
                 assert!(before.is_none(), "task {task} runs twice");
                 self.launches.push((self.now, *task));
             }
+            Effect::Preempt(task) => {
+                let before = self.running.remove(task);
+                assert!(before.is_some(), "task {task} does not run");
+            }
             Effect::Stop(task) => {
                 assert!(self.running.contains_key(task), "task {task} does not run");
                 self.stopping.insert(*task);

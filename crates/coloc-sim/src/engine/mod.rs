@@ -8,8 +8,9 @@ use crate::estimator::{Estimates, Estimator, NoEstimate};
 use crate::metrics::{Summary, TaskResult};
 use crate::timeline::AttemptEnd;
 use crate::trace::Trace;
+use coloc_core::service::GpuTime;
 use coloc_core::{Policy, RejectedTask, Scheduler};
-use coloc_model::{Fleet, GpuSignal, Share, Slot, Task, TaskId, Time};
+use coloc_model::{Bytes, Fleet, GpuSignal, Millis, Share, Slot, Task, TaskId, Time};
 use coloc_physics::{Noise, PowerModel, SharedGpu};
 
 /// Somebody who wants to see a run as it happens.
@@ -52,9 +53,9 @@ pub enum SimulationError {
         /// What it runs.
         name: String,
         /// What it needs.
-        need: coloc_model::Bytes,
+        need: Bytes,
         /// What there is.
-        largest: coloc_model::Bytes,
+        largest: Bytes,
     },
     /// The estimator has no number for a task.
     #[error(transparent)]
@@ -65,6 +66,22 @@ pub enum SimulationError {
         /// The model.
         model: coloc_model::GpuModel,
     },
+}
+
+/// What it costs a task to be preempted: saving its state and restoring it later.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct PreemptionCost {
+    /// Seconds for any task.
+    pub fixed_s: f64,
+    /// Seconds for each GiB that it holds on a GPU.
+    pub per_gib_s: f64,
+}
+
+impl PreemptionCost {
+    /// What a task with this much memory loses.
+    pub fn cost(&self, memory: Bytes) -> Millis {
+        Millis::from_secs_f64(self.fixed_s + self.per_gib_s * memory.gib())
+    }
 }
 
 /// A simulation: machines, a policy, what the scheduler is told, and how devices behave.
@@ -82,13 +99,26 @@ pub struct Simulation {
     pub power: PowerModel,
     /// Run-to-run variation, if any.
     pub noise: Option<Noise>,
+    /// What preemption costs.
+    pub preemption: PreemptionCost,
+    /// What Gittins indices are computed from; without it, from the tasks that end.
+    pub history: Option<Vec<GpuTime>>,
 }
 
 impl Simulation {
     /// A simulation with the default physics and no noise.
     pub fn new(fleet: Fleet, policy: Policy, estimator: Estimator) -> Self {
         let (physics, power) = (SharedGpu::default(), PowerModel::default());
-        Simulation { fleet, policy, estimator, physics, power, noise: None }
+        Simulation {
+            fleet,
+            policy,
+            estimator,
+            physics,
+            power,
+            noise: None,
+            preemption: PreemptionCost::default(),
+            history: None,
+        }
     }
 
     /// Plays a trace to its end.
@@ -97,7 +127,10 @@ impl Simulation {
         trace: &Trace,
         observer: &mut impl Observer,
     ) -> Result<(Summary, Vec<TaskResult>), SimulationError> {
-        let scheduler = Scheduler::new(&self.fleet, self.policy);
+        let mut scheduler = Scheduler::new(&self.fleet, self.policy);
+        if let Some(samples) = &self.history {
+            scheduler = scheduler.with_history(samples.clone());
+        }
         let submissions = self.submissions(trace, &scheduler)?;
         Ok(run::Run::new(self, trace, submissions, scheduler, observer).play())
     }

@@ -49,6 +49,8 @@ pub(super) struct Run<'a, O> {
     active: FxHashMap<TaskId, Active>,
     results: Vec<TaskResult>,
     attempts: Vec<u32>,
+    /// Milliseconds of work that each task has yet to do, as of its last launch.
+    work: Vec<f64>,
     ended: usize,
     makespan: Time,
     steps: u64,
@@ -56,6 +58,10 @@ pub(super) struct Run<'a, O> {
     /// Effects to be carried out, and whether that is going on.
     todo: VecDeque<Effect>,
     busy: bool,
+    /// The moment that is being played.
+    now: Time,
+    /// A buffer for effects on their way to `todo`.
+    wishes: Vec<Effect>,
 }
 
 /// Buffers that are used again and again.
@@ -95,6 +101,7 @@ impl<'a, O: Observer> Run<'a, O> {
             trace,
             results: vec![pending; submissions.len()],
             attempts: vec![0; submissions.len()],
+            work: trace.tasks().iter().map(|task| task.duration.0 as f64).collect(),
             submissions: submissions.into_iter(),
             next_submission: 0,
             scheduler,
@@ -108,6 +115,8 @@ impl<'a, O: Observer> Run<'a, O> {
             scratch: Scratch::default(),
             todo: VecDeque::new(),
             busy: false,
+            now: Time::START,
+            wishes: Vec::new(),
         }
     }
 
@@ -124,6 +133,7 @@ impl<'a, O: Observer> Run<'a, O> {
                 }
                 _ => self.step(),
             }
+            self.decide_at_end_of_moment();
             // Once all tasks have ended only stale entries are left.
             if self.ended == self.results.len() {
                 break;
@@ -158,15 +168,32 @@ impl<'a, O: Observer> Run<'a, O> {
         }
     }
 
-    /// Tells the scheduler and does what it wants. What it wants on being told of one effect's
-    /// consequences comes after the effects that were decided before.
+    /// Tells the scheduler, which decides once it has heard everything that happens at this moment.
     fn tell(&mut self, now: Time, event: Event) {
-        self.todo.extend(self.scheduler.on_event(now, event));
+        self.now = now;
+        self.scheduler.note(now, event, &mut self.wishes);
+        self.carry_out_wishes();
+    }
+
+    /// Lets the scheduler decide, unless more happens at this moment.
+    fn decide_at_end_of_moment(&mut self) {
+        let arrival = self.trace.tasks().get(self.next_submission).map(|task| task.submit);
+        if arrival == Some(self.now) || self.agenda.next_time() == Some(self.now) {
+            return;
+        }
+        self.scheduler.decide(self.now, &mut self.wishes);
+        self.carry_out_wishes();
+    }
+
+    /// Does what the scheduler wants. What it wants on being told of one effect's consequences comes
+    /// after the effects that were decided before.
+    fn carry_out_wishes(&mut self) {
+        self.todo.extend(self.wishes.drain(..));
         if std::mem::replace(&mut self.busy, true) {
             return;
         }
         while let Some(effect) = self.todo.pop_front() {
-            self.carry_out(now, effect);
+            self.carry_out(self.now, effect);
         }
         self.busy = false;
     }
@@ -185,6 +212,7 @@ impl<'a, O: Observer> Run<'a, O> {
                 }
             }
             Effect::WakeAt(at) => self.agenda.wake_at(at),
+            Effect::Preempt(task) => self.preempt(now, task),
             Effect::Stop(task) => unreachable!("nobody cancels task {task} in a trace"),
         }
     }
@@ -220,7 +248,7 @@ impl<'a, O: Observer> Run<'a, O> {
             started: now,
             attempt,
             growth,
-            left: traced.duration.0 as f64,
+            left: self.work[task.index()],
             rate: 0.0,
             luck,
             as_of: now,
@@ -270,7 +298,26 @@ impl<'a, O: Observer> Run<'a, O> {
         self.tell(now, Event::TaskSeen { task, used: held });
     }
 
+    /// A task's process ended, well or not.
     fn leave(&mut self, now: Time, task: TaskId, end: AttemptEnd, outcome: Outcome) {
+        self.work[task.index()] = self.trace.tasks()[task.index()].duration.0 as f64;
+        self.clear(now, task, end);
+        self.tell(now, Event::Ended { task, outcome });
+    }
+
+    /// Takes a task off its GPUs. What it has yet to do it does later, and what it costs to save and
+    /// restore its state comes on top.
+    fn preempt(&mut self, now: Time, task: TaskId) {
+        let Some(active) = self.active.get(&task) else { return };
+        let done = active.rate * now.since(active.as_of).0 as f64;
+        let memory = self.trace.tasks()[task.index()].profile.memory;
+        let cost = self.simulation.preemption.cost(memory);
+        self.work[task.index()] = (active.left - done).max(0.0) + cost.0 as f64;
+        self.results[task.index()].preemptions += 1;
+        self.clear(now, task, AttemptEnd::Preempted);
+    }
+
+    fn clear(&mut self, now: Time, task: TaskId, end: AttemptEnd) {
         let Some(active) = self.active.remove(&task) else { return };
         let slots = active.placement.slots;
         for slot in &slots {
@@ -278,11 +325,15 @@ impl<'a, O: Observer> Run<'a, O> {
             device.account(now, |task, joules| self.results[task.index()].energy_j += joules);
             device.guests.retain(|guest| guest.task != task);
         }
-        self.results[task.index()].ran_s = now.since(active.started).secs();
+        let result = &mut self.results[task.index()];
+        // Whoever ran out of memory starts from nothing; whoever was preempted goes on.
+        result.ran_s = match end {
+            AttemptEnd::OutOfMemory => 0.0,
+            _ => result.ran_s + now.since(active.started).secs(),
+        };
         self.observer.attempt_ended(task, active.started, now, &slots, end);
         // A monitor sees the process gone no later than anybody hears of its end.
         self.crowd_changed(now, &slots);
-        self.tell(now, Event::Ended { task, outcome });
     }
 
     /// Somebody came or went on these GPUs: everybody on them gets a new speed.

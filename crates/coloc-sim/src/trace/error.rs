@@ -64,6 +64,9 @@ pub enum TraceErrorKind {
     /// There is nothing in it.
     #[error("the trace has no tasks")]
     Empty,
+    /// There is no sample in it.
+    #[error("the duration column has no values")]
+    NoSamples,
 }
 
 impl fmt::Display for TraceError {

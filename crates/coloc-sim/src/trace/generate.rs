@@ -53,6 +53,9 @@ pub enum GenerateError {
     /// A load that means nothing.
     #[error("the load must lie above 0 and at most 100, not {0}")]
     Load(f64),
+    /// Nothing to draw from.
+    #[error("a trace from samples needs at least one sample")]
+    NoSamples,
 }
 
 impl Generator {

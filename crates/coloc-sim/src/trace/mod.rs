@@ -1,16 +1,21 @@
 //! Traces: what was submitted when, and how each task truly behaves.
 
+mod described;
 mod error;
 mod generate;
 mod lines;
 mod mix90;
 mod read;
+mod sampled;
+mod table;
+mod tiresias;
 mod write;
 
 pub use error::{TraceError, TraceErrorKind};
 pub use generate::{GenerateError, Generator};
 pub use mix90::mix90;
-pub use read::{Format, read};
+pub use read::{Format, read, read_column};
+pub use sampled::Sampled;
 pub use write::write;
 
 use crate::Names;

@@ -1,7 +1,7 @@
 //! Writing traces in our own format.
 
 use super::Trace;
-use super::read::COLUMNS;
+use super::described::COLUMNS;
 use std::io::{self, Write};
 
 /// Writes a trace that [`super::read`] reads back unchanged.

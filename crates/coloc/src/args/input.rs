@@ -16,6 +16,8 @@ pub(crate) enum TraceFormat {
     Coloc,
     /// `submit_time_s,task` with names from the built-in catalogue.
     Carma,
+    /// The Tiresias simulator's job CSV; each job is alone on its GPUs.
+    Tiresias,
 }
 
 impl From<TraceFormat> for Format {
@@ -23,6 +25,7 @@ impl From<TraceFormat> for Format {
         match format {
             TraceFormat::Coloc => Format::Coloc,
             TraceFormat::Carma => Format::Carma,
+            TraceFormat::Tiresias => Format::Tiresias,
         }
     }
 }
@@ -50,12 +53,21 @@ impl InputArgs {
 
 /// Opens and reads a trace.
 pub(crate) fn read_trace(file: &Path, format: TraceFormat) -> Result<Trace, CliError> {
-    let input = File::open(file).map_err(|error| TraceError {
+    Ok(trace::read(file, open(file)?, format.into())?)
+}
+
+/// Opens and reads the `duration` column of a CSV.
+pub(crate) fn read_samples(file: &Path) -> Result<Vec<f64>, CliError> {
+    Ok(trace::read_column(file, open(file)?)?)
+}
+
+fn open(file: &Path) -> Result<BufReader<File>, TraceError> {
+    let fail = |error: std::io::Error| TraceError {
         file: file.to_owned(),
         place: None,
         kind: error.into(),
-    })?;
-    Ok(trace::read(file, BufReader::new(input), format.into())?)
+    };
+    File::open(file).map(BufReader::new).map_err(fail)
 }
 
 /// A fleet from a spec, or from a TOML file if the text ends like one or names one.

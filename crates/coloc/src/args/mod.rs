@@ -4,3 +4,4 @@ pub(crate) mod input;
 pub(crate) mod named_policy;
 pub(crate) mod physics;
 pub(crate) mod policy;
+pub(crate) mod service;

@@ -1,5 +1,6 @@
 //! Policy flags: a preset sets defaults, explicit flags win, and without either nothing is implicit.
 
+use super::service::ServiceArgs;
 use clap::{Args, ValueEnum};
 use coloc_core::policy::{Gate, Knowledge, OnOom, Place, Policy, Queue, Recovery};
 use coloc_core::preset::{MemoryKnowledge, Preset};
@@ -30,6 +31,16 @@ flag_values!(
         BestEffort => Queue::BestEffort,
         /// EASY: later tasks pass if the head's promised start does not move
         Backfill => Queue::Backfill,
+        /// Shortest task first, by its declared run time
+        Sjf => Queue::Sjf,
+        /// Shortest remaining time first, preemptive
+        Srtf => Queue::Srtf,
+        /// Shortest remaining time x GPUs first, preemptive
+        Srsf => Queue::Srsf,
+        /// Tiresias: least attained GPU time first, preemptive
+        Las2d => Queue::Las2d,
+        /// Tiresias: largest Gittins index of attained GPU time first, preemptive
+        Gittins2d => Queue::Gittins2d,
     }
 );
 
@@ -98,6 +109,10 @@ flag_values!(
         /// CARMA's second version
         #[value(name = "carma-v2")]
         CarmaV2 => Preset::CarmaV2,
+        /// Tiresias by its paper
+        Tiresias => Preset::Tiresias,
+        /// Tiresias by its published simulator, to the letter
+        TiresiasSim => Preset::TiresiasSim,
         /// Ours
         Coloc => Preset::Coloc,
     }
@@ -160,6 +175,8 @@ pub(crate) struct PolicyArgs {
     /// How often a task that ran out of memory is brought back [default: 3]
     #[arg(long, value_name = "N")]
     pub(crate) retries: Option<u32>,
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
 }
 
 /// Without knowledge of memory a GPU must have this much free: CARMA's figure.
@@ -211,6 +228,7 @@ impl PolicyArgs {
         policy.max_tasks = self.max_tasks.or(policy.max_tasks);
         policy.same_user |= self.same_user;
         policy.recovery = self.recovery(policy.recovery);
+        policy.service = self.service.over(policy.service);
         policy
     }
 

@@ -100,6 +100,8 @@ pub(crate) enum Outcome {
     Completed,
     /// The GPU had no memory left for it.
     OutOfMemory,
+    /// Its GPUs went to another; it goes on later.
+    Preempted,
 }
 
 /// The page for a comparison, complete.

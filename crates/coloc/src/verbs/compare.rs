@@ -173,6 +173,7 @@ fn page_attempt(attempt: &Attempt) -> report::Attempt {
         outcome: match attempt.outcome {
             AttemptEnd::Completed => report::Outcome::Completed,
             AttemptEnd::OutOfMemory => report::Outcome::OutOfMemory,
+            AttemptEnd::Preempted => report::Outcome::Preempted,
         },
     }
 }

@@ -35,6 +35,7 @@ impl Simulate {
         let (trace, fleet) = self.input.load()?;
         let mut simulation = Simulation::new(fleet, self.policy.policy(), self.policy.estimator());
         self.physics.apply(&mut simulation, trace.names())?;
+        self.policy.service.apply(&mut simulation)?;
         let began = Instant::now();
         let mut progress = Progress::new(trace.tasks().len());
         let (summary, results) = match &self.timeline {

@@ -1,13 +1,13 @@
 //! `coloc trace`: make, inspect and convert traces.
 
-use crate::args::input::{TraceFormat, read_trace};
+use crate::args::input::{TraceFormat, read_samples, read_trace};
 use crate::error::CliError;
 use crate::output::summary::span;
 use crate::output::table::table;
 use crate::output::{Answer, files, print_text};
 use clap::{Args, Subcommand};
 use coloc_sim::Trace;
-use coloc_sim::trace::{self, Generator};
+use coloc_sim::trace::{self, Generator, Sampled};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -37,6 +37,9 @@ enum Action {
         /// Makes it reproducible
         #[arg(long, default_value_t = 0)]
         seed: u64,
+        /// Draw GPU seconds from the duration column of a CSV instead; every task is alone on its GPUs
+        #[arg(long, value_name = "SAMPLES.csv")]
+        samples: Option<PathBuf>,
         /// Where to write it
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
@@ -68,8 +71,14 @@ enum Action {
 impl TraceVerb {
     pub(crate) fn run(self) -> Result<(), CliError> {
         match self.action {
-            Action::Generate { tasks, gpus, load, widest, seed, output } => {
-                let generated = Generator { tasks, gpus, load, widest, seed }.generate()?;
+            Action::Generate { tasks, gpus, load, widest, seed, samples, output } => {
+                let generated = match samples {
+                    None => Generator { tasks, gpus, load, widest, seed }.generate()?,
+                    Some(file) => {
+                        let samples = read_samples(&file)?;
+                        Sampled { samples, tasks, gpus, load, widest, seed }.generate()?
+                    }
+                };
                 files::write(&output, |out| trace::write(&generated, out))
             }
             Action::Info { trace, format, json } => {

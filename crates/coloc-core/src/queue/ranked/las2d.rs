@@ -1,0 +1,23 @@
+//! 2D-LAS (Tiresias): the least attained service `a = W·t` first.
+//!
+//! With limits, the queue that holds `a` decides; inside a queue those that started first go first.
+
+use super::seat::Rank;
+use crate::service::{GpuTime, Letter, Service};
+use coloc_model::Time;
+
+pub(super) fn rank(
+    service: &Service,
+    level: usize,
+    attained: GpuTime,
+    first_start: Option<Time>,
+) -> Rank {
+    match service.letter {
+        // Inside a queue its list alone decides.
+        Letter::Simulator => Rank { level, ..Rank::default() },
+        Letter::Paper if service.thresholds.is_some() => {
+            Rank { level, key: first_start.unwrap_or(Time::NEVER).0, then: 0 }
+        }
+        Letter::Paper => Rank::by(attained.0),
+    }
+}

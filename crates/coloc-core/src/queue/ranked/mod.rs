@@ -1,0 +1,135 @@
+//! Preemptive disciplines: each task, running or waiting, has a rank, and whoever ranks better gets the
+//! GPUs. A discipline is a small file with its formula; the walk over ranks is shared.
+//!
+//! Waiting tasks that ask the same of GPUs form a class: when one of a class finds no room, no worse one
+//! of it does, so a pass costs as much as there are classes and running tasks.
+
+mod gittins2d;
+mod las2d;
+mod levels;
+mod pass;
+mod seat;
+mod shortest;
+mod standing;
+
+pub(crate) use pass::run;
+pub(crate) use seat::Tie;
+pub(crate) use standing::Standing;
+
+use super::Shape;
+use super::history::History;
+use crate::policy::{Policy, Queue};
+use crate::service::Letter;
+use crate::tasks::Record;
+use coloc_model::{Task, TaskId, Time};
+use rustc_hash::FxHashMap;
+use seat::{Group, Rank, Seat};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// All tasks of a preemptive discipline, in order.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Ranked {
+    /// Number of the coming pass.
+    epoch: i64,
+    arrived: u32,
+    /// Those on GPUs, best first as of the last pass.
+    running: Vec<TaskId>,
+    classes: Vec<BTreeMap<Seat, TaskId>>,
+    numbers: FxHashMap<Shape, usize>,
+    /// When waiting tasks will have waited too long.
+    promotions: BTreeSet<(Time, TaskId)>,
+    /// When ranks change next although nothing happens.
+    pub(crate) look_at: Option<Time>,
+    pub(crate) history: History,
+}
+
+impl Ranked {
+    pub(crate) fn new(policy: &Policy) -> Self {
+        Ranked { epoch: 1, history: History::new(&policy.service), ..Ranked::default() }
+    }
+
+    /// Gives a task that just arrived its place behind all equals.
+    pub(crate) fn arrive(&mut self, now: Time, policy: &Policy, record: &mut Record) {
+        record.standing.since = now;
+        let tie = Tie { epoch: self.epoch, group: Group::Arrived, index: self.arrived };
+        self.arrived += 1;
+        record.standing.seat = (self.rank(now, policy, record), tie);
+        self.insert(policy, record);
+    }
+
+    /// Gives a task that was preempted its place among equals; says in which class.
+    pub(crate) fn come_back(
+        &mut self,
+        now: Time,
+        policy: &Policy,
+        record: &mut Record,
+        tie: Tie,
+    ) -> usize {
+        record.standing.seat = (self.rank(now, policy, record), tie);
+        self.insert(policy, record);
+        self.class(policy, &record.task)
+    }
+
+    fn insert(&mut self, policy: &Policy, record: &Record) {
+        let class = self.class(policy, &record.task);
+        self.classes[class].insert(record.standing.seat, record.task.id);
+        if let Some(at) = levels::promotion(policy, record) {
+            self.promotions.insert((at, record.task.id));
+        }
+    }
+
+    /// Takes a waiting task out.
+    pub(crate) fn remove(&mut self, policy: &Policy, record: &Record) {
+        let class = self.class(policy, &record.task);
+        self.classes[class].remove(&record.standing.seat);
+        if let Some(at) = levels::promotion(policy, record) {
+            self.promotions.remove(&(at, record.task.id));
+        }
+    }
+
+    /// Where whole GPUs are given, nothing but their number matters.
+    fn class(&mut self, policy: &Policy, task: &Task) -> usize {
+        let shape = if policy.needs_idle() {
+            Shape::whole(task.gpus)
+        } else {
+            Shape::of(task, policy.same_user)
+        };
+        let next = self.classes.len();
+        let class = *self.numbers.entry(shape).or_insert(next);
+        if class == next {
+            self.classes.push(BTreeMap::new());
+        }
+        class
+    }
+
+    fn rank(&self, now: Time, policy: &Policy, record: &Record) -> Rank {
+        let (task, standing, running) = (&record.task, &record.standing, record.run.is_some());
+        let service = &policy.service;
+        let attained = standing.attained(now, running, task.gpus);
+        let level = match service.letter {
+            Letter::Paper => service.thresholds.level(attained),
+            Letter::Simulator => standing.level,
+        };
+        let started = standing.first_start;
+        match policy.queue {
+            Queue::Srtf => shortest::remaining_time(task.duration, standing.done(now, running)),
+            Queue::Srsf => {
+                let done = standing.done(now, running);
+                shortest::remaining_service(task.duration, done, task.gpus)
+            }
+            Queue::Las2d => las2d::rank(service, level, attained, started),
+            Queue::Gittins2d => {
+                let times = (record.ticket.submitted, started);
+                gittins2d::rank(service, &self.history, level, attained, times)
+            }
+            Queue::Sjf | Queue::Fifo | Queue::BestEffort | Queue::Backfill => {
+                shortest::job(task.duration)
+            }
+        }
+    }
+
+    /// A task is off its GPUs for good, or was brought back by other means.
+    pub(crate) fn forget_running(&mut self, task: TaskId) {
+        self.running.retain(|&running| running != task);
+    }
+}

@@ -1,0 +1,184 @@
+//! The walk: in the order of ranks, whoever fits gets GPUs; running tasks that lost their place go.
+
+use super::Ranked;
+use super::seat::{Group, Seat, Tie};
+use crate::gpus::Booking;
+use crate::place::Search;
+use crate::policy::Queue;
+use crate::scheduler::{Turn, World};
+use crate::service::Letter;
+use coloc_model::{GpuId, TaskId, Time};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A running task in its place.
+#[derive(Clone, Copy, Debug)]
+struct Holder {
+    seat: Seat,
+    task: TaskId,
+    gpus: u32,
+}
+
+/// One walk over all tasks.
+struct Walk {
+    /// Running tasks, best first.
+    holders: Vec<Holder>,
+    /// Holders before this one rank better than whoever is considered.
+    at_risk: usize,
+    /// GPUs of those from there on.
+    gpus_at_risk: u32,
+    /// Waiting tasks to be considered, with their class.
+    candidates: BinaryHeap<Reverse<(Seat, TaskId, usize)>>,
+    /// Classes of which one found no room.
+    blocked: Vec<bool>,
+}
+
+pub(crate) fn run(world: &mut World, turn: &mut Turn) {
+    let now = turn.now;
+    world.promote_the_starving(now);
+    world.demote(now);
+    let mut walk = Walk::new(world, now);
+    while let Some(Reverse((seat, task, class))) = walk.candidates.pop() {
+        if turn.is_over() {
+            break;
+        }
+        if walk.blocked[class] || world.tasks.live(task).run.is_some() {
+            continue;
+        }
+        walk.pass_better_holders(seat);
+        let Some(gpus) = walk.room(world, turn, task) else {
+            walk.blocked[class] = true;
+            continue;
+        };
+        let holder = Holder { seat, task, gpus: gpus.len() as u32 };
+        world.start(turn, task, gpus);
+        walk.holders.insert(walk.at_risk, holder);
+        walk.at_risk += 1;
+        walk.candidates.extend(world.ranked.head(class).map(Reverse));
+    }
+    world.ranked.running = walk.holders.iter().map(|holder| holder.task).collect();
+    world.ranked.epoch += 1;
+    world.ranked.arrived = 0;
+    world.ranked.look_at = world.next_change(now);
+}
+
+impl Ranked {
+    /// The best waiting task of a class.
+    fn head(&self, class: usize) -> Option<(Seat, TaskId, usize)> {
+        self.classes[class].first_key_value().map(|(&seat, &task)| (seat, task, class))
+    }
+}
+
+impl Walk {
+    fn new(world: &mut World, now: Time) -> Self {
+        let letter = world.policy.service.letter;
+        let epoch = match letter {
+            Letter::Paper => world.ranked.epoch,
+            // Those that run stand at the head of the simulator's lists.
+            Letter::Simulator => -world.ranked.epoch,
+        };
+        let moved = |tie: Tie| tie.group == Group::Moved && tie.epoch == world.ranked.epoch;
+        let mut holders: Vec<Holder> = Vec::with_capacity(world.ranked.running.len());
+        for (index, &task) in world.ranked.running.iter().enumerate() {
+            let record = world.tasks.live(task);
+            let tie = Tie { epoch, group: Group::Ran, index: index as u32 };
+            let tie = Some(record.standing.seat.1).filter(|&tie| moved(tie)).unwrap_or(tie);
+            let rank = world.ranked.rank(now, &world.policy, record);
+            holders.push(Holder { seat: (rank, tie), task, gpus: record.task.gpus });
+        }
+        holders.sort_by_key(|holder| holder.seat);
+        let classes = world.ranked.classes.len();
+        let mut walk = Walk {
+            at_risk: 0,
+            gpus_at_risk: holders.iter().map(|holder| holder.gpus).sum(),
+            holders,
+            candidates: (0..classes).filter_map(|c| world.ranked.head(c)).map(Reverse).collect(),
+            blocked: vec![false; classes],
+        };
+        if world.policy.queue == Queue::Sjf {
+            (walk.at_risk, walk.gpus_at_risk) = (walk.holders.len(), 0);
+        }
+        walk
+    }
+
+    fn pass_better_holders(&mut self, seat: Seat) {
+        while let Some(holder) = self.holders.get(self.at_risk)
+            && holder.seat < seat
+        {
+            self.gpus_at_risk -= holder.gpus;
+            self.at_risk += 1;
+        }
+    }
+
+    /// GPUs for a task: free ones, or those of tasks that rank worse, which then are preempted.
+    fn room(&mut self, world: &mut World, turn: &mut Turn, task: TaskId) -> Option<Vec<GpuId>> {
+        let wanted = world.tasks.live(task).task.gpus;
+        let whole = world.policy.needs_idle();
+        if whole && world.gpus.idle() + self.gpus_at_risk < wanted {
+            return None;
+        }
+        let free = |world: &mut World, turn: &mut Turn| {
+            let enough = !whole || world.gpus.idle() >= wanted;
+            enough.then(|| world.find(turn, task, Search::Everywhere)).flatten()
+        };
+        if let Some(gpus) = free(world, turn) {
+            return Some(gpus);
+        }
+        let mut lifted = Vec::new();
+        let mut found = None;
+        for index in (self.at_risk..self.holders.len()).rev() {
+            let holder = self.holders[index];
+            if world.tasks.live(holder.task).cancelled {
+                continue;
+            }
+            lifted.push((index, world.lift(holder.task)));
+            found = free(world, turn);
+            if found.is_some() {
+                break;
+            }
+        }
+        // Best first: whoever can stay beside the newcomer does.
+        for (index, bookings) in lifted.into_iter().rev() {
+            let holder = self.holders[index];
+            world.put_back(&bookings);
+            if found.is_none() {
+                continue;
+            }
+            match free(world, turn) {
+                Some(gpus) => found = Some(gpus),
+                None => {
+                    world.lift(holder.task);
+                    self.preempt(world, turn, holder);
+                }
+            }
+        }
+        if found.is_some() {
+            self.holders.retain(|holder| world.tasks.live(holder.task).run.is_some());
+        }
+        found
+    }
+
+    fn preempt(&mut self, world: &mut World, turn: &mut Turn, holder: Holder) {
+        self.gpus_at_risk -= holder.gpus;
+        let class = world.preempt(turn, holder.task, holder.seat.1);
+        if self.blocked.len() <= class {
+            self.blocked.resize(class + 1, false);
+        }
+        // It may find room elsewhere.
+        let seat = world.tasks.live(holder.task).standing.seat;
+        self.candidates.push(Reverse((seat, holder.task, class)));
+    }
+}
+
+impl World {
+    fn lift(&mut self, task: TaskId) -> Vec<(GpuId, Booking)> {
+        let Some(run) = &self.tasks.live(task).run else { return Vec::new() };
+        run.placement.gpus().map(|gpu| (gpu, self.gpus.lift(gpu, task))).collect()
+    }
+
+    fn put_back(&mut self, bookings: &[(GpuId, Booking)]) {
+        for &(gpu, booking) in bookings {
+            self.gpus.put_back(gpu, booking);
+        }
+    }
+}

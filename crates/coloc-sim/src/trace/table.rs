@@ -1,0 +1,180 @@
+//! Tables of text: finds columns, reads values, and says file, line and column of what it cannot read.
+
+use super::lines::BoundedLines;
+use super::{TraceError, TraceErrorKind};
+use coloc_model::{Millis, Time};
+use std::io::Read;
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+/// Ten years: longer than any trace, short enough for arithmetic in milliseconds.
+const MAX_SECONDS: f64 = 10.0 * 365.0 * 86_400.0;
+const MAX_GPUS: u32 = 65_536;
+const SECONDS: &str = "a number of seconds from 0 to ten years";
+
+/// What a format's table looks like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    /// Columns that mean something, those that must be there first.
+    pub(super) columns: &'static [&'static str],
+    /// How many of them must be there.
+    pub(super) required: usize,
+    /// A header that would do, for messages.
+    pub(super) expected: &'static str,
+    /// Columns that nobody knows are passed over instead of refused.
+    pub(super) lenient: bool,
+    /// What stands between values.
+    pub(super) delimiter: u8,
+}
+
+impl Layout {
+    /// Comma-separated, and nothing but these columns.
+    pub(super) const fn strict(
+        columns: &'static [&'static str],
+        required: usize,
+        expected: &'static str,
+    ) -> Self {
+        Layout { columns, required, expected, lenient: false, delimiter: b',' }
+    }
+
+    fn positions(&self, header: &csv::StringRecord) -> Result<Vec<Option<usize>>, TraceErrorKind> {
+        let mut positions = vec![None; self.columns.len()];
+        for (position, column) in header.iter().enumerate() {
+            match self.columns.iter().position(|&name| name == column) {
+                Some(index) if positions[index].replace(position).is_some() => {
+                    return Err(TraceErrorKind::RepeatedColumn { column: column.to_owned() });
+                }
+                Some(_) => {}
+                None if self.lenient => {}
+                None => {
+                    let (column, known) = (column.to_owned(), self.columns.join(", "));
+                    return Err(TraceErrorKind::UnknownColumn { column, known });
+                }
+            }
+        }
+        match positions[..self.required].iter().position(Option::is_none) {
+            None => Ok(positions),
+            Some(index) => {
+                let (column, expected) = (self.columns[index], self.expected);
+                Err(TraceErrorKind::MissingColumn { column, expected })
+            }
+        }
+    }
+}
+
+/// What is wrong with a row, and in which column.
+pub(super) type Fault = (&'static str, TraceErrorKind);
+
+/// One row of a table.
+pub(super) struct Row<'a> {
+    columns: &'static [&'static str],
+    positions: &'a [Option<usize>],
+    record: &'a csv::StringRecord,
+}
+
+impl Row<'_> {
+    /// The text in a column, if the file has it and it is not empty.
+    pub(super) fn text(&self, column: &'static str) -> Option<&str> {
+        let index = self.columns.iter().position(|&name| name == column)?;
+        self.record.get(self.positions[index]?).filter(|text| !text.is_empty())
+    }
+
+    /// A value, if the column has one.
+    pub(super) fn parsed<T>(
+        &self,
+        column: &'static str,
+        expected: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, Fault> {
+        let Some(text) = self.text(column) else { return Ok(None) };
+        let fault = || (column, TraceErrorKind::Value { value: text.to_owned(), expected });
+        parse(text).map(Some).ok_or_else(fault)
+    }
+
+    /// A number within a range, if the column has one.
+    pub(super) fn number(
+        &self,
+        column: &'static str,
+        expected: &'static str,
+        range: RangeInclusive<f64>,
+    ) -> Result<Option<f64>, Fault> {
+        let within = |text: &str| text.parse().ok().filter(|value| range.contains(value));
+        self.parsed(column, expected, within)
+    }
+
+    /// A moment, which must be there.
+    pub(super) fn time(&self, column: &'static str) -> Result<Time, Fault> {
+        let seconds = self.number(column, SECONDS, 0.0..=MAX_SECONDS)?;
+        seconds.map(Time::from_secs_f64).ok_or_else(|| empty(column, SECONDS))
+    }
+
+    /// A span of at least a millisecond, if the column has one.
+    pub(super) fn span(&self, column: &'static str) -> Result<Option<Millis>, Fault> {
+        Ok(self.number(column, SECONDS, 0.001..=MAX_SECONDS)?.map(Millis::from_secs_f64))
+    }
+
+    /// A number of GPUs, if the column has one.
+    pub(super) fn gpus(&self, column: &'static str) -> Result<Option<u32>, Fault> {
+        self.parsed(column, "a number of GPUs from 1 to 65536", |text| {
+            text.parse().ok().filter(|gpus| (1..=MAX_GPUS).contains(gpus))
+        })
+    }
+}
+
+/// A value that must be there is not.
+pub(super) fn empty(column: &'static str, expected: &'static str) -> Fault {
+    (column, TraceErrorKind::Value { value: String::new(), expected })
+}
+
+/// Reads every row of a table with a header.
+pub(super) fn read_rows(
+    file: &Path,
+    input: impl Read,
+    layout: Layout,
+    mut take: impl FnMut(&Row<'_>) -> Result<(), Fault>,
+) -> Result<(), TraceError> {
+    let at_file = |place, kind| TraceError { file: file.to_owned(), place, kind };
+    let mut text = Vec::new();
+    let read = BoundedLines::new(input).read_to_end(&mut text);
+    read.map_err(|error| at_file(None, error.into()))?;
+    let mut csv = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .delimiter(layout.delimiter)
+        .from_reader(&text[..]);
+    let header = csv.headers().map_err(|e| at_file(Some((1, "")), csv_error(e)))?.clone();
+    let positions = layout.positions(&header).map_err(|kind| at_file(Some((1, "")), kind))?;
+    let mut record = csv::StringRecord::new();
+    loop {
+        match csv.read_record(&mut record) {
+            Ok(false) => return Ok(()),
+            Ok(true) => {}
+            Err(error) => {
+                let line = line_of(&text, error.position());
+                return Err(at_file(Some((line, "")), csv_error(error)));
+            }
+        }
+        let row = Row { columns: layout.columns, positions: &positions, record: &record };
+        take(&row).map_err(|(column, kind)| {
+            at_file(Some((line_of(&text, record.position()), column)), kind)
+        })?;
+    }
+}
+
+/// The line on which a record begins, as an editor counts. The reader's own count is behind after empty
+/// lines and where lines end in CRLF.
+fn line_of(text: &[u8], position: Option<&csv::Position>) -> u64 {
+    let at = position.map_or(0, csv::Position::byte) as usize;
+    let empty = text[at..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    1 + text[..at + empty].iter().filter(|&&byte| byte == b'\n').count() as u64
+}
+
+fn csv_error(error: csv::Error) -> TraceErrorKind {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => TraceErrorKind::Io(error),
+        csv::ErrorKind::Utf8 { .. } => TraceErrorKind::Csv("the text is not UTF-8".into()),
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            TraceErrorKind::Csv(format!("the row has {len} values, the header {expected_len}"))
+        }
+        other => TraceErrorKind::Csv(format!("{other:?}")),
+    }
+}

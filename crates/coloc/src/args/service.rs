@@ -1,0 +1,64 @@
+//! Flags of the disciplines that go by attained service, and what preemption costs.
+
+use super::input::read_samples;
+use crate::error::CliError;
+use clap::Args;
+use coloc_core::service::{GpuTime, Service, Thresholds};
+use coloc_model::Millis;
+use coloc_sim::{PreemptionCost, Simulation};
+use std::path::PathBuf;
+
+/// Queues by attained service.
+#[derive(Args, Clone, Default, Debug)]
+pub(crate) struct ServiceArgs {
+    /// Limits between the queues of las2d and gittins2d in GPU seconds, such as 3250,7200 [default: none, priority changes all the time]
+    #[arg(long, value_name = "LIMITS")]
+    pub(crate) thresholds: Option<Thresholds>,
+    /// A task that has waited this many times as long as it ran goes back to the first queue
+    #[arg(long, value_name = "KNOB")]
+    pub(crate) promote: Option<f64>,
+    /// Look at priorities again every so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) quantum: Option<f64>,
+    /// GPU seconds of past tasks for gittins2d: a CSV with a duration column [default: the tasks that end]
+    #[arg(long, value_name = "SAMPLES.csv")]
+    pub(crate) history: Option<PathBuf>,
+    /// Seconds that a preempted task loses
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) preempt_cost: Option<f64>,
+    /// Seconds that it loses for each GiB that it holds on a GPU
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) preempt_cost_per_gib: Option<f64>,
+}
+
+impl ServiceArgs {
+    /// These flags over what a preset says.
+    pub(crate) fn over(&self, base: Service) -> Service {
+        Service {
+            thresholds: self.thresholds.unwrap_or(base.thresholds),
+            promote: self.promote.or(base.promote),
+            quantum: self.quantum.map(Millis::from_secs_f64).or(base.quantum),
+            ..base
+        }
+    }
+
+    /// Applies what concerns the simulation and not the policy.
+    pub(crate) fn apply(&self, simulation: &mut Simulation) -> Result<(), CliError> {
+        let numbers = [self.promote, self.quantum, self.preempt_cost, self.preempt_cost_per_gib];
+        if let Some(wrong) = numbers.into_iter().flatten().find(|n| !(0.0..1e9).contains(n)) {
+            let message = format!("{wrong}: knobs, quanta and costs lie between 0 and 1e9");
+            return Err(CliError::Usage(message));
+        }
+        if self.quantum.is_some_and(|seconds| seconds < 0.001) {
+            return Err(CliError::Usage("--quantum must be at least a millisecond".to_owned()));
+        }
+        simulation.preemption = PreemptionCost {
+            fixed_s: self.preempt_cost.unwrap_or(0.0),
+            per_gib_s: self.preempt_cost_per_gib.unwrap_or(0.0),
+        };
+        let samples = self.history.as_deref().map(read_samples).transpose()?;
+        simulation.history =
+            samples.map(|seconds| seconds.into_iter().map(GpuTime::from_secs_f64).collect());
+        Ok(())
+    }
+}
