@@ -2,15 +2,19 @@
 //! randomness and no thread in here, so the daemon and the simulator run the very same decisions.
 //!
 //! A scheduling pass is a pipeline: [`queue`] orders the waiting tasks, [`demand`] says what each needs,
-//! [`screen`] says which GPUs may take it, [`place`] chooses among them, and the ledger in [`gpus`] books
-//! what was promised. [`Scheduler::explain`] answers on demand why a task is still waiting.
+//! [`screen`] says which GPUs may take it, `choose` picks among them by a [`place`]ment, and `commit` books
+//! what was promised in the ledger of [`gpus`]. [`Scheduler::explain`] answers on demand why a task waits.
 
 pub mod belief;
+mod choose;
+mod commit;
 pub mod demand;
+mod ending;
 mod event;
 mod explain;
 pub mod gpus;
 mod pass;
+mod patience;
 pub mod place;
 pub mod policy;
 mod preempt;

@@ -3,21 +3,19 @@
 use crate::belief::Beliefs;
 use crate::demand::Demand;
 use crate::event::{Effect, Event};
-use crate::gpus::{Gpus, Reservation};
+use crate::gpus::Gpus;
 use crate::pass::PassCounts;
-use crate::place::{Preference, Question, Search, Searcher};
+use crate::place::Searcher;
 use crate::policy::{Place, Policy, Queue};
 use crate::queue::ranked::{self, Ranked};
 use crate::queue::{Ticket, Waiting, backfill, best_effort, fifo};
 use crate::recovery::RecoveryQueue;
 use crate::screen::next_look;
 use crate::service::GpuTime;
-use crate::tasks::{Record, Run, Tasks};
+use crate::tasks::{Record, Tasks};
 use crate::watch::Watch;
 use coloc_model::mig::Layout;
-use coloc_model::{
-    Bytes, Fleet, GpuId, Millis, Outcome, Placement, Share, Slot, Task, TaskId, TaskState, Time,
-};
+use coloc_model::{Bytes, Fleet, GpuId, Millis, Share, Task, TaskId, TaskState, Time};
 
 /// A task that no GPU of this fleet can ever run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -47,12 +45,12 @@ pub(crate) struct World {
     pub(crate) improved: Vec<GpuId>,
     /// The head of the queue, once it was refused by every GPU.
     pub(crate) blocked_head: Option<TaskId>,
-    searcher: Searcher,
-    fleet: Fleet,
+    pub(crate) searcher: Searcher,
+    pub(crate) fleet: Fleet,
     /// The most memory that a gang of each size can have on each of its GPUs.
-    largest: Vec<Bytes>,
-    widest: u32,
-    cursor: u32,
+    pub(crate) largest: Vec<Bytes>,
+    pub(crate) widest: u32,
+    pub(crate) cursor: u32,
     /// The task that GPUs are kept free for.
     pub(crate) reserved: Option<TaskId>,
 }
@@ -91,9 +89,6 @@ impl Turn {
         self.next_decision > self.now
     }
 }
-
-/// Beyond this many GPUs a search by list is slower than one by index.
-const LONG_LIST: usize = 256;
 
 /// The scheduler: a pure state machine.
 #[derive(Clone, Debug)]
@@ -336,235 +331,6 @@ impl World {
         span.map_or(Time::NEVER, |span| (started + span).max(now + Millis(1)))
     }
 
-    pub(crate) fn try_start(&mut self, turn: &mut Turn, task: TaskId, search: Search<'_>) -> bool {
-        match self.find(turn, task, search) {
-            Some(gpus) => {
-                self.start(turn, task, gpus);
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// GPUs for a task: idle ones first where the policy says so, then by its placement.
-    pub(crate) fn find(
-        &mut self,
-        turn: &mut Turn,
-        task: TaskId,
-        search: Search<'_>,
-    ) -> Option<Vec<GpuId>> {
-        let demand = self.demand(task);
-        if self.policy.idle_first {
-            let found = self.search(turn, &demand.on_idle(), Place::FirstFit, search);
-            if found.is_some() || demand.idle_only {
-                return found;
-            }
-        }
-        self.search(turn, &demand, self.policy.place, search)
-    }
-
-    fn search(
-        &mut self,
-        turn: &mut Turn,
-        demand: &Demand,
-        place: Place,
-        search: Search<'_>,
-    ) -> Option<Vec<GpuId>> {
-        let mut searcher = std::mem::take(&mut self.searcher);
-        let question = Question {
-            policy: &self.policy,
-            gpus: &self.gpus,
-            now: turn.now,
-            demand,
-            preference: Preference { place, cursor: self.cursor, demand },
-        };
-        let found = match search {
-            // A gang that did not fit may now take an improved GPU together with others.
-            Search::Only(improved) if demand.gpus > 1 => {
-                let nodes = self.gpus_of_their_nodes(improved);
-                // Of a great many, the index finds the best faster than a list does.
-                let search = match nodes.len() {
-                    0..=LONG_LIST => Search::Only(&nodes),
-                    _ => Search::Everywhere,
-                };
-                searcher.find(&question, search, &mut turn.counts)
-            }
-            search => searcher.find(&question, search, &mut turn.counts),
-        };
-        self.searcher = searcher;
-        found
-    }
-
-    fn gpus_of_their_nodes(&self, gpus: &[GpuId]) -> Vec<GpuId> {
-        if self.policy.place == Place::Any {
-            return self.fleet.ids().collect();
-        }
-        let mut nodes: Vec<_> = gpus.iter().map(|&gpu| self.gpus.get(gpu).node).collect();
-        nodes.dedup();
-        nodes.iter().flat_map(|&node| self.fleet.node(node).gpus()).collect()
-    }
-
-    /// The commit stage: books the GPUs and has the task launched.
-    pub(crate) fn start(&mut self, turn: &mut Turn, task: TaskId, gpus: Vec<GpuId>) {
-        let now = turn.now;
-        let demand = self.demand(task);
-        let beside_others = gpus.iter().any(|&gpu| !self.gpus.get(gpu).is_idle());
-        let slots: Vec<Slot> = gpus.iter().map(|&gpu| self.slot(gpu, &demand)).collect();
-        for slot in &slots {
-            self.book(now, *slot, &demand);
-        }
-        self.cursor = gpus.last().map_or(0, |gpu| (gpu.0 + 1) % self.gpus.len() as u32);
-        let share = self.policy.share;
-        let placement = Placement { slots, share };
-        turn.effects.push(Effect::Launch { task, placement: placement.clone() });
-        turn.counts.started += 1;
-        let pace = self.policy.pace;
-        turn.next_decision = now + if beside_others { pace.shared } else { pace.idle };
-        self.leave_queue(task);
-        let run = Run { placement, started: now, seen: Bytes::ZERO, settled: false };
-        if let Some(record) = self.tasks.get_mut(task) {
-            record.run = Some(run);
-            record.standing.starts(now);
-        }
-        if self.policy.learn {
-            self.watch.launched(now, task);
-        }
-        if self.reserved == Some(task) {
-            self.reserve_for(Time::START, None);
-        }
-    }
-
-    fn book(&mut self, now: Time, slot: Slot, demand: &Demand) {
-        let booking = self.gpus.get(slot.gpu).booking(demand, slot.instance);
-        self.gpus.book(now, slot.gpu, booking);
-        if let Some(settle) = self.policy.settle {
-            self.gpus.hold_until(slot.gpu, now + settle);
-        }
-    }
-
-    /// The part of a GPU that a task gets.
-    pub(crate) fn slot(&self, gpu: GpuId, demand: &Demand) -> Slot {
-        let partitioned = self.policy.share == Share::Mig;
-        let state = self.gpus.get(gpu);
-        Slot { gpu, instance: if partitioned { state.instance_for(demand) } else { None } }
-    }
-
-    fn leave_queue(&mut self, task: TaskId) {
-        let record = self.tasks.live(task);
-        let (ticket, in_recovery) = (record.ticket, record.ooms > 0);
-        if in_recovery {
-            self.recovery.remove(task);
-        } else {
-            self.waiting.remove(ticket, &record.task);
-            if self.policy.queue.is_ranked() {
-                self.ranked.remove(&self.policy, record);
-            }
-        }
-    }
-
-    /// Takes a task off its GPUs.
-    pub(crate) fn vacate(&mut self, now: Time, task: TaskId) -> Option<Run> {
-        let run = self.tasks.get_mut(task)?.run.take()?;
-        for gpu in run.placement.gpus() {
-            self.gpus.release(now, gpu, task);
-        }
-        self.ranked.forget_running(task);
-        Some(run)
-    }
-
-    fn ended(
-        &mut self,
-        now: Time,
-        task: TaskId,
-        outcome: Outcome,
-        effects: &mut Vec<Effect>,
-    ) -> bool {
-        self.learn_from(now, task);
-        let Some(run) = self.vacate(now, task) else {
-            return self.ended_while_leaving(task, outcome, effects);
-        };
-        self.close_books(now, task, outcome);
-        if self.policy.learn && outcome == Outcome::Completed {
-            let signature = self.tasks.live(task).task.signature;
-            self.beliefs.learn_run_time(signature, now.since(run.started));
-        }
-        let cancelled = self.tasks.live(task).cancelled;
-        let state = match outcome {
-            Outcome::Completed => TaskState::Completed,
-            _ if cancelled => TaskState::Cancelled,
-            Outcome::Failed => TaskState::Failed,
-            Outcome::OutOfMemory { wanted } => {
-                if self.recover(task, wanted) {
-                    return true;
-                }
-                TaskState::OutOfMemory
-            }
-        };
-        self.retire(task, state, effects);
-        true
-    }
-
-    /// A task ended before it could be preempted: there is nothing left to launch again.
-    fn ended_while_leaving(
-        &mut self,
-        task: TaskId,
-        outcome: Outcome,
-        effects: &mut Vec<Effect>,
-    ) -> bool {
-        let preempted = |record: &Record| record.standing.first_start.is_some() && record.ooms == 0;
-        let leaving = self.tasks.get(task).is_some_and(preempted);
-        if leaving && outcome == Outcome::Completed {
-            self.leave_queue(task);
-            self.retire(task, TaskState::Completed, effects);
-        }
-        leaving
-    }
-
-    /// A run is over: service was attained, and history has one more sample.
-    fn close_books(&mut self, now: Time, task: TaskId, outcome: Outcome) {
-        let Some(record) = self.tasks.get_mut(task) else { return };
-        match outcome {
-            Outcome::Completed | Outcome::Failed => record.standing.preempted(now),
-            Outcome::OutOfMemory { .. } => record.standing.died(now),
-        }
-        let service = GpuTime::of(record.standing.done, record.task.gpus);
-        if self.policy.queue == Queue::Gittins2d
-            && outcome == Outcome::Completed
-            && self.ranked.history.ended(service)
-        {
-            self.reseat_all(now);
-        }
-    }
-
-    fn cancel(&mut self, task: TaskId, effects: &mut Vec<Effect>) -> bool {
-        let Some(record) = self.tasks.get_mut(task) else { return false };
-        if record.run.is_some() {
-            if !std::mem::replace(&mut record.cancelled, true) {
-                effects.push(Effect::Stop(task));
-            }
-            return false;
-        }
-        self.leave_queue(task);
-        self.retire(task, TaskState::Cancelled, effects);
-        true
-    }
-
-    fn stopped(&mut self, now: Time, task: TaskId, effects: &mut Vec<Effect>) -> bool {
-        if self.vacate(now, task).is_none() {
-            return false;
-        }
-        self.retire(task, TaskState::Cancelled, effects);
-        true
-    }
-
-    fn retire(&mut self, task: TaskId, state: TaskState, effects: &mut Vec<Effect>) {
-        self.tasks.remove(task);
-        if self.reserved == Some(task) {
-            self.reserve_for(Time::START, None);
-        }
-        effects.push(Effect::Retire { task, state });
-    }
-
     /// When to look again although nothing happened: a pace, a settle time or a window runs out.
     fn next_look(&self, now: Time, next_decision: Time) -> Option<Time> {
         let paced = (next_decision > now).then_some(next_decision);
@@ -573,60 +339,5 @@ impl World {
         }
         let looks = self.gpus.iter().filter_map(|(_, gpu)| next_look(&self.policy, gpu, now));
         looks.chain(paced).min().map(|at| at.max(now + Millis(1)))
-    }
-
-    /// Keeps GPUs of one node free for the longest waiting task once it has waited too long.
-    fn keep_room_for_the_patient(&mut self, now: Time) {
-        let Some(patience) = self.policy.patience else { return };
-        let Some(head) = self.waiting.head() else { return };
-        if self.reserved.is_some() || now.since(self.tasks.live(head).ticket.submitted) < patience {
-            return;
-        }
-        self.reserve_for(now, Some(head));
-    }
-
-    pub(crate) fn reserve_for(&mut self, now: Time, task: Option<TaskId>) {
-        let Some(task) = task else {
-            let kept: Vec<GpuId> = self
-                .gpus
-                .iter()
-                .filter(|(_, state)| state.reserved.is_some())
-                .map(|(gpu, _)| gpu)
-                .collect();
-            kept.into_iter().for_each(|gpu| self.gpus.reserve(gpu, None));
-            self.reserved = None;
-            return;
-        };
-        let demand = self.demand(task);
-        for gpu in self.roomiest(&demand) {
-            let until = backfill::free_at(self, gpu, now, &demand, None);
-            self.gpus.reserve(gpu, Some(Reservation { keeper: task, until }));
-        }
-        self.reserved = Some(task);
-    }
-
-    /// The GPUs of one node, each large enough, that are closest to being free.
-    fn roomiest(&self, demand: &Demand) -> Vec<GpuId> {
-        let wanted = demand.gpus as usize;
-        let by_room = |gpu: &GpuId| {
-            let state = self.gpus.get(*gpu);
-            (state.residents().len(), std::cmp::Reverse(self.gpus.available(*gpu)), *gpu)
-        };
-        let groups: Vec<Vec<GpuId>> = match self.policy.place {
-            Place::Any => vec![self.fleet.ids().collect()],
-            _ => self.fleet.nodes().iter().map(|node| node.gpus().collect()).collect(),
-        };
-        let large_enough = |gpu: &GpuId| self.gpus.get(*gpu).capacity >= demand.need;
-        groups
-            .into_iter()
-            .map(|gpus| gpus.into_iter().filter(large_enough).collect())
-            .filter(|gpus: &Vec<GpuId>| gpus.len() >= wanted)
-            .map(|mut gpus| {
-                gpus.sort_unstable_by_key(by_room);
-                gpus.truncate(wanted);
-                gpus
-            })
-            .min_by_key(|gpus| gpus.last().map(by_room))
-            .unwrap_or_default()
     }
 }

@@ -1,0 +1,80 @@
+//! The choose stage: GPUs for one task, by the policy's placement.
+
+use crate::demand::Demand;
+use crate::place::{Preference, Question, Search};
+use crate::policy::Place;
+use crate::scheduler::{Turn, World};
+use coloc_model::{GpuId, TaskId};
+
+/// Beyond this many GPUs a search by list is slower than one by index.
+const LONG_LIST: usize = 256;
+
+impl World {
+    pub(crate) fn try_start(&mut self, turn: &mut Turn, task: TaskId, search: Search<'_>) -> bool {
+        match self.find(turn, task, search) {
+            Some(gpus) => {
+                self.start(turn, task, gpus);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// GPUs for a task: idle ones first where the policy says so, then by its placement.
+    pub(crate) fn find(
+        &mut self,
+        turn: &mut Turn,
+        task: TaskId,
+        search: Search<'_>,
+    ) -> Option<Vec<GpuId>> {
+        let demand = self.demand(task);
+        if self.policy.idle_first {
+            let found = self.search(turn, &demand.on_idle(), Place::FirstFit, search);
+            if found.is_some() || demand.idle_only {
+                return found;
+            }
+        }
+        self.search(turn, &demand, self.policy.place, search)
+    }
+
+    fn search(
+        &mut self,
+        turn: &mut Turn,
+        demand: &Demand,
+        place: Place,
+        search: Search<'_>,
+    ) -> Option<Vec<GpuId>> {
+        let mut searcher = std::mem::take(&mut self.searcher);
+        let question = Question {
+            policy: &self.policy,
+            gpus: &self.gpus,
+            now: turn.now,
+            demand,
+            preference: Preference { place, cursor: self.cursor, demand },
+        };
+        let found = match search {
+            // A gang that did not fit may now take an improved GPU together with others.
+            Search::Only(improved) if demand.gpus > 1 => {
+                let nodes = self.gpus_of_their_nodes(improved);
+                // Of a great many, the index finds the best faster than a list does.
+                let search = match nodes.len() {
+                    0..=LONG_LIST => Search::Only(&nodes),
+                    _ => Search::Everywhere,
+                };
+                searcher.find(&question, search, &mut turn.counts)
+            }
+            search => searcher.find(&question, search, &mut turn.counts),
+        };
+        self.searcher = searcher;
+        found
+    }
+
+    fn gpus_of_their_nodes(&self, gpus: &[GpuId]) -> Vec<GpuId> {
+        if self.policy.place == Place::Any {
+            return self.fleet.ids().collect();
+        }
+        let mut nodes: Vec<_> = gpus.iter().map(|&gpu| self.gpus.get(gpu).node).collect();
+        nodes.dedup();
+        nodes.iter().flat_map(|&node| self.fleet.node(node).gpus()).collect()
+    }
+}

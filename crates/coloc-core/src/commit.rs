@@ -1,0 +1,77 @@
+//! The commit stage: books the GPUs and has the task launched; and the way back.
+
+use crate::demand::Demand;
+use crate::event::Effect;
+use crate::scheduler::{Turn, World};
+use crate::tasks::Run;
+use coloc_model::{Bytes, GpuId, Placement, Share, Slot, TaskId, Time};
+
+impl World {
+    /// The commit stage: books the GPUs and has the task launched.
+    pub(crate) fn start(&mut self, turn: &mut Turn, task: TaskId, gpus: Vec<GpuId>) {
+        let now = turn.now;
+        let demand = self.demand(task);
+        let beside_others = gpus.iter().any(|&gpu| !self.gpus.get(gpu).is_idle());
+        let slots: Vec<Slot> = gpus.iter().map(|&gpu| self.slot(gpu, &demand)).collect();
+        for slot in &slots {
+            self.book(now, *slot, &demand);
+        }
+        self.cursor = gpus.last().map_or(0, |gpu| (gpu.0 + 1) % self.gpus.len() as u32);
+        let share = self.policy.share;
+        let placement = Placement { slots, share };
+        turn.effects.push(Effect::Launch { task, placement: placement.clone() });
+        turn.counts.started += 1;
+        let pace = self.policy.pace;
+        turn.next_decision = now + if beside_others { pace.shared } else { pace.idle };
+        self.leave_queue(task);
+        let run = Run { placement, started: now, seen: Bytes::ZERO, settled: false };
+        if let Some(record) = self.tasks.get_mut(task) {
+            record.run = Some(run);
+            record.standing.starts(now);
+        }
+        if self.policy.learn {
+            self.watch.launched(now, task);
+        }
+        if self.reserved == Some(task) {
+            self.reserve_for(Time::START, None);
+        }
+    }
+
+    fn book(&mut self, now: Time, slot: Slot, demand: &Demand) {
+        let booking = self.gpus.get(slot.gpu).booking(demand, slot.instance);
+        self.gpus.book(now, slot.gpu, booking);
+        if let Some(settle) = self.policy.settle {
+            self.gpus.hold_until(slot.gpu, now + settle);
+        }
+    }
+
+    /// The part of a GPU that a task gets.
+    pub(crate) fn slot(&self, gpu: GpuId, demand: &Demand) -> Slot {
+        let partitioned = self.policy.share == Share::Mig;
+        let state = self.gpus.get(gpu);
+        Slot { gpu, instance: if partitioned { state.instance_for(demand) } else { None } }
+    }
+
+    pub(crate) fn leave_queue(&mut self, task: TaskId) {
+        let record = self.tasks.live(task);
+        let (ticket, in_recovery) = (record.ticket, record.ooms > 0);
+        if in_recovery {
+            self.recovery.remove(task);
+        } else {
+            self.waiting.remove(ticket, &record.task);
+            if self.policy.queue.is_ranked() {
+                self.ranked.remove(&self.policy, record);
+            }
+        }
+    }
+
+    /// Takes a task off its GPUs.
+    pub(crate) fn vacate(&mut self, now: Time, task: TaskId) -> Option<Run> {
+        let run = self.tasks.get_mut(task)?.run.take()?;
+        for gpu in run.placement.gpus() {
+            self.gpus.release(now, gpu, task);
+        }
+        self.ranked.forget_running(task);
+        Some(run)
+    }
+}

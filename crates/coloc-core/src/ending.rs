@@ -1,0 +1,103 @@
+//! How tasks leave: by themselves, for want of memory, or on somebody's wish.
+
+use crate::event::Effect;
+use crate::policy::Queue;
+use crate::scheduler::World;
+use crate::service::GpuTime;
+use crate::tasks::Record;
+use coloc_model::{Outcome, TaskId, TaskState, Time};
+
+impl World {
+    pub(crate) fn ended(
+        &mut self,
+        now: Time,
+        task: TaskId,
+        outcome: Outcome,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        self.learn_from(now, task);
+        let Some(run) = self.vacate(now, task) else {
+            return self.ended_while_leaving(task, outcome, effects);
+        };
+        self.close_books(now, task, outcome);
+        if self.policy.learn && outcome == Outcome::Completed {
+            let signature = self.tasks.live(task).task.signature;
+            self.beliefs.learn_run_time(signature, now.since(run.started));
+        }
+        let cancelled = self.tasks.live(task).cancelled;
+        let state = match outcome {
+            Outcome::Completed => TaskState::Completed,
+            _ if cancelled => TaskState::Cancelled,
+            Outcome::Failed => TaskState::Failed,
+            Outcome::OutOfMemory { wanted } => {
+                if self.recover(task, wanted) {
+                    return true;
+                }
+                TaskState::OutOfMemory
+            }
+        };
+        self.retire(task, state, effects);
+        true
+    }
+
+    /// A task ended before it could be preempted: there is nothing left to launch again.
+    fn ended_while_leaving(
+        &mut self,
+        task: TaskId,
+        outcome: Outcome,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        let preempted = |record: &Record| record.standing.first_start.is_some() && record.ooms == 0;
+        let leaving = self.tasks.get(task).is_some_and(preempted);
+        if leaving && outcome == Outcome::Completed {
+            self.leave_queue(task);
+            self.retire(task, TaskState::Completed, effects);
+        }
+        leaving
+    }
+
+    /// A run is over: service was attained, and history has one more sample.
+    fn close_books(&mut self, now: Time, task: TaskId, outcome: Outcome) {
+        let Some(record) = self.tasks.get_mut(task) else { return };
+        match outcome {
+            Outcome::Completed | Outcome::Failed => record.standing.preempted(now),
+            Outcome::OutOfMemory { .. } => record.standing.died(now),
+        }
+        let service = GpuTime::of(record.standing.done, record.task.gpus);
+        if self.policy.queue == Queue::Gittins2d
+            && outcome == Outcome::Completed
+            && self.ranked.history.ended(service)
+        {
+            self.reseat_all(now);
+        }
+    }
+
+    pub(crate) fn cancel(&mut self, task: TaskId, effects: &mut Vec<Effect>) -> bool {
+        let Some(record) = self.tasks.get_mut(task) else { return false };
+        if record.run.is_some() {
+            if !std::mem::replace(&mut record.cancelled, true) {
+                effects.push(Effect::Stop(task));
+            }
+            return false;
+        }
+        self.leave_queue(task);
+        self.retire(task, TaskState::Cancelled, effects);
+        true
+    }
+
+    pub(crate) fn stopped(&mut self, now: Time, task: TaskId, effects: &mut Vec<Effect>) -> bool {
+        if self.vacate(now, task).is_none() {
+            return false;
+        }
+        self.retire(task, TaskState::Cancelled, effects);
+        true
+    }
+
+    fn retire(&mut self, task: TaskId, state: TaskState, effects: &mut Vec<Effect>) {
+        self.tasks.remove(task);
+        if self.reserved == Some(task) {
+            self.reserve_for(Time::START, None);
+        }
+        effects.push(Effect::Retire { task, state });
+    }
+}
