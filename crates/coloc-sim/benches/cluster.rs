@@ -1,10 +1,11 @@
 //! How long cluster-scale simulations take: 2,000 contended jobs on 60 GPUs under every discipline, and
-//! 100,000 jobs on 2,000 GPUs under 2D-LAS. `docs/cluster.md` has the table.
+//! 100,000 jobs on 2,000 GPUs under 2D-LAS, and one matching of AlloX. `docs/cluster.md` has the table.
 
 use coloc_core::Policy;
 use coloc_core::policy::{Place, Queue};
+use coloc_core::queue::allox::matching::{Costs, Group, matching};
 use coloc_core::service::{GpuTime, Service, Thresholds};
-use coloc_model::Share;
+use coloc_model::{Millis, Share};
 use coloc_sim::trace::Sampled;
 use coloc_sim::{Estimator, Silent, Simulation, Trace};
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -82,5 +83,27 @@ fn large(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, contended, large);
+/// A thousand jobs with speeds of their own on 300 devices of three kinds.
+struct Jobs;
+
+impl Costs for Jobs {
+    fn time(&self, job: usize, group: usize) -> Option<Millis> {
+        let length = 60_000 + (job * 7919 % 1000) as u64 * 5_000;
+        let slowdown = 1 + group as u64 * (1 + job as u64 * 31 % 5);
+        Some(Millis(length * slowdown))
+    }
+
+    fn delay(&self, job: usize, _: usize) -> Millis {
+        Millis(job as u64 * 100)
+    }
+}
+
+fn one_matching(c: &mut Criterion) {
+    let groups = [Group { devices: 100 }; 3];
+    c.bench_function("matching-1000-jobs-300-devices", |b| {
+        b.iter(|| matching(1000, black_box(&groups), &Jobs));
+    });
+}
+
+criterion_group!(benches, contended, one_matching, large);
 criterion_main!(benches);
