@@ -25,13 +25,15 @@ pub enum Queue {
     Las2d,
     /// 2D-Gittins: the largest Gittins index of attained service first, preemptive.
     Gittins2d,
+    /// AlloX: min-cost matching of one-device tasks to devices that differ in speed.
+    Allox,
 }
 
 impl Queue {
     /// Running tasks have a rank too.
     pub const fn is_ranked(self) -> bool {
         match self {
-            Queue::Fifo | Queue::BestEffort | Queue::Backfill => false,
+            Queue::Fifo | Queue::BestEffort | Queue::Backfill | Queue::Allox => false,
             Queue::Sjf | Queue::Srtf | Queue::Srsf | Queue::Las2d | Queue::Gittins2d => true,
         }
     }
@@ -198,6 +200,8 @@ pub struct Policy {
     pub learn: bool,
     /// How attained service becomes priority.
     pub service: Service,
+    /// AlloX: the share of users, least served first, whose tasks are matched.
+    pub alpha: f64,
 }
 
 impl Policy {
@@ -225,6 +229,7 @@ impl Policy {
             overtake_limit: None,
             learn: false,
             service: Service::PLAIN,
+            alpha: 1.0,
         }
     }
 

@@ -17,6 +17,8 @@ pub enum Preset {
     Tiresias,
     /// Tiresias by its published simulator, to the letter.
     TiresiasSim,
+    /// AlloX: one-device tasks on a mixed fleet, for the best mean completion time.
+    Allox,
     /// Ours.
     Coloc,
 }
@@ -48,6 +50,7 @@ impl Preset {
                 letter: Letter::Simulator,
                 ..Service::PLAIN
             }),
+            Preset::Allox => Policy::plain(Queue::Allox, Place::Exclusive, Share::Exclusive),
             Preset::Coloc => coloc(known),
         }
     }

@@ -8,18 +8,18 @@ use crate::pass::PassCounts;
 use crate::place::Searcher;
 use crate::policy::{Place, Policy, Queue};
 use crate::queue::ranked::{self, Ranked};
-use crate::queue::{Ticket, Waiting, backfill, best_effort, fifo};
+use crate::queue::{Ticket, Waiting, allox, backfill, best_effort, fifo};
 use crate::recovery::RecoveryQueue;
 use crate::screen::next_look;
 use crate::service::GpuTime;
 use crate::tasks::{Record, Tasks};
 use crate::watch::Watch;
 use coloc_model::mig::Layout;
-use coloc_model::{Bytes, Fleet, GpuId, Millis, Share, Task, TaskId, TaskState, Time};
+use coloc_model::{Bytes, Fleet, GpuId, Millis, Share, SpeedTable, Task, TaskId, TaskState, Time};
 
 /// A task that no GPU of this fleet can ever run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("task {task} needs {wanted} GPUs {scope}, the fleet has at most {available}")]
+#[error("task {task} needs {wanted} GPUs {scope} at most {available}; {advice}")]
 pub struct RejectedTask {
     /// The task.
     pub task: TaskId,
@@ -28,6 +28,7 @@ pub struct RejectedTask {
     /// GPUs that could ever be given to it.
     pub available: u32,
     scope: &'static str,
+    advice: &'static str,
 }
 
 /// Everything the scheduler knows. Queue disciplines work on it.
@@ -37,6 +38,7 @@ pub(crate) struct World {
     pub(crate) tasks: Tasks,
     pub(crate) waiting: Waiting,
     pub(crate) ranked: Ranked,
+    pub(crate) speeds: SpeedTable,
     pub(crate) recovery: RecoveryQueue,
     pub(crate) gpus: Gpus,
     pub(crate) beliefs: Beliefs,
@@ -109,6 +111,7 @@ impl Scheduler {
             tasks: Tasks::default(),
             waiting: Waiting::new(policy.same_user),
             ranked: Ranked::new(&policy),
+            speeds: SpeedTable::default(),
             recovery: RecoveryQueue::default(),
             beliefs: Beliefs::default(),
             watch: Watch::default(),
@@ -138,6 +141,13 @@ impl Scheduler {
     #[must_use]
     pub fn with_history(mut self, samples: Vec<GpuTime>) -> Self {
         self.world.ranked.history.fix(samples);
+        self
+    }
+
+    /// How fast tasks run on each kind of device.
+    #[must_use]
+    pub fn with_speeds(mut self, speeds: SpeedTable) -> Self {
+        self.world.speeds = speeds;
         self
     }
 
@@ -173,15 +183,16 @@ impl Scheduler {
 
     /// Whether this fleet could ever run a task, if it were empty.
     pub fn check(&self, task: &Task) -> Result<(), RejectedTask> {
-        let available = self.world.widest;
-        let scope = match self.world.policy.place {
-            Place::Any => "at once",
-            _ => "on one node",
+        let larger = "give the simulation a larger node";
+        let (available, scope, advice) = match (self.world.policy.queue, self.world.policy.place) {
+            (Queue::Allox, _) => (1, "at once, allox gives a task", "gangs need another queue"),
+            (_, Place::Any) => (self.world.widest, "at once, the fleet has", larger),
+            _ => (self.world.widest, "on one node, the fleet has", larger),
         };
         if (1..=available).contains(&task.gpus) {
             return Ok(());
         }
-        Err(RejectedTask { task: task.id, wanted: task.gpus, available, scope })
+        Err(RejectedTask { task: task.id, wanted: task.gpus, available, scope, advice })
     }
 
     /// The most memory that a task with so many GPUs can have on each of them; none if it has too many.
@@ -302,6 +313,7 @@ impl World {
             Queue::Fifo => fifo::run(self, turn),
             Queue::BestEffort => best_effort::run(self, turn),
             Queue::Backfill => backfill::run(self, turn),
+            Queue::Allox => allox::run(self, turn),
             Queue::Sjf | Queue::Srtf | Queue::Srsf | Queue::Las2d | Queue::Gittins2d => {
                 ranked::run(self, turn);
             }

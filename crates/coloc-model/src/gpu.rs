@@ -3,6 +3,7 @@
 use crate::Bytes;
 use crate::mig::MigTable;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -105,6 +106,18 @@ impl PartialEq for GpuModel {
 }
 
 impl Eq for GpuModel {}
+
+impl PartialOrd for GpuModel {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for GpuModel {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.name.cmp(other.0.name)
+    }
+}
 
 impl fmt::Display for GpuModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

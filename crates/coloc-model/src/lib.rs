@@ -6,6 +6,7 @@ mod ids;
 pub mod mig;
 mod share;
 mod signal;
+mod speeds;
 mod task;
 mod units;
 
@@ -14,5 +15,6 @@ pub use gpu::{GpuModel, KNOWN_MODELS, UnknownModel};
 pub use ids::{GpuId, NodeId, SignatureId, TaskId, UserId};
 pub use share::Share;
 pub use signal::{Activity, GpuSignal};
+pub use speeds::SpeedTable;
 pub use task::{Estimate, Outcome, Placement, Slot, Task, TaskState};
 pub use units::{Bytes, Fraction, Millis, ParseUnitError, Time};

@@ -58,13 +58,15 @@ impl Gpus {
             .collect();
         let mut gpus = Gpus {
             tree: Tournament::new(states.len()),
-            gangs: (fleet.nodes().len() > 1).then(|| Tournament::new(fleet.nodes().len())),
+            gangs: (fleet.nodes().len() > 1 && policy.place != Place::Any)
+                .then(|| Tournament::new(fleet.nodes().len())),
             nodes: fleet.nodes().iter().map(Node::range).collect(),
             states,
             policy: *policy,
+            // Nobody else asks what the monitor shows, which changes all the time.
             expects_load: matches!(policy.gate, Gate::Expected { .. })
-                || policy.place == Place::LeastInterference
-                || policy.learn,
+                || policy.learn
+                || (policy.place != Place::Lug && policy.gate == Gate::Open),
             improved: Vec::new(),
             is_improved: vec![false; fleet.len()],
         };

@@ -4,6 +4,7 @@
 //! does, and none will until a GPU improves; so a pass over a backlog of a hundred thousand tasks costs
 //! as much as there are shapes.
 
+pub mod allox;
 pub(crate) mod backfill;
 pub(crate) mod best_effort;
 pub(crate) mod fifo;

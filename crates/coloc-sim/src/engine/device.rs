@@ -14,9 +14,11 @@ pub(super) struct Guest {
     pub(super) held: Bytes,
     /// The most it may hold: the device, or its MIG instance.
     pub(super) limit: Bytes,
-    /// Speed that this device allows.
+    /// How fast a device of this kind is for it.
+    pub(super) speed: f64,
+    /// Share of that speed that the others on this device leave to it.
     pub(super) local_rate: f64,
-    /// Speed that it really has: a gang is as fast as its slowest member.
+    /// Share of its speed that it really has: a gang is as fast as its slowest member.
     pub(super) rate: f64,
 }
 

@@ -10,7 +10,7 @@ use crate::timeline::AttemptEnd;
 use crate::trace::Trace;
 use coloc_core::service::GpuTime;
 use coloc_core::{Policy, RejectedTask, Scheduler};
-use coloc_model::{Bytes, Fleet, GpuSignal, Millis, Share, Slot, Task, TaskId, Time};
+use coloc_model::{Bytes, Fleet, GpuSignal, Millis, Share, Slot, SpeedTable, Task, TaskId, Time};
 use coloc_physics::{Noise, PowerModel, SharedGpu};
 
 /// Somebody who wants to see a run as it happens.
@@ -41,7 +41,7 @@ impl Observer for Silent {}
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum SimulationError {
     /// A task can never run on this fleet.
-    #[error("{0}; give the simulation a larger node")]
+    #[error("{0}")]
     Rejected(#[from] RejectedTask),
     /// A task can never run on this fleet.
     #[error(
@@ -103,6 +103,8 @@ pub struct Simulation {
     pub preemption: PreemptionCost,
     /// What Gittins indices are computed from; without it, from the tasks that end.
     pub history: Option<Vec<GpuTime>>,
+    /// How fast tasks run on each kind of device; the scheduler knows it too.
+    pub speeds: SpeedTable,
 }
 
 impl Simulation {
@@ -118,6 +120,7 @@ impl Simulation {
             noise: None,
             preemption: PreemptionCost::default(),
             history: None,
+            speeds: SpeedTable::default(),
         }
     }
 
@@ -127,7 +130,8 @@ impl Simulation {
         trace: &Trace,
         observer: &mut impl Observer,
     ) -> Result<(Summary, Vec<TaskResult>), SimulationError> {
-        let mut scheduler = Scheduler::new(&self.fleet, self.policy);
+        let mut scheduler =
+            Scheduler::new(&self.fleet, self.policy).with_speeds(self.speeds.clone());
         if let Some(samples) = &self.history {
             scheduler = scheduler.with_history(samples.clone());
         }

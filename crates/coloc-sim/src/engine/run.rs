@@ -18,6 +18,8 @@ use std::collections::VecDeque;
 
 /// With more live tasks than this, invariants are checked only now and then.
 const CHECK_EVERY_STEP: usize = 500;
+/// The speed of a task on a device that it was not meant for.
+const SLOWEST: f64 = 0.001;
 const PROGRESS_STEP: usize = 1 << 12;
 
 /// A task on its GPUs.
@@ -236,6 +238,12 @@ impl<'a, O: Observer> Run<'a, O> {
                 part,
                 held: Bytes::ZERO,
                 limit,
+                // Nobody places a task where it cannot run unless told nothing of speeds.
+                speed: self
+                    .simulation
+                    .speeds
+                    .speed(traced.signature, device.model)
+                    .unwrap_or(SLOWEST),
                 local_rate: 0.0,
                 rate: 0.0,
             };
@@ -382,11 +390,13 @@ impl<'a, O: Observer> Run<'a, O> {
     fn change_speed(&mut self, now: Time, task: TaskId, touched: &mut Vec<GpuId>) {
         let Some(active) = self.active.get_mut(&task) else { return };
         let slots = &active.placement.slots;
-        let slowest = slots
-            .iter()
-            .map(|slot| self.devices[slot.gpu.index()].guest_mut(task).local_rate)
-            .fold(f64::INFINITY, f64::min);
-        let rate = slowest * active.luck;
+        let (mut slowest, mut speed) = (f64::INFINITY, f64::INFINITY);
+        for slot in slots {
+            let guest = self.devices[slot.gpu.index()].guest_mut(task);
+            slowest = slowest.min(guest.local_rate);
+            speed = speed.min(guest.local_rate * guest.speed);
+        }
+        let rate = speed * active.luck;
         if rate == active.rate {
             return;
         }

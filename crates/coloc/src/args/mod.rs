@@ -5,3 +5,4 @@ pub(crate) mod named_policy;
 pub(crate) mod physics;
 pub(crate) mod policy;
 pub(crate) mod service;
+pub(crate) mod speeds;

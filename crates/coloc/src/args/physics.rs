@@ -23,11 +23,14 @@ pub(crate) struct PhysicsArgs {
     /// Measured pairs that override the model: CSV with task, beside, speed and, if known, share
     #[arg(long, value_name = "FILE")]
     pub(crate) pairs: Option<PathBuf>,
+    /// How fast tasks run on each kind of device: CSV task,gpu,speed; 1 where nothing is said, 0 where they do not run
+    #[arg(long, value_name = "FILE")]
+    pub(crate) speeds: Option<PathBuf>,
 }
 
 impl Default for PhysicsArgs {
     fn default() -> Self {
-        PhysicsArgs { seed: 0, noise: false, interference: 1.0, pairs: None }
+        PhysicsArgs { seed: 0, noise: false, interference: 1.0, pairs: None, speeds: None }
     }
 }
 
@@ -44,6 +47,9 @@ impl PhysicsArgs {
         };
         let interference = Interference::default().scaled(self.interference);
         simulation.physics = SharedGpu { interference, pairs };
+        if let Some(file) = &self.speeds {
+            simulation.speeds = super::speeds::read(file, names)?;
+        }
         simulation.noise = self.noise.then(|| Noise::new(self.seed));
         Ok(())
     }

@@ -41,6 +41,8 @@ flag_values!(
         Las2d => Queue::Las2d,
         /// Tiresias: largest Gittins index of attained GPU time first, preemptive
         Gittins2d => Queue::Gittins2d,
+        /// AlloX: one-device tasks matched to devices of different speed
+        Allox => Queue::Allox,
     }
 );
 
@@ -113,6 +115,8 @@ flag_values!(
         Tiresias => Preset::Tiresias,
         /// Tiresias by its published simulator, to the letter
         TiresiasSim => Preset::TiresiasSim,
+        /// AlloX on a mixed fleet
+        Allox => Preset::Allox,
         /// Ours
         Coloc => Preset::Coloc,
     }
@@ -175,6 +179,9 @@ pub(crate) struct PolicyArgs {
     /// How often a task that ran out of memory is brought back [default: 3]
     #[arg(long, value_name = "N")]
     pub(crate) retries: Option<u32>,
+    /// Share of users, least served first, whose tasks allox matches [default: 1]
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) alpha: Option<f64>,
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
 }
@@ -228,6 +235,7 @@ impl PolicyArgs {
         policy.max_tasks = self.max_tasks.or(policy.max_tasks);
         policy.same_user |= self.same_user;
         policy.recovery = self.recovery(policy.recovery);
+        policy.alpha = self.alpha.map_or(policy.alpha, |alpha| alpha.clamp(0.0, 1.0));
         policy.service = self.service.over(policy.service);
         policy
     }

@@ -87,21 +87,21 @@ impl World {
     }
 
     /// When a rank changes next although nothing happens.
-    pub(super) fn next_change(&self, now: Time) -> Option<Time> {
+    pub(super) fn next_change(&self, now: Time, crossing: Option<Time>) -> Option<Time> {
         let service = &self.policy.service;
         let contended = self.ranked.classes.iter().any(|class| !class.is_empty());
         let quantum = service.quantum.filter(|_| contended).map(|quantum| now + quantum);
         let promotion = self.ranked.promotions.first().map(|&(at, _)| at);
         // Where nobody waits, the paper's queues need no attention.
-        let watched = uses_service(self.policy.queue)
-            && service.thresholds.is_some()
-            && (contended || service.letter == Letter::Simulator);
-        let running = self.ranked.running.iter().filter(|_| watched);
-        let crossing = running.filter_map(|&task| self.crossing(now, self.tasks.live(task))).min();
+        let crossing = crossing.filter(|_| contended || service.letter == Letter::Simulator);
         quantum.into_iter().chain(promotion).chain(crossing).min()
     }
 
-    fn crossing(&self, now: Time, record: &Record) -> Option<Time> {
+    /// When a running task changes queue.
+    pub(super) fn crossing(&self, now: Time, record: &Record) -> Option<Time> {
+        if !uses_service(self.policy.queue) {
+            return None;
+        }
         let (service, standing, gpus) = (&self.policy.service, &record.standing, record.task.gpus);
         let ran = standing.ran(now, true);
         match service.letter {

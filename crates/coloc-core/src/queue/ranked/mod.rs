@@ -122,7 +122,7 @@ impl Ranked {
                 let times = (record.ticket.submitted, started);
                 gittins2d::rank(service, &self.history, level, attained, times)
             }
-            Queue::Sjf | Queue::Fifo | Queue::BestEffort | Queue::Backfill => {
+            Queue::Sjf | Queue::Fifo | Queue::BestEffort | Queue::Backfill | Queue::Allox => {
                 shortest::job(task.duration)
             }
         }

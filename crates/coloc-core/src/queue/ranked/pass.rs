@@ -4,7 +4,7 @@ use super::Ranked;
 use super::seat::{Group, Seat, Tie};
 use crate::gpus::Booking;
 use crate::place::Search;
-use crate::policy::Queue;
+use crate::policy::{Place, Queue};
 use crate::scheduler::{Turn, World};
 use crate::service::Letter;
 use coloc_model::{GpuId, TaskId, Time};
@@ -17,6 +17,8 @@ struct Holder {
     seat: Seat,
     task: TaskId,
     gpus: u32,
+    /// When it changes queue, if it goes on.
+    crossing: Option<Time>,
 }
 
 /// One walk over all tasks.
@@ -50,8 +52,10 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
             walk.blocked[class] = true;
             continue;
         };
-        let holder = Holder { seat, task, gpus: gpus.len() as u32 };
+        let wanted = gpus.len() as u32;
         world.start(turn, task, gpus);
+        let crossing = world.crossing(now, world.tasks.live(task));
+        let holder = Holder { seat, task, gpus: wanted, crossing };
         walk.holders.insert(walk.at_risk, holder);
         walk.at_risk += 1;
         walk.candidates.extend(world.ranked.head(class).map(Reverse));
@@ -59,7 +63,8 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     world.ranked.running = walk.holders.iter().map(|holder| holder.task).collect();
     world.ranked.epoch += 1;
     world.ranked.arrived = 0;
-    world.ranked.look_at = world.next_change(now);
+    let crossing = walk.holders.iter().filter_map(|holder| holder.crossing).min();
+    world.ranked.look_at = world.next_change(now, crossing);
 }
 
 impl Ranked {
@@ -84,7 +89,8 @@ impl Walk {
             let tie = Tie { epoch, group: Group::Ran, index: index as u32 };
             let tie = Some(record.standing.seat.1).filter(|&tie| moved(tie)).unwrap_or(tie);
             let rank = world.ranked.rank(now, &world.policy, record);
-            holders.push(Holder { seat: (rank, tie), task, gpus: record.task.gpus });
+            let crossing = world.crossing(now, record);
+            holders.push(Holder { seat: (rank, tie), task, gpus: record.task.gpus, crossing });
         }
         holders.sort_by_key(|holder| holder.seat);
         let classes = world.ranked.classes.len();
@@ -117,45 +123,43 @@ impl Walk {
         if whole && world.gpus.idle() + self.gpus_at_risk < wanted {
             return None;
         }
-        let free = |world: &mut World, turn: &mut Turn| {
-            let enough = !whole || world.gpus.idle() >= wanted;
-            enough.then(|| world.find(turn, task, Search::Everywhere)).flatten()
+        // Where any GPU will do, counting is enough.
+        let counts = whole && world.policy.place == Place::Any;
+        let mut fits = |world: &mut World| {
+            (!whole || world.gpus.idle() >= wanted)
+                && (counts || world.find(turn, task, Search::Everywhere).is_some())
         };
-        if let Some(gpus) = free(world, turn) {
-            return Some(gpus);
-        }
-        let mut lifted = Vec::new();
-        let mut found = None;
-        for index in (self.at_risk..self.holders.len()).rev() {
-            let holder = self.holders[index];
-            if world.tasks.live(holder.task).cancelled {
-                continue;
-            }
-            lifted.push((index, world.lift(holder.task)));
-            found = free(world, turn);
-            if found.is_some() {
-                break;
-            }
-        }
-        // Best first: whoever can stay beside the newcomer does.
-        for (index, bookings) in lifted.into_iter().rev() {
-            let holder = self.holders[index];
-            world.put_back(&bookings);
-            if found.is_none() {
-                continue;
-            }
-            match free(world, turn) {
-                Some(gpus) => found = Some(gpus),
-                None => {
-                    world.lift(holder.task);
-                    self.preempt(world, turn, holder);
+        let mut victims = Vec::new();
+        if !fits(world) {
+            let mut lifted = Vec::new();
+            let mut found = false;
+            for holder in self.holders[self.at_risk..].iter().rev() {
+                if world.tasks.live(holder.task).cancelled {
+                    continue;
+                }
+                lifted.push((*holder, world.lift(holder.task)));
+                found = fits(world);
+                if found {
+                    break;
                 }
             }
+            // Best first: whoever can stay beside the newcomer does.
+            for (holder, bookings) in lifted.into_iter().rev() {
+                world.put_back(&bookings);
+                if found && !fits(world) {
+                    world.lift(holder.task);
+                    victims.push(holder);
+                }
+            }
+            if !found {
+                return None;
+            }
         }
-        if found.is_some() {
-            self.holders.retain(|holder| world.tasks.live(holder.task).run.is_some());
+        self.holders.retain(|holder| !victims.iter().any(|victim| victim.task == holder.task));
+        for victim in victims {
+            self.preempt(world, turn, victim);
         }
-        found
+        world.find(turn, task, Search::Everywhere)
     }
 
     fn preempt(&mut self, world: &mut World, turn: &mut Turn, holder: Holder) {

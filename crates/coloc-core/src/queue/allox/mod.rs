@@ -1,0 +1,169 @@
+//! AlloX: the matching of waiting tasks to devices with the least mean completion time, computed anew at
+//! every arrival and end. Who runs stays; idle devices get the first task of their part of the matching.
+//!
+//! Fairness: a user's score is what its running tasks make progress with, `Σ 1/devices of the best kind x
+//! P_best/P_actual`; only tasks of the `ceil(α·U)` users with the lowest scores take part. `α = 1` is the
+//! best mean completion time.
+
+pub mod matching;
+
+use crate::place::Search;
+use crate::scheduler::{Turn, World};
+use coloc_model::{GpuId, GpuModel, Millis, TaskId, Time, UserId};
+use matching::{Costs, Group, Position, matching};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// At least so many of the oldest waiting tasks are matched; more where there are more devices.
+const LEAST_MATCHED: usize = 64;
+
+/// Devices of one kind that become free at one time.
+type Kind = (GpuModel, Time);
+
+/// What each waiting task costs on each kind of device.
+struct Table {
+    /// One row a task, one column a group.
+    times: Vec<Vec<Option<Millis>>>,
+    delays: Vec<Vec<Millis>>,
+}
+
+impl Costs for Table {
+    fn time(&self, job: usize, group: usize) -> Option<Millis> {
+        self.times[job][group]
+    }
+
+    fn delay(&self, job: usize, group: usize) -> Millis {
+        self.delays[job][group]
+    }
+}
+
+pub(crate) fn run(world: &mut World, turn: &mut Turn) {
+    let now = turn.now;
+    let tasks = admitted(world);
+    if tasks.is_empty() {
+        return;
+    }
+    let kinds = kinds(world, now);
+    let groups: Vec<Group> = kinds.values().map(|gpus| Group { devices: gpus.len() }).collect();
+    let table = table(world, &tasks, &kinds);
+    let places = matching(tasks.len(), &groups, &table);
+    for (index, (&(_, free_at), gpus)) in kinds.iter().enumerate() {
+        let heads = if free_at <= now { heads(index, &places, gpus.len()) } else { Vec::new() };
+        for (&gpu, job) in gpus.iter().zip(heads) {
+            if turn.is_over() {
+                return;
+            }
+            world.try_start(turn, tasks[job], Search::Only(&[gpu]));
+        }
+    }
+    if !world.policy.needs_idle() {
+        join_others(world, turn, &tasks);
+    }
+}
+
+/// Whoever got no device of its own may still fit beside others.
+fn join_others(world: &mut World, turn: &mut Turn, tasks: &[TaskId]) {
+    for &task in tasks {
+        if turn.is_over() {
+            return;
+        }
+        if world.tasks.live(task).run.is_none() {
+            world.try_start(turn, task, Search::Everywhere);
+        }
+    }
+}
+
+/// The first task on each device of a group: the i-th device has the i-th task of every position.
+fn heads(group: usize, places: &[Option<Position>], devices: usize) -> Vec<usize> {
+    let mut first: Vec<Option<(usize, usize)>> = vec![None; devices];
+    let mut filled: BTreeMap<usize, usize> = BTreeMap::new();
+    for (job, place) in places.iter().enumerate() {
+        let Some(place) = place.filter(|place| place.group == group) else { continue };
+        let device = filled.entry(place.from_end).or_default();
+        let head = &mut first[*device];
+        if head.is_none_or(|(from_end, _)| place.from_end > from_end) {
+            *head = Some((place.from_end, job));
+        }
+        *device += 1;
+    }
+    first.into_iter().flatten().map(|(_, job)| job).collect()
+}
+
+/// The devices by kind and by when they become free.
+fn kinds(world: &World, now: Time) -> BTreeMap<Kind, Vec<GpuId>> {
+    let mut kinds: BTreeMap<Kind, Vec<GpuId>> = BTreeMap::new();
+    for (gpu, state) in world.gpus.iter() {
+        let ends = state.residents().iter().map(|booking| world.ends_on(booking.task, gpu, now));
+        let free_at = ends.max().unwrap_or(now);
+        kinds.entry((state.model, free_at)).or_default().push(gpu);
+    }
+    kinds
+}
+
+fn table(world: &World, tasks: &[TaskId], kinds: &BTreeMap<Kind, Vec<GpuId>>) -> Table {
+    let row = |&task: &TaskId| {
+        kinds.keys().map(|&(model, _)| world.time_on(task, model)).collect::<Vec<_>>()
+    };
+    let delays = |&task: &TaskId| {
+        let arrived = world.tasks.live(task).ticket.submitted;
+        kinds.keys().map(|&(_, free_at)| free_at.since(arrived)).collect::<Vec<_>>()
+    };
+    Table { times: tasks.iter().map(row).collect(), delays: tasks.iter().map(delays).collect() }
+}
+
+/// The oldest tasks of the users who were served least.
+fn admitted(world: &World) -> Vec<TaskId> {
+    let most = world.gpus.len().max(LEAST_MATCHED);
+    let user = |task: TaskId| world.tasks.live(task).task.user;
+    let waiting: BTreeSet<UserId> = world.waiting.iter().map(user).collect();
+    let scores = scores(world);
+    let score = |user: &UserId| scores.get(user).copied().unwrap_or(0.0);
+    let mut users: Vec<UserId> = waiting.into_iter().collect();
+    users.sort_by(|a, b| score(a).total_cmp(&score(b)).then(a.cmp(b)));
+    let share = (world.policy.alpha * users.len() as f64).ceil() as usize;
+    users.truncate(share.max(1));
+    let chosen: BTreeSet<UserId> = users.into_iter().collect();
+    world.waiting.iter().filter(|&task| chosen.contains(&user(task))).take(most).collect()
+}
+
+/// Progress of each user's running tasks, whatever they run on.
+fn scores(world: &World) -> BTreeMap<UserId, f64> {
+    let mut devices: BTreeMap<GpuModel, u32> = BTreeMap::new();
+    for (_, state) in world.gpus.iter() {
+        *devices.entry(state.model).or_default() += 1;
+    }
+    let mut scores: BTreeMap<UserId, f64> = BTreeMap::new();
+    for (_, state) in world.gpus.iter() {
+        for booking in state.residents() {
+            let best = devices
+                .iter()
+                .filter_map(|(&model, &count)| Some((world.time_on(booking.task, model)?, count)))
+                .min();
+            let (Some((best, count)), Some(here)) =
+                (best, world.time_on(booking.task, state.model))
+            else {
+                continue;
+            };
+            let rate = best.0 as f64 / here.0.max(1) as f64;
+            *scores.entry(booking.user).or_default() += rate / f64::from(count);
+        }
+    }
+    scores
+}
+
+impl World {
+    /// How long a task takes on a kind of device; `None` if it does not fit or does not run there. Tasks
+    /// that did not say how long they take count as an hour.
+    fn time_on(&self, task: TaskId, model: GpuModel) -> Option<Millis> {
+        let task = &self.tasks.live(task).task;
+        let fits = task.estimate.is_none_or(|estimate| estimate.bound <= model.memory());
+        let span = task.duration.unwrap_or(Millis::from_secs(3600));
+        fits.then(|| self.speeds.time(task.signature, model, span)).flatten()
+    }
+
+    /// When a running task is expected to leave a GPU; one that overran may end any moment.
+    fn ends_on(&self, task: TaskId, gpu: GpuId, now: Time) -> Time {
+        let started = self.tasks.live(task).run.as_ref().map_or(now, |run| run.started);
+        let span = self.time_on(task, self.gpus.get(gpu).model).unwrap_or_default();
+        (started + span).max(now + Millis(1))
+    }
+}
