@@ -130,12 +130,13 @@ impl Machine {
     pub(super) fn scratch(&mut self, plans: &[u64]) {
         for &bytes in plans.iter().filter(|bytes| **bytes > 0) {
             let before = self.allocator.peak_allocated();
-            let Ok(block) = self.allocator.allocate(bytes) else { continue };
+            if self.allocator.borrow(bytes).is_err() {
+                continue;
+            }
             if self.allocator.peak_allocated() > before {
                 self.at_peak = self.live;
                 self.at_peak[Purpose::Workspace as usize] += bytes;
             }
-            self.allocator.free(block);
             return;
         }
     }
