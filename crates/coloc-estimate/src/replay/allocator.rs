@@ -9,7 +9,8 @@
 use super::free_list::{FreeList, NONE, Span};
 
 const MIB: u64 = 1 << 20;
-const GRAIN: u64 = 512;
+/// Requests are rounded to this.
+pub(super) const GRAIN: u64 = 512;
 const SMALL_REQUEST: u64 = MIB;
 const SMALL_SEGMENT: u64 = 2 * MIB;
 const LARGE_SEGMENT: u64 = 20 * MIB;
@@ -76,7 +77,7 @@ impl Allocator {
     /// Takes a block of at least `bytes`.
     pub fn allocate(&mut self, bytes: u64) -> Result<Block, OutOfMemory> {
         let grains = grains(bytes);
-        let small = grains <= SMALL_REQUEST / GRAIN;
+        let small = is_small(bytes);
         let pool = &mut self.free[usize::from(small)];
         let index = match pool.best(&self.spans, grains) {
             Some(index) => {
@@ -93,22 +94,31 @@ impl Allocator {
         Ok(Block(index))
     }
 
-    /// Takes a block and gives it back at once.
-    pub fn borrow(&mut self, bytes: u64) -> Result<(), OutOfMemory> {
+    /// Takes a block and gives it back at once. Returns the bytes that were in use in between.
+    pub fn borrow(&mut self, bytes: u64) -> Result<u64, OutOfMemory> {
         let grains = grains(bytes);
-        let small = grains <= SMALL_REQUEST / GRAIN;
+        let small = is_small(bytes);
         let Some(index) = self.free[usize::from(small)].best(&self.spans, grains) else {
             let block = self.allocate(bytes)?;
+            let in_use = self.allocated;
             self.free(block);
-            return Ok(());
+            return Ok(in_use);
         };
         // A free block has no free neighbours: what is split off it merges again, so only the peak can
         // tell that it was used.
         let span = &self.spans[index as usize];
         let taken =
             if worth_keeping(span.small, span.grains - grains) { grains } else { span.grains };
-        self.peak_allocated = self.peak_allocated.max(self.allocated + taken * GRAIN);
-        Ok(())
+        let in_use = self.allocated + taken * GRAIN;
+        self.peak_allocated = self.peak_allocated.max(in_use);
+        Ok(in_use)
+    }
+
+    /// Size of the largest free block of the small pool.
+    pub(super) fn largest_free_small(&self) -> u64 {
+        self.free[1]
+            .largest(&self.spans)
+            .map_or(0, |index| self.spans[index as usize].grains * GRAIN)
     }
 
     /// Gives a block back to its pool, merged with free neighbours.
@@ -191,6 +201,11 @@ impl Allocator {
         self.spans.push(span);
         (self.spans.len() - 1) as u32
     }
+}
+
+/// Whether a request of this many bytes is met by the small pool.
+pub(super) fn is_small(bytes: u64) -> bool {
+    bytes <= SMALL_REQUEST
 }
 
 fn grains(bytes: u64) -> u64 {

@@ -106,6 +106,16 @@ impl FreeList {
         self.next_occupied(own + 1).map(|bin| self.heads[bin])
     }
 
+    /// The largest span.
+    pub(super) fn largest(&self, spans: &[Span]) -> Option<u32> {
+        let word = self.occupied.iter().rposition(|bits| *bits != 0)?;
+        let mut index = self.heads[word * 64 + self.occupied[word].ilog2() as usize];
+        while spans[index as usize].larger != NONE {
+            index = spans[index as usize].larger;
+        }
+        Some(index)
+    }
+
     /// Every span of the list.
     pub(super) fn iter<'a>(&'a self, spans: &'a [Span]) -> impl Iterator<Item = u32> + Clone + 'a {
         let listed = |index: u32| (index != NONE).then_some(index);
@@ -166,6 +176,7 @@ mod tests {
                 sorted.insert((grains, address, index as u32));
             }
             prop_assert_eq!(list.iter(&spans).count(), sizes.len());
+            prop_assert_eq!(list.largest(&spans), sorted.last().map(|(_, _, index)| *index));
             for grains in wanted {
                 let expected = sorted.range((grains, 0, 0)..).next().copied();
                 let found = list.best(&spans, grains);

@@ -4,11 +4,13 @@ pub mod allocator;
 mod backward;
 mod forward;
 mod free_list;
-mod machine;
+mod player;
+mod pools;
+mod tape;
 mod trainer;
 mod workspace;
 
-pub use machine::Usage;
+pub use tape::Usage;
 pub use workspace::{ConvCall, CopyRule, NoWorkspace, Pass, WorkspaceProvider};
 
 use crate::graph::Graph;
@@ -28,16 +30,40 @@ pub struct Replayed {
     pub ran_out: bool,
 }
 
-/// Plays the training of `graph`: parameters, rehearsal, iterations, optimizer steps.
-pub fn replay(graph: &Graph, run: &RunConfig, workspaces: &dyn WorkspaceProvider) -> Replayed {
-    let mut trainer = trainer::Trainer::new(graph, run, workspaces);
-    trainer.rehearse();
-    trainer.train();
-    let machine = trainer.into_machine();
-    Replayed {
-        reserved: Bytes(machine.peak_reserved()),
-        allocated: Bytes(machine.peak_allocated()),
-        usage: machine.at_peak(),
-        ran_out: machine.ran_out,
+/// A task's training, ready to be played under one rule of workspaces after another.
+pub struct Recording {
+    tape: tape::Tape,
+    pools: pools::Pools,
+    limit: Option<u64>,
+}
+
+impl Recording {
+    /// Records the training of `graph`: parameters, rehearsal, iterations, optimizer steps.
+    pub fn new(graph: &Graph, run: &RunConfig) -> Self {
+        let mut trainer = trainer::Trainer::new(graph, run);
+        trainer.rehearse();
+        trainer.train();
+        let tape = trainer.into_tape();
+        let pools = pools::Pools::of(&tape);
+        Recording { tape, pools, limit: run.limit.map(|limit| limit.0) }
     }
+
+    /// Plays it.
+    pub fn replay(&self, workspaces: &dyn WorkspaceProvider) -> Replayed {
+        let played = self
+            .pools
+            .play(&self.tape, self.limit, workspaces)
+            .unwrap_or_else(|| player::play(&self.tape, self.limit, workspaces));
+        Replayed {
+            reserved: Bytes(played.reserved),
+            allocated: Bytes(played.peak.bytes),
+            usage: self.tape.usage(played.peak, played.reserved),
+            ran_out: played.ran_out,
+        }
+    }
+}
+
+/// Plays the training of `graph` once.
+pub fn replay(graph: &Graph, run: &RunConfig, workspaces: &dyn WorkspaceProvider) -> Replayed {
+    Recording::new(graph, run).replay(workspaces)
 }
