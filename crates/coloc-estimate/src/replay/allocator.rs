@@ -116,9 +116,7 @@ impl Allocator {
 
     /// Size of the largest free block of the small pool.
     pub(super) fn largest_free_small(&self) -> u64 {
-        self.free[1]
-            .largest(&self.spans)
-            .map_or(0, |index| self.spans[index as usize].grains * GRAIN)
+        self.free[1].largest().map_or(0, |index| self.spans[index as usize].grains * GRAIN)
     }
 
     /// Gives a block back to its pool, merged with free neighbours.

@@ -54,12 +54,14 @@ impl Span {
 pub(super) struct FreeList {
     /// The smallest span of each bin; the others follow in ascending order.
     heads: [u32; BINS],
+    /// The largest span of each bin.
+    tails: [u32; BINS],
     occupied: [u64; WORDS],
 }
 
 impl Default for FreeList {
     fn default() -> Self {
-        FreeList { heads: [NONE; BINS], occupied: [0; WORDS] }
+        FreeList { heads: [NONE; BINS], tails: [NONE; BINS], occupied: [0; WORDS] }
     }
 }
 
@@ -67,16 +69,11 @@ impl FreeList {
     pub(super) fn insert(&mut self, spans: &mut [Span], index: u32) {
         let rank = spans[index as usize].rank();
         let bin = bin(rank.0);
-        let (mut smaller, mut larger) = (NONE, self.heads[bin]);
-        while larger != NONE && spans[larger as usize].rank() < rank {
-            (smaller, larger) = (larger, spans[larger as usize].larger);
-        }
+        let (smaller, larger) = self.place(spans, bin, rank);
         let span = &mut spans[index as usize];
         (span.smaller, span.larger) = (smaller, larger);
-        self.link(spans, bin, smaller, index);
-        if larger != NONE {
-            spans[larger as usize].smaller = index;
-        }
+        *self.after(spans, bin, smaller) = index;
+        *self.before(spans, bin, larger) = index;
         self.occupied[bin / 64] |= 1 << (bin % 64);
     }
 
@@ -84,12 +81,25 @@ impl FreeList {
     pub(super) fn remove(&mut self, spans: &mut [Span], index: u32) {
         let Span { grains, smaller, larger, .. } = spans[index as usize];
         let bin = bin(grains);
-        self.link(spans, bin, smaller, larger);
-        if larger != NONE {
-            spans[larger as usize].smaller = smaller;
-        } else if smaller == NONE {
+        *self.after(spans, bin, smaller) = larger;
+        *self.before(spans, bin, larger) = smaller;
+        if self.heads[bin] == NONE {
             self.occupied[bin / 64] &= !(1 << (bin % 64));
         }
+    }
+
+    /// Between which two spans of a bin a new one belongs.
+    fn place(&self, spans: &[Span], bin: usize, rank: (u64, u64)) -> (u32, u32) {
+        // Equal activations are freed in the order of their addresses more often than not.
+        let tail = self.tails[bin];
+        if tail == NONE || spans[tail as usize].rank() < rank {
+            return (tail, NONE);
+        }
+        let (mut smaller, mut larger) = (NONE, self.heads[bin]);
+        while spans[larger as usize].rank() < rank {
+            (smaller, larger) = (larger, spans[larger as usize].larger);
+        }
+        (smaller, larger)
     }
 
     /// The smallest span of at least this many grains, lowest address first.
@@ -107,13 +117,9 @@ impl FreeList {
     }
 
     /// The largest span.
-    pub(super) fn largest(&self, spans: &[Span]) -> Option<u32> {
+    pub(super) fn largest(&self) -> Option<u32> {
         let word = self.occupied.iter().rposition(|bits| *bits != 0)?;
-        let mut index = self.heads[word * 64 + self.occupied[word].ilog2() as usize];
-        while spans[index as usize].larger != NONE {
-            index = spans[index as usize].larger;
-        }
-        Some(index)
+        Some(self.tails[word * 64 + self.occupied[word].ilog2() as usize])
     }
 
     /// Every span of the list.
@@ -124,12 +130,19 @@ impl FreeList {
         })
     }
 
-    /// Lets `index` follow on `smaller`, or lead the bin.
-    fn link(&mut self, spans: &mut [Span], bin: usize, smaller: u32, index: u32) {
-        if smaller == NONE {
-            self.heads[bin] = index;
-        } else {
-            spans[smaller as usize].larger = index;
+    /// Where it is written which span follows on `smaller`.
+    fn after<'a>(&'a mut self, spans: &'a mut [Span], bin: usize, smaller: u32) -> &'a mut u32 {
+        match smaller {
+            NONE => &mut self.heads[bin],
+            _ => &mut spans[smaller as usize].larger,
+        }
+    }
+
+    /// Where it is written which span comes before `larger`.
+    fn before<'a>(&'a mut self, spans: &'a mut [Span], bin: usize, larger: u32) -> &'a mut u32 {
+        match larger {
+            NONE => &mut self.tails[bin],
+            _ => &mut spans[larger as usize].smaller,
         }
     }
 
@@ -176,7 +189,7 @@ mod tests {
                 sorted.insert((grains, address, index as u32));
             }
             prop_assert_eq!(list.iter(&spans).count(), sizes.len());
-            prop_assert_eq!(list.largest(&spans), sorted.last().map(|(_, _, index)| *index));
+            prop_assert_eq!(list.largest(), sorted.last().map(|(_, _, index)| *index));
             for grains in wanted {
                 let expected = sorted.range((grains, 0, 0)..).next().copied();
                 let found = list.best(&spans, grains);

@@ -35,7 +35,7 @@ pub struct Usage {
 }
 
 /// A handle; the tensor lives until every handle was dropped through the recorder.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Tensor(u32);
 
 /// One thing that happens to memory.

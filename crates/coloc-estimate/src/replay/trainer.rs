@@ -14,17 +14,15 @@ const TENSORS_PER_NODE: usize = 5;
 /// Tensors that one node keeps for its backward step. Eight are enough for every operation known.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Kept {
-    tensors: [Option<Tensor>; 8],
+    tensors: [Tensor; 8],
+    count: u8,
 }
 
 impl Kept {
     pub(super) fn push(&mut self, tensor: Tensor) {
-        let place = self.tensors.iter_mut().find(|slot| slot.is_none());
-        *place.expect("no operation keeps more than eight tensors") = Some(tensor);
-    }
-
-    pub(super) fn take(&mut self) -> impl Iterator<Item = Tensor> {
-        std::mem::take(&mut self.tensors).into_iter().flatten()
+        let place = self.tensors.get_mut(usize::from(self.count));
+        *place.expect("no operation keeps more than eight tensors") = tensor;
+        self.count += 1;
     }
 }
 
@@ -259,8 +257,11 @@ impl<'a> Trainer<'a> {
     }
 
     pub(super) fn drop_kept(&mut self, index: usize) {
-        let mut kept = std::mem::take(&mut self.kept[index]);
-        kept.take().for_each(|tensor| self.tape.drop(tensor));
+        let kept = &mut self.kept[index];
+        for &tensor in &kept.tensors[..usize::from(kept.count)] {
+            self.tape.drop(tensor);
+        }
+        kept.count = 0;
     }
 
     /// The first matrix product of the forward thread takes the library's workspace for good.
