@@ -15,6 +15,8 @@ const SMALL_REQUEST: u64 = MIB;
 const SMALL_SEGMENT: u64 = 2 * MIB;
 const LARGE_SEGMENT: u64 = 20 * MIB;
 const LARGE_REQUEST: u64 = 10 * MIB;
+/// Spans that have room from the start: enough for most tasks, and little to ask for.
+const FIRST_SPANS: usize = 512;
 
 /// The request does not fit under the limit, even after giving back every free segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -46,7 +48,8 @@ pub struct Allocator {
 impl Allocator {
     /// An allocator on a device with this much room, or without end.
     pub fn new(limit: Option<u64>) -> Self {
-        Allocator { limit, ..Allocator::default() }
+        let (spans, unused) = (Vec::with_capacity(FIRST_SPANS), Vec::with_capacity(FIRST_SPANS));
+        Allocator { limit, spans, unused, ..Allocator::default() }
     }
 
     /// Bytes asked of the device now.

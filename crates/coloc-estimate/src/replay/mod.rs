@@ -67,3 +67,34 @@ impl Recording {
 pub fn replay(graph: &Graph, run: &RunConfig, workspaces: &dyn WorkspaceProvider) -> Replayed {
     Recording::new(graph, run).replay(workspaces)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue;
+
+    /// Where the pools can be played apart, the device's memory is the same as when they are not.
+    #[test]
+    fn pools_played_apart_agree_with_one_allocator() {
+        let rules: [&dyn WorkspaceProvider; 3] =
+            [&CopyRule::default(), &CopyRule { eager_output: true }, &NoWorkspace];
+        let mut apart = 0;
+        for name in catalogue::task_names() {
+            let Some(mut task) = catalogue::task(name) else { continue };
+            for limit in [None, Some(Bytes::from_mib(12_000)), Some(Bytes::from_mib(900))] {
+                task.run.limit = limit;
+                let recording = Recording::new(&task.graph, &task.run);
+                for rule in rules {
+                    let Recording { tape, pools, limit } = &recording;
+                    let Some(played) = pools.play(tape, *limit, rule) else { continue };
+                    let whole = player::play(tape, *limit, rule);
+                    assert_eq!(played.reserved, whole.reserved, "{name}");
+                    assert_eq!(played.peak, whole.peak, "{name}");
+                    assert!(!whole.ran_out, "{name}");
+                    apart += 1;
+                }
+            }
+        }
+        assert!(apart > 100, "only {apart} were played apart");
+    }
+}

@@ -58,7 +58,7 @@ pub(super) struct Made {
 }
 
 /// The moment at which most bytes were in use.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Peak {
     pub(super) bytes: u64,
     /// The step that reached it.
