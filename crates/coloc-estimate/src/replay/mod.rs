@@ -33,7 +33,8 @@ pub struct Replayed {
 /// A task's training, ready to be played under one rule of workspaces after another.
 pub struct Recording {
     tape: tape::Tape,
-    pools: pools::Pools,
+    /// Only where rules of workspaces differ is there anything to play more than once.
+    pools: Option<pools::Pools>,
     limit: Option<u64>,
 }
 
@@ -44,15 +45,15 @@ impl Recording {
         trainer.rehearse();
         trainer.train();
         let tape = trainer.into_tape();
-        let pools = pools::Pools::of(&tape);
+        let pools = (!tape.calls.is_empty()).then(|| pools::Pools::of(&tape));
         Recording { tape, pools, limit: run.limit.map(|limit| limit.0) }
     }
 
     /// Plays it.
     pub fn replay(&self, workspaces: &dyn WorkspaceProvider) -> Replayed {
-        let played = self
-            .pools
-            .play(&self.tape, self.limit, workspaces)
+        let apart = self.pools.as_ref();
+        let played = apart
+            .and_then(|pools| pools.play(&self.tape, self.limit, workspaces))
             .unwrap_or_else(|| player::play(&self.tape, self.limit, workspaces));
         Replayed {
             reserved: Bytes(played.reserved),
@@ -83,11 +84,11 @@ mod tests {
             let Some(mut task) = catalogue::task(name) else { continue };
             for limit in [None, Some(Bytes::from_mib(12_000)), Some(Bytes::from_mib(900))] {
                 task.run.limit = limit;
-                let recording = Recording::new(&task.graph, &task.run);
+                let Recording { tape, limit, .. } = Recording::new(&task.graph, &task.run);
+                let pools = pools::Pools::of(&tape);
                 for rule in rules {
-                    let Recording { tape, pools, limit } = &recording;
-                    let Some(played) = pools.play(tape, *limit, rule) else { continue };
-                    let whole = player::play(tape, *limit, rule);
+                    let Some(played) = pools.play(&tape, limit, rule) else { continue };
+                    let whole = player::play(&tape, limit, rule);
                     assert_eq!(played.reserved, whole.reserved, "{name}");
                     assert_eq!(played.peak, whole.peak, "{name}");
                     assert!(!whole.ran_out, "{name}");
