@@ -1,7 +1,9 @@
 //! What a graph looks like to the learned parts: sums over its operations and replays of it.
 
 use crate::graph::{Activation, Conv, Graph, Node, Op};
-use crate::replay::{ConvCall, CopyRule, NoWorkspace, Pass, Replayed, WorkspaceProvider, replay};
+use crate::replay::{
+    ConvCall, CopyRule, NoWorkspace, Pass, Recording, Replayed, WorkspaceProvider,
+};
 use crate::run::RunConfig;
 
 const MIB: f64 = 1_048_576.0;
@@ -47,12 +49,12 @@ pub(crate) struct Replays {
 
 impl Replays {
     /// The others beside the rule's.
-    pub(crate) fn beside(graph: &Graph, run: &RunConfig, rule: Replayed) -> Self {
+    pub(crate) fn beside(recording: &Recording, rule: Replayed) -> Self {
         Replays {
             rule,
-            bare: replay(graph, run, &NoWorkspace),
-            tiles: replay(graph, run, &Tiles),
-            eager: replay(graph, run, &CopyRule { eager_output: true }),
+            bare: recording.replay(&NoWorkspace),
+            tiles: recording.replay(&Tiles),
+            eager: recording.replay(&CopyRule { eager_output: true }),
         }
     }
 }

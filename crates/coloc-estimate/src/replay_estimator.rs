@@ -6,7 +6,7 @@ use crate::estimate::{Breakdown, Estimate, Estimator, doubt};
 use crate::features::{Replays, residual_features, shape_features};
 use crate::graph::{Flag, FlagKind, Graph};
 use crate::learned::{Calibration, Forests, Margins, calibration, forests};
-use crate::replay::{CopyRule, Replayed, replay};
+use crate::replay::{CopyRule, Recording, Replayed};
 use crate::run::RunConfig;
 use crate::utilization;
 use coloc_model::Bytes;
@@ -85,13 +85,19 @@ impl<'a> ReplayEstimator<'a> {
     }
 
     /// Memory at the peak in MiB and its bound, from replays and the family's learned parts.
-    fn memory(&self, graph: &Graph, run: &RunConfig, rule: &Replayed) -> (f64, f64) {
+    fn memory(
+        &self,
+        graph: &Graph,
+        run: &RunConfig,
+        recording: &Recording,
+        rule: &Replayed,
+    ) -> (f64, f64) {
         let family = Family::of(graph);
         let constant = self.environment.constant_mib(graph);
         let mut peak = constant + rule.reserved.mib();
         let mut spread = 0.0;
         if graph.has_convolutions() {
-            let features = residual_features(graph, run, &Replays::beside(graph, run, *rule));
+            let features = residual_features(graph, run, &Replays::beside(recording, *rule));
             spread = spread_of(self.forests.spread.predict(&features));
             if family == Family::OddConvolutions {
                 peak = residual_base(self.environment, graph, rule)
@@ -128,8 +134,9 @@ pub(crate) fn spread_of(predicted: f64) -> f64 {
 
 impl Estimator for ReplayEstimator<'_> {
     fn estimate(&self, graph: &Graph, run: &RunConfig) -> Estimate {
-        let rule = replay(graph, run, &CopyRule::default());
-        let (peak, bound) = self.memory(graph, run, &rule);
+        let recording = Recording::new(graph, run);
+        let rule = recording.replay(&CopyRule::default());
+        let (peak, bound) = self.memory(graph, run, &recording, &rule);
         let mut flags = graph.flags.clone();
         if rule.ran_out {
             let detail = "the allocator's memory passes the device's limit".to_owned();

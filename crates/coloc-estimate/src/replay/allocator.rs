@@ -6,15 +6,17 @@
 //! worth keeping; freed neighbours merge. At the device's limit wholly free segments are given back and
 //! the request is tried once more.
 
-use super::free_list::{FreeList, FreeSpan};
+use super::free_list::{FreeList, NONE, Span};
 
 const MIB: u64 = 1 << 20;
-const GRAIN: u64 = 512;
+/// Requests are rounded to this.
+pub(super) const GRAIN: u64 = 512;
 const SMALL_REQUEST: u64 = MIB;
 const SMALL_SEGMENT: u64 = 2 * MIB;
 const LARGE_SEGMENT: u64 = 20 * MIB;
 const LARGE_REQUEST: u64 = 10 * MIB;
-const NONE: u32 = u32::MAX;
+/// Spans that have room from the start: enough for most tasks, and little to ask for.
+const FIRST_SPANS: usize = 512;
 
 /// The request does not fit under the limit, even after giving back every free segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -27,23 +29,6 @@ pub struct OutOfMemory {
 /// A block in use. Not `Clone`: it is returned once.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Block(u32);
-
-#[derive(Clone, Copy)]
-struct Span {
-    size: u64,
-    /// Segment number in the high half, offset within it in 512 B grains in the low half.
-    address: u64,
-    previous: u32,
-    next: u32,
-    small: bool,
-    free: bool,
-}
-
-impl Span {
-    fn as_free(&self, index: u32) -> FreeSpan {
-        FreeSpan::new(self.size / GRAIN, self.address, index)
-    }
-}
 
 /// The allocator's state.
 #[derive(Default)]
@@ -63,7 +48,8 @@ pub struct Allocator {
 impl Allocator {
     /// An allocator on a device with this much room, or without end.
     pub fn new(limit: Option<u64>) -> Self {
-        Allocator { limit, ..Allocator::default() }
+        let (spans, unused) = (Vec::with_capacity(FIRST_SPANS), Vec::with_capacity(FIRST_SPANS));
+        Allocator { limit, spans, unused, ..Allocator::default() }
     }
 
     /// Bytes asked of the device now.
@@ -93,36 +79,68 @@ impl Allocator {
 
     /// Takes a block of at least `bytes`.
     pub fn allocate(&mut self, bytes: u64) -> Result<Block, OutOfMemory> {
-        let size = bytes.max(1).next_multiple_of(GRAIN);
-        let small = size <= SMALL_REQUEST;
-        let index = match self.free[usize::from(small)].take_best(size / GRAIN) {
-            Some(span) => span.index(),
-            None => self.open_segment(size, small)?,
+        let grains = grains(bytes);
+        let small = is_small(bytes);
+        let pool = &mut self.free[usize::from(small)];
+        let index = match pool.best(&self.spans, grains) {
+            Some(index) => {
+                pool.remove(&mut self.spans, index);
+                index
+            }
+            None => self.open_segment(grains * GRAIN, small)?,
         };
-        self.split(index, size);
+        self.split(index, grains);
         let span = &mut self.spans[index as usize];
         span.free = false;
-        self.allocated += span.size;
+        self.allocated += span.grains * GRAIN;
         self.peak_allocated = self.peak_allocated.max(self.allocated);
         Ok(Block(index))
+    }
+
+    /// Takes a block and gives it back at once. Returns the bytes that were in use in between.
+    pub fn borrow(&mut self, bytes: u64) -> Result<u64, OutOfMemory> {
+        let grains = grains(bytes);
+        let small = is_small(bytes);
+        let Some(index) = self.free[usize::from(small)].best(&self.spans, grains) else {
+            let block = self.allocate(bytes)?;
+            let in_use = self.allocated;
+            self.free(block);
+            return Ok(in_use);
+        };
+        // A free block has no free neighbours: what is split off it merges again, so only the peak can
+        // tell that it was used.
+        let span = &self.spans[index as usize];
+        let taken =
+            if worth_keeping(span.small, span.grains - grains) { grains } else { span.grains };
+        let in_use = self.allocated + taken * GRAIN;
+        self.peak_allocated = self.peak_allocated.max(in_use);
+        Ok(in_use)
+    }
+
+    /// Size of the largest free block of the small pool.
+    pub(super) fn largest_free_small(&self) -> u64 {
+        self.free[1].largest().map_or(0, |index| self.spans[index as usize].grains * GRAIN)
     }
 
     /// Gives a block back to its pool, merged with free neighbours.
     pub fn free(&mut self, block: Block) {
         let mut index = block.0;
-        let Span { size, previous, next, .. } = self.spans[index as usize];
-        self.allocated -= size;
+        let Span { grains, previous, next, small, .. } = self.spans[index as usize];
+        self.allocated -= grains * GRAIN;
+        let pool = &mut self.free[usize::from(small)];
         if previous != NONE && self.spans[previous as usize].free {
-            self.forget_free(previous);
-            self.absorb(previous, index);
+            pool.remove(&mut self.spans, previous);
+            absorb(&mut self.spans, previous, index);
+            self.unused.push(index);
             index = previous;
         }
         if next != NONE && self.spans[next as usize].free {
-            self.forget_free(next);
-            self.absorb(index, next);
+            pool.remove(&mut self.spans, next);
+            absorb(&mut self.spans, index, next);
+            self.unused.push(next);
         }
         self.spans[index as usize].free = true;
-        self.remember_free(index);
+        pool.insert(&mut self.spans, index);
     }
 
     fn open_segment(&mut self, size: u64, small: bool) -> Result<u32, OutOfMemory> {
@@ -141,66 +159,39 @@ impl Allocator {
         self.reserved += wanted;
         self.peak_reserved = self.peak_reserved.max(self.reserved);
         self.segments += 1;
-        Ok(self.add_span(Span {
-            size: wanted,
-            address: self.segments << 32,
-            previous: NONE,
-            next: NONE,
-            small,
-            free: false,
-        }))
+        Ok(self.add_span(Span::new(wanted / GRAIN, self.segments << 32, small)))
     }
 
     fn release_free_segments(&mut self) {
-        let spans = &self.spans;
-        let mut returned = 0;
         for pool in &mut self.free {
-            pool.retain(|free| {
-                let span = spans[free.index() as usize];
-                let whole = span.previous == NONE && span.next == NONE;
-                if whole {
-                    returned += span.size;
-                }
-                !whole
-            });
+            let whole = |index: &u32| {
+                let span = &self.spans[*index as usize];
+                span.previous == NONE && span.next == NONE
+            };
+            let returned: Vec<u32> = pool.iter(&self.spans).filter(whole).collect();
+            for index in returned {
+                pool.remove(&mut self.spans, index);
+                self.reserved -= self.spans[index as usize].grains * GRAIN;
+            }
         }
-        self.reserved -= returned;
     }
 
-    fn split(&mut self, index: u32, size: u64) {
+    fn split(&mut self, index: u32, grains: u64) {
         let span = self.spans[index as usize];
-        let rest = span.size - size;
-        let keep = if span.small { rest >= GRAIN } else { rest > SMALL_REQUEST };
-        if !keep {
+        let rest = span.grains - grains;
+        if !worth_keeping(span.small, rest) {
             return;
         }
-        let tail = self.add_span(Span {
-            size: rest,
-            address: span.address + size / GRAIN,
-            previous: index,
-            next: span.next,
-            small: span.small,
-            free: true,
-        });
+        let mut tail = Span::new(rest, span.address + grains, span.small);
+        (tail.previous, tail.next, tail.free) = (index, span.next, true);
+        let tail = self.add_span(tail);
         if span.next != NONE {
             self.spans[span.next as usize].previous = tail;
         }
         let head = &mut self.spans[index as usize];
         head.next = tail;
-        head.size = size;
-        self.remember_free(tail);
-    }
-
-    /// Appends the span `right` to its left neighbour.
-    fn absorb(&mut self, left: u32, right: u32) {
-        let Span { size, next, .. } = self.spans[right as usize];
-        let merged = &mut self.spans[left as usize];
-        merged.size += size;
-        merged.next = next;
-        if next != NONE {
-            self.spans[next as usize].previous = left;
-        }
-        self.unused.push(right);
+        head.grains = grains;
+        self.free[usize::from(span.small)].insert(&mut self.spans, tail);
     }
 
     fn add_span(&mut self, span: Span) -> u32 {
@@ -211,15 +202,30 @@ impl Allocator {
         self.spans.push(span);
         (self.spans.len() - 1) as u32
     }
+}
 
-    fn remember_free(&mut self, index: u32) {
-        let span = &self.spans[index as usize];
-        self.free[usize::from(span.small)].insert(span.as_free(index));
-    }
+/// Whether a request of this many bytes is met by the small pool.
+pub(super) fn is_small(bytes: u64) -> bool {
+    bytes <= SMALL_REQUEST
+}
 
-    fn forget_free(&mut self, index: u32) {
-        let span = &self.spans[index as usize];
-        self.free[usize::from(span.small)].remove(span.as_free(index));
+fn grains(bytes: u64) -> u64 {
+    bytes.max(1).div_ceil(GRAIN)
+}
+
+/// Whether the rest of a block becomes a block of its own.
+fn worth_keeping(small: bool, rest: u64) -> bool {
+    if small { rest > 0 } else { rest > SMALL_REQUEST / GRAIN }
+}
+
+/// Appends the span `right` to its left neighbour.
+fn absorb(spans: &mut [Span], left: u32, right: u32) {
+    let Span { grains, next, .. } = spans[right as usize];
+    let merged = &mut spans[left as usize];
+    merged.grains += grains;
+    merged.next = next;
+    if next != NONE {
+        spans[next as usize].previous = left;
     }
 }
 
@@ -294,8 +300,10 @@ mod tests {
             }
             held.into_iter().for_each(|block| allocator.free(block));
             prop_assert_eq!(allocator.allocated(), 0);
-            let spans = allocator.free.iter().flat_map(FreeList::iter).map(|free| allocator.spans[free.index() as usize]);
-            let listed: u64 = spans.clone().map(|span| span.size).sum();
+            let spans = allocator.free.iter()
+                .flat_map(|pool| pool.iter(&allocator.spans))
+                .map(|index| allocator.spans[index as usize]);
+            let listed: u64 = spans.clone().map(|span| span.grains * GRAIN).sum();
             prop_assert_eq!(listed, allocator.reserved());
             let whole = |span: Span| span.previous == NONE && span.next == NONE;
             prop_assert!(spans.clone().all(whole), "free neighbours were merged");

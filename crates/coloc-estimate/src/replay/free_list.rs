@@ -9,82 +9,141 @@ const EXACT: u64 = 16;
 const BINS: usize = 16 + 29 * 16;
 const WORDS: usize = BINS.div_ceil(64);
 
-/// A free span as one number, so that order by size, then address, is a plain comparison: size in
-/// grains, segment, offset in grains and index, 32 bits each.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct FreeSpan(u128);
+/// The end of a list.
+pub(super) const NONE: u32 = u32::MAX;
 
-impl FreeSpan {
-    pub(super) fn new(grains: u64, address: u64, index: u32) -> Self {
-        FreeSpan(u128::from(grains) << 96 | u128::from(address) << 32 | u128::from(index))
+/// A run of bytes of one segment, in use or free.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    /// Size in 512 B grains.
+    pub(super) grains: u64,
+    /// Segment number in the high half, offset within it in grains in the low half.
+    pub(super) address: u64,
+    /// Neighbours in the segment.
+    pub(super) previous: u32,
+    pub(super) next: u32,
+    /// Neighbours in the free list, while it is free.
+    smaller: u32,
+    larger: u32,
+    pub(super) small: bool,
+    pub(super) free: bool,
+}
+
+impl Span {
+    /// A span that no list holds yet.
+    pub(super) fn new(grains: u64, address: u64, small: bool) -> Self {
+        Span {
+            grains,
+            address,
+            previous: NONE,
+            next: NONE,
+            smaller: NONE,
+            larger: NONE,
+            small,
+            free: false,
+        }
     }
 
-    pub(super) fn index(self) -> u32 {
-        self.0 as u32
-    }
-
-    fn grains(self) -> u64 {
-        (self.0 >> 96) as u64
+    fn rank(&self) -> (u64, u64) {
+        (self.grains, self.address)
     }
 }
 
-/// The free spans of one pool.
+/// The free spans of one pool. The lists run through the spans themselves, so that nothing is allocated
+/// while a task is replayed.
 pub(super) struct FreeList {
-    /// Each bin in descending order: the best fit is popped from the end.
-    bins: Vec<Vec<FreeSpan>>,
+    /// The smallest span of each bin; the others follow in ascending order.
+    heads: [u32; BINS],
+    /// The largest span of each bin.
+    tails: [u32; BINS],
     occupied: [u64; WORDS],
 }
 
 impl Default for FreeList {
     fn default() -> Self {
-        FreeList { bins: vec![Vec::new(); BINS], occupied: [0; WORDS] }
+        FreeList { heads: [NONE; BINS], tails: [NONE; BINS], occupied: [0; WORDS] }
     }
 }
 
 impl FreeList {
-    pub(super) fn insert(&mut self, span: FreeSpan) {
-        let bin = bin(span.grains());
-        let spans = &mut self.bins[bin];
-        let place = spans.iter().rposition(|other| *other > span).map_or(0, |last| last + 1);
-        spans.insert(place, span);
+    pub(super) fn insert(&mut self, spans: &mut [Span], index: u32) {
+        let rank = spans[index as usize].rank();
+        let bin = bin(rank.0);
+        let (smaller, larger) = self.place(spans, bin, rank);
+        let span = &mut spans[index as usize];
+        (span.smaller, span.larger) = (smaller, larger);
+        *self.after(spans, bin, smaller) = index;
+        *self.before(spans, bin, larger) = index;
         self.occupied[bin / 64] |= 1 << (bin % 64);
     }
 
     /// Takes out a span that is in the list.
-    pub(super) fn remove(&mut self, span: FreeSpan) {
-        let bin = bin(span.grains());
-        let place = self.bins[bin].iter().rposition(|other| *other == span);
-        self.bins[bin].remove(place.expect("a free span is always listed"));
-        self.note_if_empty(bin);
-    }
-
-    /// Takes out the smallest span of at least this many grains, lowest address first.
-    pub(super) fn take_best(&mut self, grains: u64) -> Option<FreeSpan> {
-        let own = bin(grains);
-        let in_own = self.bins[own].iter().rposition(|span| span.grains() >= grains);
-        let (bin, place) = match in_own {
-            Some(place) => (own, place),
-            None => {
-                let next = self.next_occupied(own + 1)?;
-                (next, self.bins[next].len() - 1)
-            }
-        };
-        let span = self.bins[bin].remove(place);
-        self.note_if_empty(bin);
-        Some(span)
-    }
-
-    /// Keeps only what `keep` says.
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(FreeSpan) -> bool) {
-        for bin in 0..BINS {
-            self.bins[bin].retain(|span| keep(*span));
-            self.note_if_empty(bin);
+    pub(super) fn remove(&mut self, spans: &mut [Span], index: u32) {
+        let Span { grains, smaller, larger, .. } = spans[index as usize];
+        let bin = bin(grains);
+        *self.after(spans, bin, smaller) = larger;
+        *self.before(spans, bin, larger) = smaller;
+        if self.heads[bin] == NONE {
+            self.occupied[bin / 64] &= !(1 << (bin % 64));
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn iter(&self) -> impl Iterator<Item = FreeSpan> + Clone + '_ {
-        self.bins.iter().flatten().copied()
+    /// Between which two spans of a bin a new one belongs.
+    fn place(&self, spans: &[Span], bin: usize, rank: (u64, u64)) -> (u32, u32) {
+        // Equal activations are freed in the order of their addresses more often than not.
+        let tail = self.tails[bin];
+        if tail == NONE || spans[tail as usize].rank() < rank {
+            return (tail, NONE);
+        }
+        let (mut smaller, mut larger) = (NONE, self.heads[bin]);
+        while spans[larger as usize].rank() < rank {
+            (smaller, larger) = (larger, spans[larger as usize].larger);
+        }
+        (smaller, larger)
+    }
+
+    /// The smallest span of at least this many grains, lowest address first.
+    pub(super) fn best(&self, spans: &[Span], grains: u64) -> Option<u32> {
+        let own = bin(grains);
+        let mut index = self.heads[own];
+        while index != NONE {
+            let span = &spans[index as usize];
+            if span.grains >= grains {
+                return Some(index);
+            }
+            index = span.larger;
+        }
+        self.next_occupied(own + 1).map(|bin| self.heads[bin])
+    }
+
+    /// The largest span.
+    pub(super) fn largest(&self) -> Option<u32> {
+        let word = self.occupied.iter().rposition(|bits| *bits != 0)?;
+        Some(self.tails[word * 64 + self.occupied[word].ilog2() as usize])
+    }
+
+    /// Every span of the list.
+    pub(super) fn iter<'a>(&'a self, spans: &'a [Span]) -> impl Iterator<Item = u32> + Clone + 'a {
+        let listed = |index: u32| (index != NONE).then_some(index);
+        self.heads.iter().flat_map(move |&head| {
+            std::iter::successors(listed(head), move |&index| listed(spans[index as usize].larger))
+        })
+    }
+
+    /// Where it is written which span follows on `smaller`.
+    fn after<'a>(&'a mut self, spans: &'a mut [Span], bin: usize, smaller: u32) -> &'a mut u32 {
+        match smaller {
+            NONE => &mut self.heads[bin],
+            _ => &mut spans[smaller as usize].larger,
+        }
+    }
+
+    /// Where it is written which span comes before `larger`.
+    fn before<'a>(&'a mut self, spans: &'a mut [Span], bin: usize, larger: u32) -> &'a mut u32 {
+        match larger {
+            NONE => &mut self.tails[bin],
+            _ => &mut spans[larger as usize].smaller,
+        }
     }
 
     fn next_occupied(&self, from: usize) -> Option<usize> {
@@ -95,12 +154,6 @@ impl FreeList {
             bits = *self.occupied.get(word)?;
         }
         Some(word * 64 + bits.trailing_zeros() as usize)
-    }
-
-    fn note_if_empty(&mut self, bin: usize) {
-        if self.bins[bin].is_empty() {
-            self.occupied[bin / 64] &= !(1 << (bin % 64));
-        }
     }
 }
 
@@ -126,19 +179,27 @@ mod tests {
             wanted in prop::collection::vec(1u64..120_000, 1..80),
         ) {
             let mut list = FreeList::default();
+            let mut spans = Vec::new();
             let mut sorted = std::collections::BTreeSet::new();
             for (index, &grains) in sizes.iter().enumerate() {
-                let span = FreeSpan::new(grains, index as u64 * 7 % 13, index as u32);
-                list.insert(span);
-                sorted.insert(span);
+                // Thirteen segments, each with its spans in another order than that of their numbers.
+                let address = (index as u64 * 7 % 13) << 32 | (100 - index as u64);
+                spans.push(Span::new(grains, address, true));
+                list.insert(&mut spans, index as u32);
+                sorted.insert((grains, address, index as u32));
             }
+            prop_assert_eq!(list.iter(&spans).count(), sizes.len());
+            prop_assert_eq!(list.largest(), sorted.last().map(|(_, _, index)| *index));
             for grains in wanted {
-                let expected = sorted.range(FreeSpan::new(grains, 0, 0)..).next().copied();
-                prop_assert_eq!(list.take_best(grains), expected);
+                let expected = sorted.range((grains, 0, 0)..).next().copied();
+                let found = list.best(&spans, grains);
+                prop_assert_eq!(found, expected.map(|(_, _, index)| index));
                 if let Some(span) = expected {
+                    list.remove(&mut spans, span.2);
                     sorted.remove(&span);
                 }
             }
+            prop_assert_eq!(list.iter(&spans).count(), sorted.len());
         }
 
         #[test]

@@ -4,11 +4,13 @@ pub mod allocator;
 mod backward;
 mod forward;
 mod free_list;
-mod machine;
+mod player;
+mod pools;
+mod tape;
 mod trainer;
 mod workspace;
 
-pub use machine::Usage;
+pub use tape::Usage;
 pub use workspace::{ConvCall, CopyRule, NoWorkspace, Pass, WorkspaceProvider};
 
 use crate::graph::Graph;
@@ -28,16 +30,72 @@ pub struct Replayed {
     pub ran_out: bool,
 }
 
-/// Plays the training of `graph`: parameters, rehearsal, iterations, optimizer steps.
+/// A task's training, ready to be played under one rule of workspaces after another.
+pub struct Recording {
+    tape: tape::Tape,
+    /// Only where rules of workspaces differ is there anything to play more than once.
+    pools: Option<pools::Pools>,
+    limit: Option<u64>,
+}
+
+impl Recording {
+    /// Records the training of `graph`: parameters, rehearsal, iterations, optimizer steps.
+    pub fn new(graph: &Graph, run: &RunConfig) -> Self {
+        let mut trainer = trainer::Trainer::new(graph, run);
+        trainer.rehearse();
+        trainer.train();
+        let tape = trainer.into_tape();
+        let pools = (!tape.calls.is_empty()).then(|| pools::Pools::of(&tape));
+        Recording { tape, pools, limit: run.limit.map(|limit| limit.0) }
+    }
+
+    /// Plays it.
+    pub fn replay(&self, workspaces: &dyn WorkspaceProvider) -> Replayed {
+        let apart = self.pools.as_ref();
+        let played = apart
+            .and_then(|pools| pools.play(&self.tape, self.limit, workspaces))
+            .unwrap_or_else(|| player::play(&self.tape, self.limit, workspaces));
+        Replayed {
+            reserved: Bytes(played.reserved),
+            allocated: Bytes(played.peak.bytes),
+            usage: self.tape.usage(played.peak, played.reserved),
+            ran_out: played.ran_out,
+        }
+    }
+}
+
+/// Plays the training of `graph` once.
 pub fn replay(graph: &Graph, run: &RunConfig, workspaces: &dyn WorkspaceProvider) -> Replayed {
-    let mut trainer = trainer::Trainer::new(graph, run, workspaces);
-    trainer.rehearse();
-    trainer.train();
-    let machine = trainer.into_machine();
-    Replayed {
-        reserved: Bytes(machine.peak_reserved()),
-        allocated: Bytes(machine.peak_allocated()),
-        usage: machine.at_peak(),
-        ran_out: machine.ran_out,
+    Recording::new(graph, run).replay(workspaces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue;
+
+    /// Where the pools can be played apart, the device's memory is the same as when they are not.
+    #[test]
+    fn pools_played_apart_agree_with_one_allocator() {
+        let rules: [&dyn WorkspaceProvider; 3] =
+            [&CopyRule::default(), &CopyRule { eager_output: true }, &NoWorkspace];
+        let mut apart = 0;
+        for name in catalogue::task_names() {
+            let Some(mut task) = catalogue::task(name) else { continue };
+            for limit in [None, Some(Bytes::from_mib(12_000)), Some(Bytes::from_mib(900))] {
+                task.run.limit = limit;
+                let Recording { tape, limit, .. } = Recording::new(&task.graph, &task.run);
+                let pools = pools::Pools::of(&tape);
+                for rule in rules {
+                    let Some(played) = pools.play(&tape, limit, rule) else { continue };
+                    let whole = player::play(&tape, limit, rule);
+                    assert_eq!(played.reserved, whole.reserved, "{name}");
+                    assert_eq!(played.peak, whole.peak, "{name}");
+                    assert!(!whole.ran_out, "{name}");
+                    apart += 1;
+                }
+            }
+        }
+        assert!(apart > 100, "only {apart} were played apart");
     }
 }

@@ -1,27 +1,28 @@
 //! The training loop: parameters, rehearsal, iterations, optimizer steps.
 
-use super::machine::{Machine, Purpose, Tensor};
-use super::workspace::{ConvCall, Pass, WorkspaceProvider};
+use super::tape::{Purpose, Recorder, Tape, Tensor};
+use super::workspace::{ConvCall, Pass};
 use crate::graph::{Conv, Graph, Loss, Node, NodeId, Op};
 use crate::run::RunConfig;
 
 /// cuBLAS takes this through the allocator, once for each thread that multiplies.
 const CUBLAS_WORKSPACE: u64 = 8_519_680;
 
+/// How many tensors a node makes in one iteration, roughly: the tape's first guess of its length.
+const TENSORS_PER_NODE: usize = 5;
+
 /// Tensors that one node keeps for its backward step. Eight are enough for every operation known.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Kept {
-    tensors: [Option<Tensor>; 8],
+    tensors: [Tensor; 8],
+    count: u8,
 }
 
 impl Kept {
     pub(super) fn push(&mut self, tensor: Tensor) {
-        let place = self.tensors.iter_mut().find(|slot| slot.is_none());
-        *place.expect("no operation keeps more than eight tensors") = Some(tensor);
-    }
-
-    pub(super) fn take(&mut self) -> impl Iterator<Item = Tensor> {
-        std::mem::take(&mut self.tensors).into_iter().flatten()
+        let place = self.tensors.get_mut(usize::from(self.count));
+        *place.expect("no operation keeps more than eight tensors") = tensor;
+        self.count += 1;
     }
 }
 
@@ -35,8 +36,7 @@ struct Parameter {
 pub(super) struct Trainer<'a> {
     pub(super) graph: &'a Graph,
     pub(super) run: &'a RunConfig,
-    workspaces: &'a dyn WorkspaceProvider,
-    pub(super) machine: Machine,
+    pub(super) tape: Recorder,
     parameters: Vec<Parameter>,
     /// First parameter of each node, and one past the last node's.
     first_parameter: Vec<u32>,
@@ -55,17 +55,12 @@ pub(super) struct Trainer<'a> {
 }
 
 impl<'a> Trainer<'a> {
-    pub(super) fn new(
-        graph: &'a Graph,
-        run: &'a RunConfig,
-        workspaces: &'a dyn WorkspaceProvider,
-    ) -> Self {
+    pub(super) fn new(graph: &'a Graph, run: &'a RunConfig) -> Self {
         let count = graph.nodes().len();
         let mut trainer = Trainer {
             graph,
             run,
-            workspaces,
-            machine: Machine::new(run.limit.map(|limit| limit.0)),
+            tape: Recorder::with_capacity(count * TENSORS_PER_NODE * (1 + run.batches().count())),
             parameters: Vec::with_capacity(2 * count),
             first_parameter: Vec::with_capacity(count + 1),
             states: Vec::new(),
@@ -82,8 +77,8 @@ impl<'a> Trainer<'a> {
         trainer
     }
 
-    pub(super) fn into_machine(self) -> Machine {
-        self.machine
+    pub(super) fn into_tape(self) -> Tape {
+        self.tape.into_tape()
     }
 
     fn create_parameters(&mut self) {
@@ -93,14 +88,14 @@ impl<'a> Trainer<'a> {
             self.first_parameter.push(self.parameters.len() as u32);
             for elements in node.op.parameters(node.shape).iter() {
                 let bytes = (elements * width).div_ceil(ways);
-                self.machine.new_tensor(bytes, Purpose::Weights);
+                self.tape.new_tensor(bytes, Purpose::Weights);
                 let trained = !node.frozen;
                 self.parameters.push(Parameter { gradient: None, trained, elements });
             }
             if node.op == Op::BatchNorm {
                 let statistics = 4 * u64::from(node.shape.channels);
                 for bytes in [statistics, statistics, 8] {
-                    self.machine.new_tensor(bytes, Purpose::Weights);
+                    self.tape.new_tensor(bytes, Purpose::Weights);
                 }
             }
             let own = !node.frozen && self.parameters.len() > self.first_parameter[index] as usize;
@@ -125,8 +120,8 @@ impl<'a> Trainer<'a> {
             for index in 0..self.kept.len() {
                 self.drop_kept(index);
             }
-            self.machine.drop(result);
-            self.machine.drop(input);
+            self.tape.drop(result);
+            self.tape.drop(input);
         }
     }
 
@@ -137,8 +132,8 @@ impl<'a> Trainer<'a> {
         for batch in self.run.batches() {
             let batch = u64::from(batch);
             if let Some((old_input, old_labels)) = batch_held.take() {
-                self.machine.drop(old_input);
-                self.machine.drop(old_labels);
+                self.tape.drop(old_input);
+                self.tape.drop(old_labels);
             }
             let input = self.new_input(batch);
             let labels = self.new_labels(batch);
@@ -146,12 +141,12 @@ impl<'a> Trainer<'a> {
             self.clear_gradients();
             let result = self.forward(input, batch, true);
             if let Some(old) = result_held.replace(result) {
-                self.machine.drop(old);
+                self.tape.drop(old);
             }
             let kept = self.loss(batch);
-            let loss = self.machine.new_tensor(4, Purpose::Activations);
+            let loss = self.tape.new_tensor(4, Purpose::Activations);
             if let Some(old) = loss_held.replace(loss) {
-                self.machine.drop(old);
+                self.tape.drop(old);
             }
             self.backward(kept, batch);
             self.optimizer_step();
@@ -161,7 +156,7 @@ impl<'a> Trainer<'a> {
     fn new_input(&mut self, batch: u64) -> Tensor {
         let first = &self.graph.nodes()[0];
         let width = if first.op == Op::Tokens { 8 } else { self.run.precision.activation_bytes() };
-        self.machine.new_tensor(batch * first.shape.elements() * width, Purpose::Activations)
+        self.tape.new_tensor(batch * first.shape.elements() * width, Purpose::Activations)
     }
 
     fn new_labels(&mut self, batch: u64) -> Tensor {
@@ -170,7 +165,7 @@ impl<'a> Trainer<'a> {
             Loss::CrossEntropy | Loss::CausalLanguage => 2 * shape.positions(),
             Loss::Elementwise => shape.elements(),
         };
-        self.machine.new_tensor(4 * batch * numbers, Purpose::Activations)
+        self.tape.new_tensor(4 * batch * numbers, Purpose::Activations)
     }
 
     /// What the loss keeps for its backward step; losses are computed in 32 bits.
@@ -182,15 +177,15 @@ impl<'a> Trainer<'a> {
             Loss::Elementwise => 0,
         };
         let mut kept: Vec<Tensor> =
-            (0..copies).map(|_| self.machine.new_tensor(logits, Purpose::Activations)).collect();
-        kept.push(self.machine.new_tensor(4, Purpose::Activations));
+            (0..copies).map(|_| self.tape.new_tensor(logits, Purpose::Activations)).collect();
+        kept.push(self.tape.new_tensor(4, Purpose::Activations));
         kept
     }
 
     fn clear_gradients(&mut self) {
         for parameter in &mut self.parameters {
             if let Some(gradient) = parameter.gradient.take() {
-                self.machine.drop(gradient);
+                self.tape.drop(gradient);
             }
         }
     }
@@ -208,16 +203,16 @@ impl<'a> Trainer<'a> {
         if self.states.is_empty() {
             for &bytes in &sizes {
                 for _ in 0..optimizer.states() {
-                    self.states.push(self.machine.new_tensor(bytes, Purpose::Optimizer));
+                    self.states.push(self.tape.new_tensor(bytes, Purpose::Optimizer));
                 }
             }
         }
         for _ in 0..optimizer.temporaries() {
             let step: Vec<Tensor> = sizes
                 .iter()
-                .map(|&bytes| self.machine.new_tensor(bytes, Purpose::Optimizer))
+                .map(|&bytes| self.tape.new_tensor(bytes, Purpose::Optimizer))
                 .collect();
-            step.into_iter().for_each(|tensor| self.machine.drop(tensor));
+            step.into_iter().for_each(|tensor| self.tape.drop(tensor));
         }
     }
 
@@ -239,9 +234,9 @@ impl<'a> Trainer<'a> {
         }
         let width = self.run.precision.parameter_bytes();
         let bytes = (parameter.elements * width).div_ceil(self.run.sharding.ways(2));
-        let gradient = self.machine.new_tensor(bytes, Purpose::Gradients);
+        let gradient = self.tape.new_tensor(bytes, Purpose::Gradients);
         if parameter.gradient.is_some() {
-            self.machine.drop(gradient);
+            self.tape.drop(gradient);
         } else {
             parameter.gradient = Some(gradient);
         }
@@ -258,32 +253,35 @@ impl<'a> Trainer<'a> {
     }
 
     pub(super) fn activation(&mut self, bytes: u64) -> Tensor {
-        self.machine.new_tensor(bytes, Purpose::Activations)
+        self.tape.new_tensor(bytes, Purpose::Activations)
     }
 
     pub(super) fn drop_kept(&mut self, index: usize) {
-        let mut kept = std::mem::take(&mut self.kept[index]);
-        kept.take().for_each(|tensor| self.machine.drop(tensor));
+        let kept = &mut self.kept[index];
+        for &tensor in &kept.tensors[..usize::from(kept.count)] {
+            self.tape.drop(tensor);
+        }
+        kept.count = 0;
     }
 
     /// The first matrix product of the forward thread takes the library's workspace for good.
     pub(super) fn multiply_forward(&mut self) {
         if !std::mem::replace(&mut self.forward_multiplied, true) {
-            self.machine.new_tensor(CUBLAS_WORKSPACE, Purpose::Workspace);
+            self.tape.new_tensor(CUBLAS_WORKSPACE, Purpose::Workspace);
         }
     }
 
     /// The same for autograd's thread.
     pub(super) fn multiply_backward(&mut self) {
         if !std::mem::replace(&mut self.backward_multiplied, true) {
-            self.machine.new_tensor(CUBLAS_WORKSPACE, Purpose::Workspace);
+            self.tape.new_tensor(CUBLAS_WORKSPACE, Purpose::Workspace);
         }
     }
 
     pub(super) fn conv_scratch(&mut self, node: &Node, conv: Conv, batch: u64, pass: Pass) {
         let reads = self.graph.inputs(node).first();
         let first = reads.is_some_and(|id| self.graph.nodes()[id.index()].op == Op::Input);
-        let plans = self.workspaces.plans(&ConvCall {
+        self.tape.convolve(ConvCall {
             conv,
             input: self.graph.input_shape(node),
             output: node.shape,
@@ -292,6 +290,5 @@ impl<'a> Trainer<'a> {
             first,
             pass,
         });
-        self.machine.scratch(&plans);
     }
 }

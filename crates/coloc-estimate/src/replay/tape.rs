@@ -1,0 +1,183 @@
+//! What training asks of the allocator, in order: recorded once, played under any rule of workspaces.
+//!
+//! Which tensors are made and freed follows from the graph alone. Only the scratch memory of
+//! convolutions depends on what cuDNN is thought to do, so the tape names the call and leaves the size
+//! to whoever plays it.
+
+use super::workspace::ConvCall;
+use serde::Serialize;
+
+/// What memory is held for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    Weights,
+    Gradients,
+    Optimizer,
+    Activations,
+    Workspace,
+}
+
+/// Bytes by purpose at the moment when most were in use.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Usage {
+    /// Parameters and running statistics.
+    pub weights: u64,
+    /// Gradients of parameters.
+    pub gradients: u64,
+    /// Optimizer states and temporaries.
+    pub optimizer: u64,
+    /// Inputs, results, what autograd keeps, gradients that flow.
+    pub activations: u64,
+    /// Scratch memory of matrix products and convolutions.
+    pub workspace: u64,
+    /// What the allocator reserved at its own peak beyond that.
+    pub fragmentation: u64,
+}
+
+/// A handle; the tensor lives until every handle was dropped through the recorder.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Tensor(u32);
+
+/// One thing that happens to memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// The next tensor is made: the n-th of these steps makes tensor n.
+    Make,
+    /// This tensor's memory is given back.
+    Free(u32),
+    /// Memory of this many bytes that lives only while a kernel runs.
+    Scratch(u64),
+    /// A convolution runs: this one of the tape's calls.
+    Convolve(u32),
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Made {
+    pub(super) bytes: u64,
+    pub(super) purpose: Purpose,
+}
+
+/// The moment at which most bytes were in use.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Peak {
+    pub(super) bytes: u64,
+    /// The step that reached it.
+    at: u32,
+    /// Bytes asked for scratch memory at that step.
+    scratch: u64,
+}
+
+impl Peak {
+    /// Notes how much is in use after a step.
+    pub(super) fn raise(&mut self, bytes: u64, at: u32, scratch: u64) {
+        if bytes > self.bytes {
+            *self = Peak { bytes, at, scratch };
+        }
+    }
+
+    /// Notes a peak of one pool while the other held `bytes`.
+    pub(super) fn raise_over(&mut self, bytes: u64, peak: Peak) {
+        self.raise(bytes + peak.bytes, peak.at, peak.scratch);
+    }
+}
+
+/// The steps of a whole training.
+#[derive(Default)]
+pub(super) struct Tape {
+    pub(super) steps: Vec<Step>,
+    /// Every tensor ever made.
+    pub(super) made: Vec<Made>,
+    pub(super) calls: Vec<ConvCall>,
+}
+
+impl Tape {
+    /// What memory was held for at a peak.
+    pub(super) fn usage(&self, peak: Peak, reserved: u64) -> Usage {
+        let mut live = [0; 5];
+        let mut made = self.made.iter();
+        for step in self.steps.iter().take(peak.at as usize + 1) {
+            match *step {
+                Step::Make => {
+                    let tensor = made.next().expect("as many tensors as steps that make one");
+                    live[tensor.purpose as usize] += tensor.bytes;
+                }
+                Step::Free(tensor) => {
+                    let tensor = self.made[tensor as usize];
+                    live[tensor.purpose as usize] -= tensor.bytes;
+                }
+                Step::Scratch(_) | Step::Convolve(_) => {}
+            }
+        }
+        live[Purpose::Workspace as usize] += peak.scratch;
+        let [weights, gradients, optimizer, activations, workspace] = live;
+        let fragmentation = reserved.saturating_sub(live.iter().sum());
+        Usage { weights, gradients, optimizer, activations, workspace, fragmentation }
+    }
+}
+
+/// Reference-counted tensors, written down as they come and go.
+pub(super) struct Recorder {
+    tape: Tape,
+    handles: Vec<u32>,
+}
+
+impl Recorder {
+    /// With room for about this many tensors.
+    pub(super) fn with_capacity(tensors: usize) -> Self {
+        let tape = Tape {
+            steps: Vec::with_capacity(2 * tensors),
+            made: Vec::with_capacity(tensors),
+            calls: Vec::new(),
+        };
+        Recorder { tape, handles: Vec::with_capacity(tensors) }
+    }
+
+    pub(super) fn into_tape(self) -> Tape {
+        self.tape
+    }
+
+    /// A new tensor with one handle.
+    pub(super) fn new_tensor(&mut self, bytes: u64, purpose: Purpose) -> Tensor {
+        self.tape.steps.push(Step::Make);
+        self.tape.made.push(Made { bytes, purpose });
+        self.handles.push(1);
+        Tensor((self.handles.len() - 1) as u32)
+    }
+
+    /// One more handle to the same tensor.
+    pub(super) fn share(&mut self, tensor: Tensor) -> Tensor {
+        self.handles[tensor.0 as usize] += 1;
+        tensor
+    }
+
+    /// One handle less; the last frees the memory.
+    pub(super) fn drop(&mut self, tensor: Tensor) {
+        let handles = &mut self.handles[tensor.0 as usize];
+        *handles -= 1;
+        if *handles == 0 {
+            self.tape.steps.push(Step::Free(tensor.0));
+        }
+    }
+
+    /// Nobody else holds this tensor, so a sum may be written into it.
+    pub(super) fn sole(&self, tensor: Tensor) -> bool {
+        self.handles[tensor.0 as usize] == 1
+    }
+
+    pub(super) fn bytes(&self, tensor: Tensor) -> u64 {
+        self.tape.made[tensor.0 as usize].bytes
+    }
+
+    /// Memory that lives only while a kernel runs.
+    pub(super) fn scratch(&mut self, bytes: u64) {
+        if bytes > 0 {
+            self.tape.steps.push(Step::Scratch(bytes));
+        }
+    }
+
+    /// A convolution's kernel runs.
+    pub(super) fn convolve(&mut self, call: ConvCall) {
+        self.tape.steps.push(Step::Convolve(self.tape.calls.len() as u32));
+        self.tape.calls.push(call);
+    }
+}
