@@ -46,7 +46,9 @@ fn test() -> Result<(), Failed> {
     tools::install_browser();
     tools::install_deny();
     lint()?;
-    run::cargo(&["test", "--workspace", "--no-fail-fast"])?;
+    // About a minute of hostile input for all readers together.
+    let fuzz = [("COLOC_FUZZ_SECONDS", "10")];
+    run::cargo_with(&["test", "--workspace", "--no-fail-fast"], &fuzz)?;
     run::cargo_with(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     demo()?;
     println!("\nxtask: all checks passed");

@@ -16,6 +16,8 @@ pub struct Demand {
     pub gpus: u32,
     /// Memory that must be available on each.
     pub need: Bytes,
+    /// What the task is known to want, because it died for want of it.
+    pub floor: Bytes,
     /// Memory that will be promised on each.
     pub book: Bytes,
     /// Expected SM demand on each, in devices.
@@ -26,7 +28,7 @@ pub struct Demand {
     pub idle_only: bool,
     /// Nobody may join later.
     pub alone: bool,
-    /// Memory and utilization are not looked at: CARMA's dispatch to idle GPUs.
+    /// Estimates and utilization are not looked at: CARMA's dispatch to idle GPUs.
     pub blind: bool,
 }
 
@@ -43,13 +45,12 @@ impl Demand {
         let (need, book) = memory(record, policy, beliefs);
         let alone = task.exclusive || record.last_resort;
         let whole_device = alone || policy.needs_idle();
-        // Of a whole device, estimates ask nothing; but what it died for want of, it will want again.
-        let need = if whole_device { record.wanted.unwrap_or_default() } else { need };
         Demand {
             task: task.id,
             user: task.user,
             gpus: task.gpus,
             need: need.min(largest),
+            floor: record.wanted.unwrap_or_default().min(largest),
             book: if alone { largest } else { book.min(largest) },
             load: beliefs.sm_demand(task.signature, task.estimate.and_then(|e| e.sm)),
             run_time: beliefs.run_time(task.signature),

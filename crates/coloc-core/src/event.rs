@@ -58,6 +58,7 @@ pub enum Effect {
         /// Its last state.
         state: TaskState,
     },
-    /// Send [`Event::Wake`] at this time, unless something else happens before.
+    /// Send [`Event::Wake`] at this time or before. Of several times that were asked for, the earliest is
+    /// enough: whatever is still to be waited for is asked for again then.
     WakeAt(Time),
 }

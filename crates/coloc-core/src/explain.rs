@@ -55,7 +55,7 @@ impl Scheduler {
                 let takes_idle = policy.idle_first && state.is_idle();
                 let blindly = takes_idle && idle().count() >= demand.gpus as usize;
                 let demand = if blindly { demand.on_idle() } else { demand };
-                let refusals = Case { policy, gpus, now, gpu, demand: &demand }.refusals();
+                let refusals = Case { policy, state, now, demand: &demand }.refusals();
                 GpuVerdict { gpu, refusals }
             })
             .collect();

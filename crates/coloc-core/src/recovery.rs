@@ -3,7 +3,7 @@
 use crate::place::Search;
 use crate::policy::OnOom;
 use crate::scheduler::{Turn, World};
-use coloc_model::{Bytes, TaskId};
+use coloc_model::{Bytes, TaskId, Time};
 use std::collections::VecDeque;
 
 /// Tasks that wait for another try, in the order in which they died.
@@ -48,6 +48,10 @@ impl World {
             OnOom::Grow { .. } => record.last_resort = record.ooms == rules.retries,
         }
         self.recovery.tasks.push_back(task);
+        // Nobody that GPUs are kept for could start before it.
+        if rules.stops_others && self.reserved.is_some() {
+            self.reserve_for(Time::START, None);
+        }
         true
     }
 

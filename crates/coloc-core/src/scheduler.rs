@@ -3,7 +3,7 @@
 use crate::belief::Beliefs;
 use crate::demand::Demand;
 use crate::event::{Effect, Event};
-use crate::gpus::{Booking, Gpus, Reservation};
+use crate::gpus::{Gpus, Reservation};
 use crate::pass::PassCounts;
 use crate::place::{Preference, Question, Search, Searcher};
 use crate::policy::{Place, Policy, Queue};
@@ -14,7 +14,7 @@ use crate::screen::next_look;
 use crate::service::GpuTime;
 use crate::tasks::{Record, Run, Tasks};
 use crate::watch::Watch;
-use coloc_model::mig::Instance;
+use coloc_model::mig::Layout;
 use coloc_model::{
     Bytes, Fleet, GpuId, Millis, Outcome, Placement, Share, Slot, SpeedTable, Task, TaskId,
     TaskState, Time,
@@ -61,9 +61,12 @@ pub(crate) struct World {
 }
 
 /// For each number of GPUs the memory of the smallest of the largest ones that a task can get at once.
-fn largest_by_gang(fleet: &Fleet, place: Place) -> Vec<Bytes> {
-    let memory = |gpu| fleet.gpu(gpu).model.memory();
-    let groups: Vec<Vec<Bytes>> = match place {
+fn largest_by_gang(fleet: &Fleet, policy: &Policy) -> Vec<Bytes> {
+    let memory = |gpu| match (policy.share, fleet.gpu(gpu).model.mig()) {
+        (Share::Mig, Some(table)) => Layout::default().largest_memory(table),
+        _ => fleet.gpu(gpu).model.memory(),
+    };
+    let groups: Vec<Vec<Bytes>> = match policy.place {
         Place::Any => vec![fleet.ids().map(memory).collect()],
         _ => fleet.nodes().iter().map(|node| node.gpus().map(memory).collect()).collect(),
     };
@@ -92,6 +95,9 @@ impl Turn {
     }
 }
 
+/// Beyond this many GPUs a search by list is slower than one by index.
+const LONG_LIST: usize = 256;
+
 /// The scheduler: a pure state machine.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
@@ -119,7 +125,7 @@ impl Scheduler {
             blocked_head: None,
             searcher: Searcher::default(),
             fleet: fleet.clone(),
-            largest: largest_by_gang(fleet, policy.place),
+            largest: largest_by_gang(fleet, &policy),
             widest: match policy.place {
                 Place::Any => fleet.len() as u32,
                 _ => fleet.widest_node() as u32,
@@ -195,6 +201,12 @@ impl Scheduler {
         Err(RejectedTask { task: task.id, wanted: task.gpus, available, scope, advice })
     }
 
+    /// The most memory that a task with so many GPUs can have on each of them; none if it has too many.
+    pub fn most_memory(&self, gpus: u32) -> Bytes {
+        let rank = (gpus as usize).checked_sub(1);
+        rank.and_then(|rank| self.world.largest.get(rank)).copied().unwrap_or(Bytes::ZERO)
+    }
+
     /// Takes note of an event and decides what to do. The answer depends on nothing but the events so
     /// far. Times must not go backwards.
     pub fn on_event(&mut self, now: Time, event: Event) -> Vec<Effect> {
@@ -228,6 +240,10 @@ impl Scheduler {
         let world = &mut self.world;
         match event {
             Event::Submitted(task) => {
+                // Whoever sends an id twice means the task that is already here.
+                if self.world.tasks.get(task.id).is_some() {
+                    return false;
+                }
                 if self.check(&task).is_err() {
                     effects.push(Effect::Retire { task: task.id, state: TaskState::Failed });
                     return false;
@@ -247,7 +263,12 @@ impl Scheduler {
             Event::Stopped(task) => world.stopped(now, task, effects),
             Event::GpuSeen { gpu, signal } => {
                 world.gpus.see(now, gpu, signal);
-                // A pass asks for the signals itself; only what it was waiting for starts one.
+                // A pass asks for the signals itself; but one that cools down may be worth another look.
+                if self.world.anyone_waits()
+                    && let Some(at) = next_look(&self.world.policy, self.world.gpus.get(gpu), now)
+                {
+                    effects.push(Effect::WakeAt(at));
+                }
                 false
             }
             Event::TaskSeen { task, used } => {
@@ -318,15 +339,14 @@ impl World {
         Demand::of(record, &self.policy, &self.beliefs, largest)
     }
 
-    /// When a running task is expected to leave its GPUs: by what was seen of its kind, else as declared.
+    /// When a task that runs, or starts now, is expected to leave its GPUs: by what was seen of its kind, else as declared.
     /// One that overran may end any moment.
     pub(crate) fn expected_end(&self, task: TaskId, now: Time) -> Time {
         let record = self.tasks.live(task);
         let seen = self.beliefs.run_time(record.task.signature).filter(|_| self.policy.learn);
-        match (&record.run, seen.or(record.task.duration.filter(|_| !self.policy.learn))) {
-            (Some(run), Some(span)) => (run.started + span).max(now + Millis(1)),
-            _ => Time::NEVER,
-        }
+        let span = seen.or(record.task.duration.filter(|_| !self.policy.learn));
+        let started = record.run.as_ref().map_or(now, |run| run.started);
+        span.map_or(Time::NEVER, |span| (started + span).max(now + Millis(1)))
     }
 
     pub(crate) fn try_start(&mut self, turn: &mut Turn, task: TaskId, search: Search<'_>) -> bool {
@@ -375,7 +395,12 @@ impl World {
             // A gang that did not fit may now take an improved GPU together with others.
             Search::Only(improved) if demand.gpus > 1 => {
                 let nodes = self.gpus_of_their_nodes(improved);
-                searcher.find(&question, Search::Only(&nodes), &mut turn.counts)
+                // Of a great many, the index finds the best faster than a list does.
+                let search = match nodes.len() {
+                    0..=LONG_LIST => Search::Only(&nodes),
+                    _ => Search::Everywhere,
+                };
+                searcher.find(&question, search, &mut turn.counts)
             }
             search => searcher.find(&question, search, &mut turn.counts),
         };
@@ -397,10 +422,7 @@ impl World {
         let now = turn.now;
         let demand = self.demand(task);
         let beside_others = gpus.iter().any(|&gpu| !self.gpus.get(gpu).is_idle());
-        let slots: Vec<Slot> = gpus
-            .iter()
-            .map(|&gpu| Slot { gpu, instance: self.instance_for(gpu, &demand) })
-            .collect();
+        let slots: Vec<Slot> = gpus.iter().map(|&gpu| self.slot(gpu, &demand)).collect();
         for slot in &slots {
             self.book(now, *slot, &demand);
         }
@@ -426,33 +448,18 @@ impl World {
     }
 
     fn book(&mut self, now: Time, slot: Slot, demand: &Demand) {
-        let Demand { task, user, load, alone, .. } = *demand;
-        let room =
-            self.gpus.get(slot.gpu).capacity.saturating_sub(self.gpus.get(slot.gpu).booked());
-        let wanted = slot.instance.map_or(demand.book, |instance| instance.memory);
-        // Policies that read free memory from the device promise more than there is; the ledger does not.
-        let bytes = wanted.min(room);
-        let instance = slot.instance;
-        self.gpus.book(now, slot.gpu, Booking { task, user, bytes, load, alone, instance });
+        let booking = self.gpus.get(slot.gpu).booking(demand, slot.instance);
+        self.gpus.book(now, slot.gpu, booking);
         if let Some(settle) = self.policy.settle {
             self.gpus.hold_until(slot.gpu, now + settle);
         }
     }
 
-    /// The MIG instance that a task gets on a GPU: the whole board if the GPU had to be empty, else the
-    /// smallest with enough memory and, where its demand is known and room allows, enough compute.
-    fn instance_for(&self, gpu: GpuId, demand: &Demand) -> Option<Instance> {
-        if self.policy.share != Share::Mig {
-            return None;
-        }
+    /// The part of a GPU that a task gets.
+    pub(crate) fn slot(&self, gpu: GpuId, demand: &Demand) -> Slot {
+        let partitioned = self.policy.share == Share::Mig;
         let state = self.gpus.get(gpu);
-        let table = state.model.mig()?;
-        let slice = f64::from(table.sms_per_slice) / f64::from(state.model.sms());
-        let compute = (demand.load / slice).ceil().min(f64::from(table.compute_slices)) as u8;
-        let layout = &state.layout;
-        let largest = layout.largest_memory(table);
-        let memory = if demand.idle_only { largest } else { demand.need.min(largest) };
-        layout.smallest(table, memory, compute).or_else(|| layout.smallest(table, memory, 1))
+        Slot { gpu, instance: if partitioned { state.instance_for(demand) } else { None } }
     }
 
     fn leave_queue(&mut self, task: TaskId) {
@@ -591,7 +598,7 @@ impl World {
         self.reserve_for(now, Some(head));
     }
 
-    fn reserve_for(&mut self, now: Time, task: Option<TaskId>) {
+    pub(crate) fn reserve_for(&mut self, now: Time, task: Option<TaskId>) {
         let Some(task) = task else {
             let kept: Vec<GpuId> = self
                 .gpus
@@ -605,7 +612,7 @@ impl World {
         };
         let demand = self.demand(task);
         for gpu in self.roomiest(&demand) {
-            let until = backfill::free_at(self, self.gpus.get(gpu), now, &demand, None);
+            let until = backfill::free_at(self, gpu, now, &demand, None);
             self.gpus.reserve(gpu, Some(Reservation { keeper: task, until }));
         }
         self.reserved = Some(task);

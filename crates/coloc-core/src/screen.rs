@@ -143,12 +143,11 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// One GPU in front of one task.
+/// One GPU, as it is or as it is imagined, in front of one task.
 pub(crate) struct Case<'a> {
     pub(crate) policy: &'a Policy,
-    pub(crate) gpus: &'a Gpus,
+    pub(crate) state: &'a GpuState,
     pub(crate) now: Time,
-    pub(crate) gpu: GpuId,
     pub(crate) demand: &'a Demand,
 }
 
@@ -161,14 +160,12 @@ const RULES: [Rule; 8] =
 impl Case<'_> {
     /// The first rule that says no.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
-        let state = self.gpus.get(self.gpu);
-        RULES.iter().find_map(|rule| rule(self, state))
+        RULES.iter().find_map(|rule| rule(self, self.state))
     }
 
     /// Every rule that says no.
     pub(crate) fn refusals(&self) -> Vec<Refusal> {
-        let state = self.gpus.get(self.gpu);
-        RULES.iter().filter_map(|rule| rule(self, state)).collect()
+        RULES.iter().filter_map(|rule| rule(self, self.state)).collect()
     }
 }
 
@@ -209,18 +206,22 @@ fn same_user(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
 }
 
 fn memory(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
-    if case.demand.blind {
+    let Demand { need, floor, idle_only, blind, .. } = *case.demand;
+    let (need, available) = match (blind, idle_only) {
+        (true, _) => (floor, gpu.capacity),
+        // Whoever has a GPU to itself can use all of it, whatever is held back from others.
+        (false, true) => (need, gpu.capacity),
+        (false, false) => (need, gpu.available(case.policy)),
+    };
+    if need <= available {
         return None;
     }
-    let need = case.demand.need;
-    let available = case.gpus.available(case.gpu);
-    if case.policy.share == Share::Mig {
+    if case.policy.share == Share::Mig && gpu.model.mig().is_some() {
         // Whoever needs the whole board gets the largest instance of an empty one.
         let whole_board = gpu.layout.is_empty() && need <= gpu.capacity;
-        return (need > available && !whole_board)
-            .then_some(Refusal::NoInstance { need, largest: available });
+        return (!whole_board).then_some(Refusal::NoInstance { need, largest: available });
     }
-    (need > available).then_some(Refusal::Memory { need, available })
+    Some(Refusal::Memory { need, available })
 }
 
 fn utilization(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
@@ -295,12 +296,10 @@ pub(crate) fn next_look(policy: &Policy, gpu: &GpuState, now: Time) -> Option<Ti
 }
 
 /// A GPU's SM activity as the policy's gate reads it.
-pub(crate) fn gate_load(policy: &Policy, gpus: &Gpus, gpu: GpuId, now: Time) -> Fraction {
-    let state = gpus.get(gpu);
-    let value = match (policy.gate, state.window.as_ref()) {
+pub(crate) fn gate_load(policy: &Policy, gpus: &Gpus, gpu: GpuId, now: Time) -> f64 {
+    match (policy.gate, gpus.get(gpu).window.as_ref()) {
         (Gate::TumblingMean { window: span, .. }, Some(window)) => tumbling_mean(window, span, now),
         (Gate::Risk { .. }, Some(window)) => window.samples(now).risk(|a| a.sm).get(),
         _ => gpus.load(gpu),
-    };
-    Fraction::saturating(value)
+    }
 }

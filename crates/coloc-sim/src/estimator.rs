@@ -2,8 +2,10 @@
 
 use crate::trace::{Trace, TraceTask};
 use coloc_core::preset::MemoryKnowledge;
-use coloc_model::{Bytes, Estimate};
+use coloc_estimate::{Estimator as _, ReplayEstimator};
+use coloc_model::{Bytes, Estimate, SignatureId};
 use coloc_physics::catalogue;
+use rustc_hash::FxHashMap;
 
 /// A source of estimates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,6 +14,8 @@ pub enum Estimator {
     Oracle,
     /// No estimate: only recovery.
     None,
+    /// Our own: the task's graph replayed against a model of the caching allocator.
+    Replay,
     /// The published numbers of Horus.
     Horus,
     /// The published numbers of FakeTensor.
@@ -37,6 +41,7 @@ impl Estimator {
         match self {
             Estimator::Oracle => "oracle",
             Estimator::None => "none",
+            Estimator::Replay => "replay",
             Estimator::Horus => "horus",
             Estimator::FakeTensor => "faketensor",
             Estimator::GpuMemNet => "gpumemnet",
@@ -48,7 +53,7 @@ impl Estimator {
         match self {
             Estimator::Oracle => MemoryKnowledge::Oracle,
             Estimator::None => MemoryKnowledge::None,
-            Estimator::Horus | Estimator::FakeTensor | Estimator::GpuMemNet => {
+            Estimator::Replay | Estimator::Horus | Estimator::FakeTensor | Estimator::GpuMemNet => {
                 MemoryKnowledge::Estimate
             }
         }
@@ -65,10 +70,50 @@ impl Estimator {
         let mib = match self {
             Estimator::Oracle => return Ok(Some(Estimate::exact(task.profile.memory))),
             Estimator::None => return Ok(None),
+            Estimator::Replay => return Ok(replay(trace.name(task))),
             Estimator::Horus => published()?.horus_mib,
             Estimator::FakeTensor => published()?.faketensor_mib,
             Estimator::GpuMemNet => published()?.gpumemnet_mib,
         };
         Ok(Some(Estimate::exact(Bytes::from_mib_f64(mib))))
+    }
+}
+
+/// The software environment in which the catalogue's tasks were measured.
+const ENVIRONMENT: &str = "carma";
+
+/// A replay of the task's graph; a task without one is a task of which nothing is known.
+fn replay(name: &str) -> Option<Estimate> {
+    let task = coloc_estimate::catalogue::task(name)?;
+    let estimator = ReplayEstimator::shipped(ENVIRONMENT)?;
+    Some(Estimate::from(&estimator.estimate(&task.graph, &task.run)))
+}
+
+/// What an estimator says of each kind of task, asked once.
+pub(crate) struct Estimates {
+    estimator: Estimator,
+    known: FxHashMap<SignatureId, Option<Estimate>>,
+}
+
+impl Estimates {
+    pub(crate) fn new(estimator: Estimator) -> Self {
+        Estimates { estimator, known: FxHashMap::default() }
+    }
+
+    pub(crate) fn of(
+        &mut self,
+        trace: &Trace,
+        task: &TraceTask,
+    ) -> Result<Option<Estimate>, NoEstimate> {
+        // Measured memory is each task's own.
+        if self.estimator == Estimator::Oracle {
+            return self.estimator.estimate(trace, task);
+        }
+        if let Some(estimate) = self.known.get(&task.signature) {
+            return Ok(*estimate);
+        }
+        let estimate = self.estimator.estimate(trace, task)?;
+        self.known.insert(task.signature, estimate);
+        Ok(estimate)
     }
 }

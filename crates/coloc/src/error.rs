@@ -1,5 +1,6 @@
 //! What a command can fail of, and the exit code that says so.
 
+use crate::verbs::estimate::EstimateError;
 use coloc_model::FleetError;
 use coloc_sim::SimulationError;
 use coloc_sim::trace::{GenerateError, TraceError};
@@ -28,6 +29,9 @@ pub(crate) enum CliError {
     /// A simulation could not be started.
     #[error("{0}")]
     Simulation(#[from] SimulationError),
+    /// A task's need could not be estimated.
+    #[error("{0}")]
+    Estimate(#[from] EstimateError),
     /// A file of measured pairs could not be read.
     #[error("{}, line {line}: {problem}", file.display())]
     Pairs { file: PathBuf, line: u64, problem: String },

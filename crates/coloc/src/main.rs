@@ -24,6 +24,7 @@ enum Verb {
     Compare(verbs::compare::Compare),
     Collocate(verbs::collocate::Collocate),
     Trace(verbs::trace::TraceVerb),
+    Estimate(Box<verbs::estimate::EstimateArgs>),
 }
 
 fn main() -> ExitCode {
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Verb::Compare(verb) => verb.run(),
         Verb::Collocate(verb) => verb.run(),
         Verb::Trace(verb) => verb.run(),
+        Verb::Estimate(verb) => verb.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -29,6 +29,8 @@ fn a_bad_row_says_file_line_and_column() {
     insta::assert_snapshot!(simulate("submit_s,task,sm\n0,resnet,1.5\n", &[]), @r#"coloc: t.csv, line 2, column sm: "1.5" is not a share from 0 to 1"#);
     let tiresias = ["--format", "tiresias"];
     insta::assert_snapshot!(simulate("job_id,num_gpu,submit_time,duration\n0,1,0,60\n1,none,5,60\n", &tiresias), @r#"coloc: t.csv, line 3, column num_gpu: "none" is not a number of GPUs from 1 to 65536"#);
+    let alibaba = ["--format", "alibaba"];
+    insta::assert_snapshot!(simulate("name,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\np,1,4600,0,9,1\n", &alibaba), @r#"coloc: t.csv, line 2, column gpu_milli: "4600" is not thousandths of a GPU from 1 to 1000"#);
     insta::assert_snapshot!(simulate("", &[]), @r#"coloc: t.csv, line 1: no column "submit_s" in the header; expected at least submit_s,task"#);
     insta::assert_snapshot!(simulate("submit_s,task\n", &[]), @"coloc: t.csv: the trace has no tasks");
 }
@@ -59,7 +61,7 @@ fn what_could_never_run_is_refused_before_the_start() {
     let gang = "submit_s,task,gpus\n0,resnet,8\n";
     insta::assert_snapshot!(fleet(gang, "4xA100-40GB", &[]), @"coloc: task 0 needs 8 GPUs on one node, the fleet has at most 4; give the simulation a larger node");
     let large = "submit_s,task\n0,gpt2_large_2\n";
-    insta::assert_snapshot!(fleet(large, "2xT4-16GB", &[]), @"coloc: task 0 (gpt2_large_2) needs 27.7 GiB on one GPU, the largest of the fleet has 16.0 GiB");
+    insta::assert_snapshot!(fleet(large, "2xT4-16GB", &[]), @"coloc: task 0 (gpt2_large_2) needs 27.7 GiB on each of its GPUs, the largest it can get has 16.0 GiB");
     let own = "submit_s,task,duration_s,memory_mib,sm\n0,mine,60,1000,0.5\n";
     insta::assert_snapshot!(fleet(own, "1xT4-16GB", &["--estimator", "horus"]), @r#"coloc: no published horus estimate for task "mine": it is not in the built-in catalogue; use --estimator oracle or none"#);
     insta::assert_snapshot!(fleet(own, "1xT4-16GB", &["--share", "mig"]), @"coloc: --share mig needs GPUs that can be partitioned; T4-16GB cannot");

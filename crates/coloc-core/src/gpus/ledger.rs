@@ -3,9 +3,11 @@
 //! A task is booked with what it was estimated to need until it has been seen to settle; free memory as
 //! a device reports it says nothing of what a young task is about to allocate.
 
+use crate::demand::Demand;
+use crate::policy::{MemoryBasis, Policy};
 use crate::window::Window;
 use coloc_model::mig::{Instance, Layout};
-use coloc_model::{Bytes, GpuModel, GpuSignal, NodeId, TaskId, Time, UserId};
+use coloc_model::{Bytes, GpuModel, GpuSignal, NodeId, Share, TaskId, Time, UserId};
 
 /// One task's place on one GPU.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -74,6 +76,39 @@ impl GpuState {
         self.booked
     }
 
+    /// Memory that may be promised to a newcomer.
+    pub fn available(&self, policy: &Policy) -> Bytes {
+        if let (Share::Mig, Some(table)) = (policy.share, self.model.mig()) {
+            return self.layout.largest_memory(table);
+        }
+        match policy.memory {
+            MemoryBasis::Ledger => self.capacity.saturating_sub(self.booked),
+            MemoryBasis::Reported { reserve } => {
+                self.capacity.saturating_sub(self.signal.used).saturating_sub(reserve)
+            }
+        }
+    }
+
+    /// The MIG instance that a task would get here: the whole board if the GPU had to be empty, else the
+    /// smallest with enough memory and, where its demand is known and room allows, enough compute.
+    pub(crate) fn instance_for(&self, demand: &Demand) -> Option<Instance> {
+        let table = self.model.mig()?;
+        let slice = f64::from(table.sms_per_slice) / f64::from(self.model.sms());
+        let compute = (demand.load / slice).ceil().min(f64::from(table.compute_slices)) as u8;
+        let largest = self.layout.largest_memory(table);
+        let memory = if demand.idle_only { largest } else { demand.need.min(largest) };
+        let smallest = |compute| self.layout.smallest(table, memory, compute);
+        smallest(compute).or_else(|| smallest(1))
+    }
+
+    /// A task's place here. The ledger never promises more than there is, whatever the policy reads.
+    pub(crate) fn booking(&self, demand: &Demand, instance: Option<Instance>) -> Booking {
+        let Demand { task, user, load, alone, .. } = *demand;
+        let wanted = instance.map_or(demand.book, |instance| instance.memory);
+        let bytes = wanted.min(self.capacity.saturating_sub(self.booked));
+        Booking { task, user, bytes, load, alone, instance }
+    }
+
     /// What the monitor saw last.
     pub fn signal(&self) -> &GpuSignal {
         &self.signal
@@ -85,6 +120,10 @@ impl GpuState {
     }
 
     pub(crate) fn release(&mut self, now: Time, task: TaskId) {
+        // It is the youngest that settles.
+        if self.residents.last().is_some_and(|youngest| youngest.task == task) {
+            self.busy_until = now;
+        }
         self.lift(task);
         self.left(now);
     }

@@ -9,7 +9,7 @@ pub(crate) use tournament::{GangSummary, Summarize, Summary, Tournament};
 use crate::policy::{Gate, MemoryBasis, Place, Policy};
 use crate::window::Window;
 use coloc_model::mig::Layout;
-use coloc_model::{Bytes, Fleet, GpuId, GpuSignal, Millis, Node, NodeId, Share, TaskId, Time};
+use coloc_model::{Bytes, Fleet, GpuId, GpuSignal, Millis, Node, NodeId, TaskId, Time};
 use std::ops::Range;
 
 /// Every GPU of the fleet, with an index over what placement asks for.
@@ -20,8 +20,7 @@ pub struct Gpus {
     /// Which nodes can take a gang; only where there is a choice of nodes.
     gangs: Option<Tournament<GangSummary>>,
     nodes: Vec<Range<u32>>,
-    basis: MemoryBasis,
-    share: Share,
+    policy: Policy,
     /// Loads are expectations of ours (true) or what the monitor shows (false).
     expects_load: bool,
     /// GPUs that can take something since the last pass that they could not take before.
@@ -63,10 +62,10 @@ impl Gpus {
                 .then(|| Tournament::new(fleet.nodes().len())),
             nodes: fleet.nodes().iter().map(Node::range).collect(),
             states,
-            basis: policy.memory,
-            share: policy.share,
+            policy: *policy,
             // Nobody else asks what the monitor shows, which changes all the time.
             expects_load: matches!(policy.gate, Gate::Expected { .. })
+                || policy.place == Place::LeastInterference
                 || policy.learn
                 || (policy.place != Place::Lug && policy.gate == Gate::Open),
             improved: Vec::new(),
@@ -96,6 +95,17 @@ impl Gpus {
         &self.tree
     }
 
+    /// The GPU with the most available memory, the first of several.
+    pub(crate) fn roomiest(&self) -> GpuId {
+        let mut node = Tournament::<Summary>::ROOT;
+        while self.tree.player(node).is_none() {
+            let [left, right] = Tournament::<Summary>::children(node);
+            let most = self.tree.get(node).max_available;
+            node = if self.tree.get(left).max_available == most { left } else { right };
+        }
+        GpuId::from(self.tree.player(node).unwrap_or_default().min(self.states.len() - 1))
+    }
+
     pub(crate) fn gang_tree(&self) -> Option<&Tournament<GangSummary>> {
         self.gangs.as_ref()
     }
@@ -110,16 +120,7 @@ impl Gpus {
 
     /// Memory that may be promised to a newcomer on this GPU.
     pub fn available(&self, gpu: GpuId) -> Bytes {
-        let state = self.get(gpu);
-        match (self.share, state.model.mig()) {
-            (Share::Mig, Some(table)) => state.layout.largest_memory(table),
-            _ => match self.basis {
-                MemoryBasis::Ledger => state.capacity.saturating_sub(state.booked),
-                MemoryBasis::Reported { reserve } => {
-                    state.capacity.saturating_sub(state.signal.used).saturating_sub(reserve)
-                }
-            },
-        }
+        self.get(gpu).available(&self.policy)
     }
 
     /// How busy the GPU counts as: expected demand or seen SM activity.
@@ -221,7 +222,8 @@ impl Gpus {
     pub(crate) fn see(&mut self, now: Time, gpu: GpuId, signal: GpuSignal) {
         let before = self.states[gpu.index()].signal;
         self.states[gpu.index()].see(now, signal);
-        let reads_signal = !self.expects_load || matches!(self.basis, MemoryBasis::Reported { .. });
+        let reads_signal =
+            !self.expects_load || matches!(self.policy.memory, MemoryBasis::Reported { .. });
         if reads_signal {
             self.refresh(gpu);
             if signal.used < before.used || signal.activity.sm < before.activity.sm {

@@ -14,5 +14,6 @@ pub(super) fn bound(least_load: f64, demand: &Demand) -> Cost {
     if least_load.is_infinite() {
         return Cost::MAX;
     }
-    real_cost(least_harm(least_load, demand.load).max(0.0))
+    // The two formulas round differently; a bound must not end up above what it bounds.
+    real_cost((least_harm(least_load, demand.load) * (1.0 - 1e-9)).max(0.0))
 }

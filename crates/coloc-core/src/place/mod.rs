@@ -53,9 +53,7 @@ impl Preference<'_> {
         match self.place {
             Place::LeastInterference => least_interference::cost(gpus.get(gpu), self.demand),
             // CARMA ranks by the score that its gate reads, which ages with time.
-            Place::Lug if policy.time_matters() => {
-                lug::cost(gate_load(policy, gpus, gpu, now).get())
-            }
+            Place::Lug if policy.time_matters() => lug::cost(gate_load(policy, gpus, gpu, now)),
             _ => self.bound(&gpus.summary(gpu), gpus.len()),
         }
     }

@@ -72,7 +72,7 @@ impl Question<'_> {
 
     fn screened(&self, gpu: GpuId, counts: &mut PassCounts) -> bool {
         let Question { policy, gpus, now, demand, .. } = *self;
-        match (Case { policy, gpus, now, gpu, demand }).refusal() {
+        match (Case { policy, state: gpus.get(gpu), now, demand }).refusal() {
             None => true,
             Some(refusal) => {
                 counts.note(gpu, refusal);
@@ -103,6 +103,20 @@ impl Question<'_> {
 impl Searcher {
     /// The GPUs for the task, or `None` if it does not fit now.
     pub(crate) fn find(
+        &mut self,
+        question: &Question<'_>,
+        search: Search<'_>,
+        counts: &mut PassCounts,
+    ) -> Option<Vec<GpuId>> {
+        let found = self.search(question, search, counts);
+        if found.is_none() && counts.nearest_miss.is_none() {
+            // The index refused them all at once: let the roomiest say what was short.
+            question.screened(question.gpus.roomiest(), counts);
+        }
+        found
+    }
+
+    fn search(
         &mut self,
         question: &Question<'_>,
         search: Search<'_>,

@@ -2,11 +2,11 @@
 //! durations, will have made room; later tasks may start now only if that promise does not move.
 
 use crate::demand::Demand;
-use crate::gpus::GpuState;
 use crate::place::Search;
-use crate::policy::{Gate, Place};
+use crate::policy::{Gate, MemoryBasis, Place, Policy};
 use crate::scheduler::{Turn, World};
-use coloc_model::{Bytes, GpuId, NodeId, TaskId, Time};
+use crate::screen::Case;
+use coloc_model::{GpuId, NodeId, TaskId, Time};
 
 /// How many waiting tasks are tried behind the head in one pass, as Slurm's `bf_max_job_test` bounds it.
 const DEPTH: usize = 500;
@@ -32,23 +32,19 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     }
 }
 
-/// Whether starting `candidate` on `gpus` would delay the head: tried on the ledger, then undone.
+/// Whether starting `candidate` on `gpus` would delay the head. A head whose start nobody can foresee
+/// might be delayed by anybody.
 fn moves_promise(
-    world: &mut World,
+    world: &World,
     now: Time,
     head: TaskId,
     promised: Time,
     candidate: TaskId,
     gpus: &[GpuId],
 ) -> bool {
-    if promised == Time::NEVER {
-        return false;
-    }
     let demand = world.demand(candidate);
-    let ends = world.tasks.live(candidate).task.duration.map_or(Time::NEVER, |span| now + span);
-    let head_demand = world.demand(head);
-    let with_candidate = |gpu: GpuId| gpus.contains(&gpu).then_some((ends, &demand));
-    earliest(world, now, &head_demand, with_candidate) > promised
+    let with_candidate = |gpu: GpuId| gpus.contains(&gpu).then_some(&demand);
+    promised == Time::NEVER || earliest(world, now, &world.demand(head), with_candidate) > promised
 }
 
 /// The earliest time at which the head will fit if nothing else is started.
@@ -60,14 +56,14 @@ fn earliest<'a>(
     world: &World,
     now: Time,
     head: &Demand,
-    extra: impl Fn(GpuId) -> Option<(Time, &'a Demand)>,
+    newcomer: impl Fn(GpuId) -> Option<&'a Demand>,
 ) -> Time {
     let mut per_node: Vec<(NodeId, Time)> = world
         .gpus
         .iter()
         .map(|(gpu, state)| {
             let node = if world.policy.place == Place::Any { NodeId(0) } else { state.node };
-            (node, free_at(world, state, now, head, extra(gpu)))
+            (node, free_at(world, gpu, now, head, newcomer(gpu)))
         })
         .collect();
     per_node.sort_unstable();
@@ -79,50 +75,39 @@ fn earliest<'a>(
         .unwrap_or(Time::NEVER)
 }
 
-/// When one GPU could take the head: its tasks leave one by one, as declared.
+/// When one GPU, perhaps with a newcomer on it, could take the head: its tasks leave one by one, as
+/// expected, on a copy of its ledger, until every rule that does not depend on the moment is content.
 pub(crate) fn free_at(
     world: &World,
-    state: &GpuState,
+    gpu: GpuId,
     now: Time,
     head: &Demand,
-    extra: Option<(Time, &Demand)>,
+    newcomer: Option<&Demand>,
 ) -> Time {
-    let mut leaving: Vec<(Time, Bytes, f64)> = state
+    let gate = match world.policy.gate {
+        gate @ Gate::Expected { .. } => gate,
+        _ => Gate::Open,
+    };
+    let policy = &Policy { gate, memory: MemoryBasis::Ledger, ..world.policy };
+    let mut imagined = world.gpus.get(gpu).clone();
+    imagined.reserved = None;
+    imagined.busy_until = now;
+    if let Some(demand) = newcomer {
+        let slot = world.slot(gpu, demand);
+        imagined.book(now, imagined.booking(demand, slot.instance));
+    }
+    let mut leaving: Vec<(Time, TaskId)> = imagined
         .residents()
         .iter()
-        .map(|booking| {
-            let ends = world.expected_end(booking.task, now);
-            (ends, booking.bytes, booking.load)
-        })
-        .chain(extra.map(|(ends, demand)| (ends, demand.book, demand.load)))
+        .map(|booking| (world.expected_end(booking.task, now), booking.task))
         .collect();
-    leaving.sort_unstable_by_key(|&(ends, ..)| ends);
+    leaving.sort_unstable();
+    let mut leaving = leaving.into_iter();
     let mut at = now;
-    let mut remaining = &leaving[..];
-    while !fits_beside(world, state.capacity, remaining, head) {
-        let Some((&(ends, ..), rest)) = remaining.split_first() else { return Time::NEVER };
+    while (Case { policy, state: &imagined, now, demand: head }).refusal().is_some() {
+        let Some((ends, task)) = leaving.next() else { return Time::NEVER };
         at = at.max(ends);
-        remaining = rest;
+        imagined.release(now, task);
     }
     at
-}
-
-fn fits_beside(
-    world: &World,
-    capacity: Bytes,
-    others: &[(Time, Bytes, f64)],
-    head: &Demand,
-) -> bool {
-    if others.is_empty() {
-        return head.need <= capacity;
-    }
-    let booked: Bytes = others.iter().map(|&(_, bytes, _)| bytes).sum();
-    let load: f64 = others.iter().map(|&(_, _, load)| load).sum();
-    let room = booked + head.need <= capacity;
-    let cool = match world.policy.gate {
-        Gate::Expected { full, limit } => load < full && load + head.load <= limit,
-        _ => true,
-    };
-    let crowd = world.policy.max_tasks.is_none_or(|limit| others.len() < limit as usize);
-    !head.idle_only && room && cool && crowd
 }

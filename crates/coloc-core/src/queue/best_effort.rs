@@ -91,10 +91,11 @@ fn has_a_chance(world: &mut World, shape: usize, improved: &[GpuId]) -> bool {
             demand
         }
     };
-    // A look at idle GPUs asks for less than the task itself.
-    let asked = if world.policy.idle_first { demand.on_idle() } else { demand };
+    let policy = &world.policy;
     improved.iter().any(|&gpu| {
-        let summary = world.gpus.summary(gpu);
-        hopeful(&world.policy, &demand, &summary) || hopeful(&world.policy, &asked, &summary)
+        let offer = world.gpus.tree().leaf(gpu.index());
+        // A look at idle GPUs asks for less than the task itself.
+        hopeful(policy, &demand, offer)
+            || (policy.idle_first && hopeful(policy, &demand.on_idle(), offer))
     })
 }

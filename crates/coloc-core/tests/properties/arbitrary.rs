@@ -70,6 +70,7 @@ pub(crate) fn any_fleet() -> impl Strategy<Value = &'static str> {
         "2x3xA100-40GB",
         "3x2xA100-40GB",
         "1xA30-24GB,3xA100-80GB",
+        "1xA100-80GB,3xA30-24GB",
     ])
 }
 

@@ -136,9 +136,7 @@ proptest! {
     ) {
         use coloc_core::policy::{Gate, MemoryBasis};
         // A device that reports memory in use while nobody is on it would be in the way for ever.
-        let mut policy = Policy { memory: MemoryBasis::Ledger, gate: Gate::Open, ..policy };
-        // A GPU kept for one task and a recovered task that stops all others would wait for each other.
-        policy.recovery.stops_others &= policy.patience.is_none();
+        let policy = Policy { memory: MemoryBasis::Ledger, gate: Gate::Open, ..policy };
         let mut world = World::new(fleet, policy);
         steps.into_iter().for_each(|step| world.step(step));
         drain(&mut world);

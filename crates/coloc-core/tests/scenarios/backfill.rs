@@ -173,3 +173,39 @@ mod promises {
         }
     }
 }
+
+#[test]
+fn a_head_that_waits_for_a_mig_instance_keeps_its_promise() {
+    let policy = Policy::plain(Queue::Backfill, Place::FirstFit, Share::Mig);
+    let mut world = World::new("1xA100-40GB", policy);
+    let running = world.submit(task().gib(15).sm(0.1).secs(100));
+    let head = world.submit(task().gib(30).secs(50));
+    let small = world.submit(task().gib(4).sm(0.1).secs(500));
+    assert!(world.waits(head) && world.waits(small));
+    world.advance(secs(100));
+    world.finish(running);
+    assert!(world.runs(head));
+}
+
+#[test]
+fn a_head_that_waits_for_another_user_to_leave_keeps_its_promise() {
+    let policy = Policy { same_user: true, ..mps(Queue::Backfill, Place::FirstFit) };
+    let mut world = World::new("1xA100-40GB", policy);
+    let running = world.submit(task().user(1).gib(5).secs(100));
+    let head = world.submit(task().user(2).gib(5).secs(50));
+    let same = world.submit(task().user(1).gib(5).secs(500));
+    assert!(world.waits(head) && world.waits(same));
+    world.advance(secs(100));
+    world.finish(running);
+    assert!(world.runs(head));
+}
+
+#[test]
+fn nobody_passes_a_head_whose_start_nobody_can_foresee() {
+    let mut world = World::new("2xA100-40GB", exclusive(Queue::Backfill));
+    let endless = world.submit(task());
+    let gang = world.submit(task().gpus(2).secs(50));
+    let single = world.submit(task().secs(100_000));
+    world.finish(endless);
+    assert!(world.runs(gang) && world.waits(single));
+}

@@ -108,3 +108,12 @@ fn memory_is_no_reason_where_idle_gpus_are_taken_blindly() {
     let refusals = world.refusals(head, 1);
     assert!(matches!(refusals[..], [Refusal::Memory { .. }]), "{refusals:?}");
 }
+
+#[test]
+fn a_pass_keeps_the_nearest_miss() {
+    let tasks = [30, 36, 25].map(|size| task().gib(size));
+    let mut world = World::filled(mps(Queue::Fifo, Place::FirstFit), tasks);
+    world.submit(task().gib(20));
+    let miss = Refusal::Memory { need: gib(20), available: gib(15) };
+    assert_eq!(world.scheduler.last_pass().nearest_miss, Some((GpuId(2), miss)));
+}

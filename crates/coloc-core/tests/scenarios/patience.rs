@@ -1,6 +1,6 @@
 //! Who has been passed over for too long gets GPUs kept free.
 
-use crate::testkit::{World, at, mps, secs, task};
+use crate::testkit::{World, at, gib, mps, secs, task};
 use coloc_core::policy::{Place, Queue};
 use coloc_core::{Policy, Refusal};
 use coloc_model::{Bytes, TaskId};
@@ -68,6 +68,20 @@ fn what_was_kept_and_not_used_goes_to_whoever_waits() {
     let other = world.running().find(|&id| world.gpus(id) == [1]).expect("35 GiB");
     world.finish(other);
     assert_eq!((world.gpus(large), world.gpus(small)), (vec![1], vec![0]));
+}
+
+#[test]
+fn a_recovered_task_that_stops_all_others_is_not_stopped_by_them() {
+    let mut policy = Policy { place: Place::Exclusive, ..PATIENT };
+    policy.recovery.stops_others = true;
+    let mut world = World::new("1xA100-40GB", policy);
+    let [victim, head] = world.submit_all([task(), task()]);
+    world.advance(secs(HOUR));
+    world.submit(task());
+    world.oom(victim, gib(1));
+    assert!(world.runs(victim));
+    world.finish(victim);
+    assert!(world.runs(head));
 }
 
 #[test]

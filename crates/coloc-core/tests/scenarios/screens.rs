@@ -169,6 +169,21 @@ fn a_gpu_that_emptied_has_nothing_left_to_settle() {
 }
 
 #[test]
+fn a_gpu_has_settled_when_its_youngest_task_is_gone() {
+    let settle = Some(secs(30));
+    let mut world = World::new("1xA100-40GB", Policy { settle, ..PLAIN });
+    let old = world.submit(task().gib(1));
+    world.advance(secs(100));
+    let young = world.submit(task().gib(1));
+    world.advance(secs(5));
+    world.finish(old);
+    let next = world.submit(task().gib(1));
+    assert_eq!(world.refusals(next, 0), [Refusal::Settling { left: secs(25) }]);
+    world.finish(young);
+    assert!(world.runs(next));
+}
+
+#[test]
 fn so_many_tasks_and_no_more() {
     let max_tasks = Some(2);
     let mut world = World::new("1xA100-40GB", Policy { max_tasks, ..PLAIN });

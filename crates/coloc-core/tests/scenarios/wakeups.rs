@@ -123,3 +123,16 @@ fn wake_ups_come_to_an_end() {
     world.advance(secs(1000));
     assert_eq!(world.next_wake(), None);
 }
+
+#[test]
+fn a_gpu_that_is_seen_to_cool_down_is_used() {
+    let gate = Gate::Risk { sm: share(0.8), occupancy: share(0.4), dram: share(1.0) };
+    let mut world = World::new("1xA100-40GB", Policy { gate, ..mps(Queue::Fifo, Place::Magm) });
+    world.submit(task().gib(1));
+    world.observe_gpu(0, 1.0, gib(1));
+    world.advance(secs(100));
+    let waiting = world.submit(task().gib(1));
+    world.observe_gpu(0, 0.1, gib(1));
+    world.advance(secs(3600));
+    assert!(world.runs(waiting));
+}

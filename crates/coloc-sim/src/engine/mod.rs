@@ -4,7 +4,7 @@ mod clock;
 mod device;
 mod run;
 
-use crate::estimator::{Estimator, NoEstimate};
+use crate::estimator::{Estimates, Estimator, NoEstimate};
 use crate::metrics::{Summary, TaskResult};
 use crate::timeline::AttemptEnd;
 use crate::trace::Trace;
@@ -44,7 +44,9 @@ pub enum SimulationError {
     #[error("{0}")]
     Rejected(#[from] RejectedTask),
     /// A task can never run on this fleet.
-    #[error("task {task} ({name}) needs {need} on one GPU, the largest of the fleet has {largest}")]
+    #[error(
+        "task {task} ({name}) needs {need} on each of its GPUs, the largest it can get has {largest}"
+    )]
     TooLarge {
         /// The task.
         task: TaskId,
@@ -144,28 +146,29 @@ impl Simulation {
         scheduler: &Scheduler,
     ) -> Result<Vec<Task>, SimulationError> {
         let models = self.fleet.gpus().iter().map(|gpu| gpu.model);
-        let largest = models.clone().map(|model| model.memory()).max().unwrap_or_default();
         if self.policy.share == Share::Mig
-            && let Some(model) = models.clone().find(|model| model.mig().is_none())
+            && let Some(model) = models.into_iter().find(|model| model.mig().is_none())
         {
             return Err(SimulationError::NoMig { model });
         }
+        let mut estimates = Estimates::new(self.estimator);
         let tasks = trace.tasks().iter().enumerate().map(|(index, task)| {
             let id = TaskId::from(index);
-            if task.profile.memory > largest {
-                let (name, need) = (trace.name(task).to_owned(), task.profile.memory);
-                return Err(SimulationError::TooLarge { task: id, name, need, largest });
-            }
             let submission = Task {
                 id,
                 signature: task.signature,
                 user: task.user,
                 gpus: task.gpus,
                 exclusive: task.exclusive,
-                estimate: self.estimator.estimate(trace, task)?,
+                estimate: estimates.of(trace, task)?,
                 duration: Some(task.duration),
             };
             scheduler.check(&submission)?;
+            let (need, largest) = (task.profile.memory, scheduler.most_memory(task.gpus));
+            if need > largest {
+                let name = trace.name(task).to_owned();
+                return Err(SimulationError::TooLarge { task: id, name, need, largest });
+            }
             Ok(submission)
         });
         tasks.collect()

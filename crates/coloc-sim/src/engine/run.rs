@@ -334,9 +334,11 @@ impl<'a, O: Observer> Run<'a, O> {
             device.guests.retain(|guest| guest.task != task);
         }
         let result = &mut self.results[task.index()];
-        // Whoever ran out of memory starts from nothing.
-        let kept = if end == AttemptEnd::OutOfMemory { 0.0 } else { result.ran_s };
-        result.ran_s = kept + now.since(active.started).secs();
+        // Whoever ran out of memory starts from nothing; whoever was preempted goes on.
+        result.ran_s = match end {
+            AttemptEnd::OutOfMemory => 0.0,
+            _ => result.ran_s + now.since(active.started).secs(),
+        };
         self.observer.attempt_ended(task, active.started, now, &slots, end);
         // A monitor sees the process gone no later than anybody hears of its end.
         self.crowd_changed(now, &slots);

@@ -89,6 +89,8 @@ flag_values!(
         Oracle => Estimator::Oracle,
         /// Nothing: only recovery
         None => Estimator::None,
+        /// Our own estimate, from the graphs of catalogued tasks
+        Replay => Estimator::Replay,
         /// Published numbers of Horus
         Horus => Estimator::Horus,
         /// Published numbers of FakeTensor

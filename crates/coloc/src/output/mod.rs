@@ -27,16 +27,19 @@ pub(crate) struct Answer<'a, T> {
 impl<T: Serialize> Answer<'_, T> {
     /// Prints the answer with its schema version.
     pub(crate) fn print(&self) -> Result<(), CliError> {
-        #[derive(Serialize)]
-        struct Versioned<'a, T> {
-            schema: u32,
-            #[serde(flatten)]
-            answer: &'a T,
-        }
-        let text = serde_json::to_string_pretty(&Versioned { schema: SCHEMA, answer: self })
-            .map_err(|error| to_stdout(error.into()))?;
-        print_text(&text)
+        print_text(&versioned(self).map_err(|error| to_stdout(error.into()))?)
     }
+}
+
+/// An answer as JSON text, with the version of its schema.
+pub(crate) fn versioned(answer: &impl Serialize) -> Result<String, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Versioned<'a, T> {
+        schema: u32,
+        #[serde(flatten)]
+        answer: &'a T,
+    }
+    serde_json::to_string_pretty(&Versioned { schema: SCHEMA, answer })
 }
 
 fn to_stdout(source: std::io::Error) -> CliError {

@@ -3,5 +3,6 @@
 pub(crate) mod collocate;
 pub(crate) mod compare;
 pub(crate) mod demo;
+pub(crate) mod estimate;
 pub(crate) mod simulate;
 pub(crate) mod trace;

@@ -1,0 +1,118 @@
+//! Runs the user's own script with tensors that have shapes but no memory, if PyTorch is there.
+
+use crate::estimate::Estimate;
+use crate::graph::{Flag, FlagKind};
+use coloc_model::Bytes;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// The tracer that runs inside the user's interpreter.
+const TRACER: &str = include_str!("faketensor.py");
+const MARK: &str = "COLOC_FAKETENSOR_PEAK_BYTES=";
+
+/// A dry run gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum FakeTensorError {
+    /// The command is not one that can be traced.
+    #[error("a dry run traces Python scripts: expected `python train.py …`, found {0:?}")]
+    NotPython(String),
+    /// The interpreter cannot be started.
+    #[error("cannot start {interpreter:?}: {source}; is Python on the path?")]
+    Start {
+        /// Which interpreter.
+        interpreter: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// PyTorch is missing.
+    #[error(
+        "{interpreter:?} has no PyTorch; activate the task's environment, or use --summary, --graph or \
+         --hf-config, which need none"
+    )]
+    NoTorch {
+        /// Which interpreter.
+        interpreter: String,
+    },
+    /// The script ended without an answer.
+    #[error("the script ended before {steps} steps were traced:\n{output}")]
+    NoAnswer {
+        /// Steps asked for.
+        steps: u32,
+        /// The last lines that it wrote.
+        output: String,
+    },
+}
+
+/// Traces `command` for `steps` optimizer steps.
+pub fn dry_run(command: &[String], steps: u32) -> Result<Estimate, FakeTensorError> {
+    let shown = command.join(" ");
+    let (interpreter, arguments) = match command.split_first() {
+        Some((first, rest)) if is_python(first) && !rest.is_empty() => (first, rest),
+        _ => return Err(FakeTensorError::NotPython(shown)),
+    };
+    let start = |source| FakeTensorError::Start { interpreter: interpreter.clone(), source };
+    let mut child = Command::new(interpreter)
+        .arg("-")
+        .args(arguments)
+        .env("COLOC_FAKETENSOR_STEPS", steps.to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(start)?;
+    if let Some(mut input) = child.stdin.take() {
+        // A script that ends at once closes the pipe; its output says why.
+        let _ = input.write_all(TRACER.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(start)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if errors.contains("COLOC_FAKETENSOR_NO_TORCH") {
+        return Err(FakeTensorError::NoTorch { interpreter: interpreter.clone() });
+    }
+    let peak = text.lines().rev().find_map(|line| line.strip_prefix(MARK)?.trim().parse().ok());
+    let peak = peak.ok_or_else(|| {
+        let lines: Vec<&str> = errors.lines().collect();
+        let tail = lines[lines.len().saturating_sub(8)..].join("\n");
+        FakeTensorError::NoAnswer { steps, output: tail }
+    })?;
+    Ok(answer(Bytes(peak)))
+}
+
+fn is_python(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    name.starts_with("python")
+}
+
+/// Fake tensors see neither context, workspaces nor the allocator's fragments.
+fn answer(peak: Bytes) -> Estimate {
+    let detail = "context, workspaces and fragmentation are not part of a dry run".to_owned();
+    Estimate {
+        peak,
+        bound: peak.scale(2.0) + Bytes::from_mib(2048),
+        class_mib: None,
+        utilization: None,
+        estimator: "faketensor",
+        flags: vec![Flag { kind: FlagKind::Assumption, detail }],
+        breakdown: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_python_scripts_are_traced() {
+        let command = ["bash".to_owned(), "train.sh".to_owned()];
+        assert!(matches!(dry_run(&command, 3), Err(FakeTensorError::NotPython(_))));
+        assert!(is_python("/opt/env/bin/python3.12"));
+    }
+
+    #[test]
+    fn a_missing_interpreter_is_named() {
+        let command = ["python-that-is-not-there".to_owned(), "train.py".to_owned()];
+        let error = dry_run(&command, 3).unwrap_err();
+        assert!(error.to_string().contains("python-that-is-not-there"), "{error}");
+    }
+}

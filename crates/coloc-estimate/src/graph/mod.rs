@@ -1,0 +1,150 @@
+//! The operation graph that every input becomes and every estimator reads.
+
+mod build;
+mod op;
+pub mod text;
+
+pub use build::GraphBuilder;
+pub use op::{Activation, Attention, Conv, Op, Shape};
+
+use serde::Serialize;
+use std::ops::Range;
+
+/// A node of one graph. Nodes are in the order in which the program runs them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// The node's place in the order of execution.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One operation and the shape of its result for one sample.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Node {
+    /// What is computed.
+    pub op: Op,
+    /// The result for one sample, without the batch.
+    pub shape: Shape,
+    /// Its parameters are not trained: no gradient, no optimizer state.
+    pub frozen: bool,
+    edges: (u32, u32),
+}
+
+/// What the training loop does with the graph's result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// Cross entropy over the last node's channels.
+    CrossEntropy,
+    /// Next-token prediction: the logits are shifted into a copy first.
+    CausalLanguage,
+    /// An element-wise loss, such as the mean squared error.
+    Elementwise,
+}
+
+/// Something that makes an estimate less certain than its bound was calibrated for.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Flag {
+    /// A stable word for programs.
+    pub kind: FlagKind,
+    /// What was seen, for people.
+    pub detail: String,
+}
+
+/// The reasons to widen a bound.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlagKind {
+    /// An operation whose memory behaviour is not known.
+    UnknownOperation,
+    /// A container whose inside the summary does not show.
+    HiddenLayers,
+    /// The summary's numbers contradict each other.
+    SummaryMismatch,
+    /// A choice that the input leaves open was made for it.
+    Assumption,
+    /// Modelled, but never compared with a measurement.
+    Unverified,
+    /// Does not fit the device.
+    OutOfMemory,
+}
+
+/// A training task's computation.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Graph {
+    nodes: Vec<Node>,
+    edges: Vec<NodeId>,
+    /// What follows the last node.
+    pub loss: Loss,
+    /// Runs of nodes whose activations are computed again in the backward pass.
+    pub checkpoints: Vec<Range<usize>>,
+    /// Runs of nodes whose kept tensors are freed together, when the first has run backwards.
+    pub blocks: Vec<Range<usize>>,
+    /// Why an estimate of this graph is less certain.
+    pub flags: Vec<Flag>,
+}
+
+impl Graph {
+    /// Notes a reason for doubt, once.
+    pub fn flag(&mut self, kind: FlagKind, detail: impl Into<String>) {
+        let flag = Flag { kind, detail: detail.into() };
+        if !self.flags.contains(&flag) {
+            self.flags.push(flag);
+        }
+    }
+
+    /// Every node in the order of execution.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The nodes whose results `node` reads.
+    pub fn inputs(&self, node: &Node) -> &[NodeId] {
+        let (start, end) = node.edges;
+        &self.edges[start as usize..end as usize]
+    }
+
+    /// The shape that `node` reads first; its own when it reads nothing.
+    pub fn input_shape(&self, node: &Node) -> Shape {
+        self.inputs(node).first().map_or(node.shape, |id| self.nodes[id.index()].shape)
+    }
+
+    /// The last node: what the loss reads.
+    pub fn output(&self) -> &Node {
+        self.nodes.last().expect("a graph is built with its input node")
+    }
+
+    /// Trainable and frozen numbers in all parameters.
+    pub fn parameters(&self) -> u64 {
+        self.nodes.iter().map(|node| node.op.parameters(node.shape).iter().sum::<u64>()).sum()
+    }
+
+    /// Numbers that all nodes produce for one sample.
+    pub fn activations(&self) -> u64 {
+        self.nodes.iter().map(|node| node.shape.elements()).sum()
+    }
+
+    /// Whether any operation is a convolution.
+    pub fn has_convolutions(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node.op, Op::Conv(_)))
+    }
+
+    /// Whether a convolution that needs a workspace has a channel count that is no multiple of four:
+    /// then cuDNN's choice of plan is hard to foresee.
+    pub fn has_odd_convolutions(&self) -> bool {
+        self.nodes.iter().any(|node| match node.op {
+            Op::Conv(conv) if !conv.pointwise() && !conv.depthwise() => {
+                let first = self.inputs(node).iter().any(|id| id.index() == 0);
+                node.shape.channels % 4 != 0 || (conv.input % 4 != 0 && !first)
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether any operation is an attention.
+    pub fn has_attention(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node.op, Op::Attention(_)))
+    }
+}

@@ -1,0 +1,91 @@
+//! What the same command needed when it ran before.
+
+use crate::bounds::conformal_quantile;
+use crate::estimate::Estimate;
+use coloc_model::Bytes;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+/// Runs that are remembered of one command.
+const REMEMBERED: usize = 32;
+
+/// Peaks by command signature.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct History {
+    peaks: FxHashMap<String, Vec<u64>>,
+}
+
+impl History {
+    /// A command as it is remembered: words in order, without what changes from run to run.
+    pub fn signature<S: AsRef<str>>(command: &[S]) -> String {
+        const FLEETING: [&str; 6] =
+            ["--seed", "--output", "--output-dir", "--run-name", "--log-dir", "--port"];
+        let mut words = Vec::new();
+        let mut skip = false;
+        for word in command {
+            let word = word.as_ref();
+            let name = word.split('=').next().unwrap_or(word).replace('_', "-");
+            if skip {
+                skip = false;
+            } else if FLEETING.contains(&name.as_str()) {
+                skip = !word.contains('=');
+            } else {
+                words.push(word);
+            }
+        }
+        words.join(" ")
+    }
+
+    /// Remembers what a run held at most.
+    pub fn remember(&mut self, signature: &str, peak: Bytes) {
+        let peaks = self.peaks.entry(signature.to_owned()).or_default();
+        if peaks.len() == REMEMBERED {
+            peaks.remove(0);
+        }
+        peaks.push(peak.0);
+    }
+
+    /// The largest peak seen, and above it what few runs may still add.
+    pub fn estimate(&self, signature: &str) -> Option<Estimate> {
+        let peaks = self.peaks.get(signature).filter(|peaks| !peaks.is_empty())?;
+        let seen: Vec<f64> = peaks.iter().map(|peak| *peak as f64).collect();
+        let largest = conformal_quantile(&seen, 1.0);
+        // The next of n runs is the largest so far with chance 1/(n+1): allow for that.
+        let bound = largest * (1.0 + 0.1 / seen.len() as f64);
+        Some(Estimate {
+            peak: Bytes(largest as u64),
+            bound: Bytes(bound as u64),
+            class_mib: None,
+            utilization: None,
+            estimator: "history",
+            flags: Vec::new(),
+            breakdown: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_known_again_despite_its_seed() {
+        let first = History::signature(&["python", "train.py", "--batch", "32", "--seed", "1"]);
+        let again = History::signature(&["python", "train.py", "--batch", "32", "--seed=7"]);
+        let other = History::signature(&["python", "train.py", "--batch", "64"]);
+        assert_eq!(first, again);
+        assert_ne!(first, other);
+    }
+
+    #[test]
+    fn more_runs_make_a_tighter_bound() {
+        let mut history = History::default();
+        assert_eq!(history.estimate("a"), None);
+        history.remember("a", Bytes::from_mib(1000));
+        let once = history.estimate("a").unwrap();
+        history.remember("a", Bytes::from_mib(990));
+        let twice = history.estimate("a").unwrap();
+        assert_eq!(once.peak, twice.peak);
+        assert!(twice.bound < once.bound && twice.bound > twice.peak);
+    }
+}

@@ -1,0 +1,197 @@
+//! Backward: the gradients that flow, and the memory that each step frees.
+
+use super::machine::Tensor;
+use super::trainer::Trainer;
+use super::workspace::Pass;
+use crate::graph::{Activation, Attention, Conv, Loss, Node, NodeId, Op};
+
+impl Trainer<'_> {
+    /// From the loss back to the first parameter.
+    pub(super) fn backward(&mut self, kept_by_loss: Vec<Tensor>, batch: u64) {
+        let last = self.graph.nodes().len() - 1;
+        self.flows[last] = Some(self.loss_gradient(kept_by_loss, batch));
+        let mut segment = self.graph.checkpoints.len();
+        let graph = self.graph;
+        let mut blocks = graph.blocks.iter().rev().peekable();
+        for index in (1..=last).rev() {
+            if segment > 0 && self.graph.checkpoints[segment - 1].end == index + 1 {
+                segment -= 1;
+                self.recompute(segment, batch);
+            }
+            if let Some(flow) = self.flows[index].take() {
+                self.gather_weights(index);
+                self.step_back(index, flow, batch);
+            }
+            // Measured transformers hold more than autograd's rule of freeing after each operation
+            // explains; freeing a layer at a time meets the measurements.
+            match blocks.peek() {
+                Some(block) if block.contains(&index) => {
+                    if block.start == index {
+                        (block.start..block.end).for_each(|member| self.drop_kept(member));
+                        blocks.next();
+                    }
+                }
+                _ => self.drop_kept(index),
+            }
+        }
+        if let Some(flow) = self.flows[0].take() {
+            self.machine.drop(flow);
+        }
+    }
+
+    /// The gradient of the loss, one tensor per step of the loss.
+    fn loss_gradient(&mut self, kept: Vec<Tensor>, batch: u64) -> Tensor {
+        let logits = 4 * batch * self.graph.output().shape.elements();
+        let steps = match self.graph.loss {
+            Loss::Elementwise => 1,
+            Loss::CrossEntropy => 2,
+            Loss::CausalLanguage => 3,
+        };
+        let one = self.activation(4);
+        let first = self.activation(logits);
+        let mut flow = first;
+        for step in 1..steps {
+            let next = self.activation(logits);
+            if step == 1 {
+                kept.iter().for_each(|&tensor| self.machine.drop(tensor));
+            }
+            self.machine.drop(flow);
+            flow = next;
+        }
+        self.machine.drop(one);
+        if steps == 1 {
+            kept.iter().for_each(|&tensor| self.machine.drop(tensor));
+        }
+        flow
+    }
+
+    fn step_back(&mut self, index: usize, flow: Tensor, batch: u64) {
+        let node = &self.graph.nodes()[index];
+        let inputs = self.graph.inputs(node);
+        let shares_flow =
+            matches!(node.op, Op::Add { .. } | Op::View | Op::Copy | Op::AddTable { .. });
+        let mut gradients = [None; 4];
+        let mut more = Vec::new();
+        match node.op {
+            Op::Conv(conv) => gradients[0] = self.conv_back(index, node, conv, batch),
+            Op::Attention(attention) => {
+                self.attention_back(node, attention, batch);
+                for (slot, &id) in gradients.iter_mut().zip(inputs) {
+                    *slot = self.new_flow(id, batch);
+                }
+                if let ([packed], Some(parts)) = (inputs, gradients[0]) {
+                    gradients[0] = self.unpack_back(*packed, parts, batch);
+                }
+            }
+            Op::Concat => more = self.concat_back(inputs, flow),
+            _ if shares_flow => {
+                for (slot, &id) in gradients.iter_mut().zip(inputs) {
+                    *slot = self.differentiable[id.index()].then(|| self.machine.share(flow));
+                }
+                self.new_gradients(index);
+            }
+            _ => {
+                if matches!(node.op, Op::Linear { .. }) {
+                    self.multiply_backward();
+                }
+                for (slot, &id) in gradients.iter_mut().zip(inputs) {
+                    *slot = self.new_flow(id, batch);
+                }
+                self.scratch_back(node, batch);
+                self.new_gradients(index);
+            }
+        }
+        self.machine.drop(flow);
+        let found = gradients.into_iter().flatten().zip(inputs.iter().copied());
+        for (gradient, id) in found.chain(more) {
+            self.accumulate(id, gradient, batch);
+        }
+    }
+
+    /// The gradient of an argument; none where nothing upstream is trained.
+    fn new_flow(&mut self, id: NodeId, batch: u64) -> Option<Tensor> {
+        let node = &self.graph.nodes()[id.index()];
+        self.differentiable[id.index()].then(|| self.activation(self.tensor_bytes(node, batch)))
+    }
+
+    /// Temporaries beside the gradients.
+    fn scratch_back(&mut self, node: &Node, batch: u64) {
+        let bytes = self.tensor_bytes(node, batch);
+        match node.op {
+            // A broadcast factor's gradient is a full product first, then summed.
+            Op::Multiply => self.machine.scratch(&[bytes]),
+            Op::Activate { function: Activation::PReLU, .. } => self.machine.scratch(&[bytes]),
+            Op::Activate { function: Activation::NewGELU, .. } => {
+                let held = self.activation(bytes);
+                self.machine.scratch(&[bytes]);
+                self.machine.drop(held);
+            }
+            _ => {}
+        }
+    }
+
+    fn conv_back(&mut self, index: usize, node: &Node, conv: Conv, batch: u64) -> Option<Tensor> {
+        let flow = self.new_flow(self.graph.inputs(node)[0], batch);
+        if flow.is_some() {
+            self.conv_scratch(node, conv, batch, Pass::BackwardData);
+        }
+        for which in self.parameter_range(index) {
+            self.new_gradient(which);
+            if which == self.parameter_range(index).start && !node.frozen {
+                self.conv_scratch(node, conv, batch, Pass::BackwardFilter);
+            }
+        }
+        flow
+    }
+
+    fn attention_back(&mut self, node: &Node, attention: Attention, batch: u64) {
+        self.multiply_backward();
+        if attention.eager {
+            let width = self.run.precision.activation_bytes();
+            let rows = batch * u64::from(attention.heads) * node.shape.positions();
+            let scores = self.activation(rows * u64::from(attention.keys) * width);
+            self.machine.scratch(&[rows * u64::from(attention.keys) * width]);
+            self.machine.drop(scores);
+        }
+    }
+
+    /// Query, key and value were slices of one tensor: each slice's gradient is padded with zeros to
+    /// the whole and added up.
+    fn unpack_back(&mut self, packed: NodeId, parts: Tensor, batch: u64) -> Option<Tensor> {
+        let sum = self.new_flow(packed, batch);
+        for _ in 0..2 {
+            if let Some(padded) = self.new_flow(packed, batch) {
+                self.machine.drop(padded);
+            }
+        }
+        self.machine.drop(parts);
+        sum
+    }
+
+    /// The parts of a concatenation's gradient are views of it.
+    fn concat_back(&mut self, inputs: &[NodeId], flow: Tensor) -> Vec<(Tensor, NodeId)> {
+        inputs
+            .iter()
+            .filter(|id| self.differentiable[id.index()])
+            .map(|&id| (self.machine.share(flow), id))
+            .collect()
+    }
+
+    /// Adds a gradient to what a node already has: in place when nobody else looks.
+    fn accumulate(&mut self, id: NodeId, gradient: Tensor, batch: u64) {
+        let index = id.index();
+        let Some(old) = self.flows[index] else {
+            self.flows[index] = Some(gradient);
+            return;
+        };
+        let bytes = self.tensor_bytes(&self.graph.nodes()[index], batch);
+        if self.machine.sole(old) && self.machine.bytes(old) == bytes {
+            self.machine.drop(gradient);
+            return;
+        }
+        let sum = self.activation(bytes);
+        self.machine.drop(old);
+        self.machine.drop(gradient);
+        self.flows[index] = Some(sum);
+    }
+}

@@ -1,0 +1,331 @@
+//! Forward: which tensors an operation makes, and which of them autograd keeps.
+
+use super::machine::{Purpose, Tensor};
+use super::trainer::Trainer;
+use super::workspace::Pass;
+use crate::graph::{Activation, Attention, Node, NodeId, Op};
+use crate::run::Precision;
+use std::ops::Range;
+
+/// cublasLt's workspace for a product with a bias.
+const CUBLAS_LT_WORKSPACE: u64 = 1 << 20;
+
+impl Trainer<'_> {
+    /// Runs every node and returns the last one's result.
+    pub(super) fn forward(&mut self, input: Tensor, batch: u64, recorded: bool) -> Tensor {
+        let count = self.graph.nodes().len();
+        self.values[0] = Some(self.machine.share(input));
+        let mut next = 1;
+        for segment in 0..self.graph.checkpoints.len() {
+            let range = self.graph.checkpoints[segment].clone();
+            self.run_nodes(next..range.start, batch, recorded);
+            if recorded {
+                self.hold_inputs(segment, &range);
+            }
+            self.run_nodes(range.clone(), batch, false);
+            next = range.end;
+        }
+        self.run_nodes(next..count, batch, recorded);
+        self.values[count - 1].take().expect("the last node has no reader that could drop it")
+    }
+
+    /// Computes a checkpointed run again, this time recorded.
+    pub(super) fn recompute(&mut self, segment: usize, batch: u64) {
+        let range = self.graph.checkpoints[segment].clone();
+        let held = std::mem::take(&mut self.held[segment]);
+        for &(id, tensor) in &held {
+            self.values[id.index()] = Some(tensor);
+        }
+        self.run_nodes(range.clone(), batch, true);
+        let outside = held.iter().map(|(id, _)| id.index());
+        for index in outside.chain([range.end - 1]) {
+            if let Some(tensor) = self.values[index].take() {
+                self.machine.drop(tensor);
+            }
+        }
+    }
+
+    fn hold_inputs(&mut self, segment: usize, range: &Range<usize>) {
+        let mut outside: Vec<NodeId> = self.graph.nodes()[range.clone()]
+            .iter()
+            .flat_map(|node| self.graph.inputs(node))
+            .copied()
+            .filter(|id| id.index() < range.start)
+            .collect();
+        outside.sort_unstable();
+        outside.dedup();
+        for id in outside {
+            let value = self.value(id);
+            let tensor = self.machine.share(value);
+            self.held[segment].push((id, tensor));
+        }
+    }
+
+    fn run_nodes(&mut self, range: Range<usize>, batch: u64, recorded: bool) {
+        for index in range {
+            let node = &self.graph.nodes()[index];
+            self.gather_weights(index);
+            let value = self.compute(index, node, batch, recorded);
+            self.values[index] = Some(value);
+            for id in self.graph.inputs(node) {
+                if self.last_reader[id.index()] as usize == index
+                    && let Some(tensor) = self.values[id.index()].take()
+                {
+                    self.machine.drop(tensor);
+                }
+            }
+        }
+    }
+
+    /// ZeRO 3 assembles a layer's weights just before they are used.
+    pub(super) fn gather_weights(&mut self, index: usize) {
+        if self.run.sharding.ways(3) > 1 {
+            let bytes = self.parameter_bytes(index);
+            self.machine.scratch(&[bytes]);
+        }
+    }
+
+    fn value(&self, id: NodeId) -> Tensor {
+        self.values[id.index()].expect("a value lives until its last reader has run")
+    }
+
+    fn argument(&self, node: &Node) -> Tensor {
+        self.value(self.graph.inputs(node)[0])
+    }
+
+    fn keep(&mut self, index: usize, tensor: Tensor) {
+        let shared = self.machine.share(tensor);
+        self.kept[index].push(shared);
+    }
+
+    fn keep_new(&mut self, index: usize, bytes: u64) {
+        let tensor = self.activation(bytes);
+        self.kept[index].push(tensor);
+    }
+
+    fn keep_arguments(&mut self, index: usize, node: &Node) {
+        for position in 0..self.graph.inputs(node).len() {
+            let tensor = self.value(self.graph.inputs(node)[position]);
+            self.keep(index, tensor);
+        }
+    }
+
+    fn compute(&mut self, index: usize, node: &Node, batch: u64, recorded: bool) -> Tensor {
+        let bytes = self.tensor_bytes(node, batch);
+        let width = self.run.precision.activation_bytes();
+        match node.op {
+            Op::Linear { bias, .. } => self.compute_linear(index, node, bias, batch, recorded),
+            Op::Conv(conv) => {
+                let result = self.activation(bytes);
+                self.conv_scratch(node, conv, batch, Pass::Forward);
+                if recorded {
+                    self.keep_arguments(index, node);
+                    self.keep_cast_weights(index);
+                }
+                result
+            }
+            Op::Activate { function, in_place } => {
+                self.compute_activation(index, node, function, in_place, batch, recorded)
+            }
+            Op::Attention(attention) => {
+                self.compute_attention(index, node, attention, batch, recorded)
+            }
+            Op::View => {
+                let argument = self.argument(node);
+                self.machine.share(argument)
+            }
+            Op::Add { in_place: true } => {
+                let argument = self.argument(node);
+                self.machine.share(argument)
+            }
+            Op::Dropout { in_place: true } => {
+                if recorded {
+                    self.keep_new(index, bytes);
+                }
+                let argument = self.argument(node);
+                self.machine.share(argument)
+            }
+            _ => {
+                let result = self.activation(bytes);
+                if recorded {
+                    self.keep_for(index, node, result, batch, width);
+                }
+                result
+            }
+        }
+    }
+
+    /// What the plain operations keep.
+    fn keep_for(&mut self, index: usize, node: &Node, result: Tensor, batch: u64, width: u64) {
+        let numbers = batch * node.shape.elements();
+        match node.op {
+            Op::BatchNorm => {
+                self.keep_arguments(index, node);
+                let statistics = 4 * u64::from(node.shape.channels);
+                self.keep_new(index, statistics);
+                self.keep_new(index, statistics);
+            }
+            Op::LayerNorm { bias } => {
+                self.keep_arguments(index, node);
+                let statistics = 4 * batch * node.shape.positions();
+                self.keep_new(index, statistics);
+                if bias {
+                    self.keep_new(index, statistics);
+                } else {
+                    // An RMS norm is written out in Python: the normalised copy is kept too.
+                    self.keep_new(index, numbers * width);
+                }
+            }
+            Op::Dropout { in_place: false } => self.keep_new(index, numbers),
+            Op::MaxPool => {
+                self.keep_arguments(index, node);
+                self.keep_new(index, 8 * numbers);
+            }
+            Op::AvgPool | Op::Multiply | Op::Embedding { .. } => self.keep_arguments(index, node),
+            Op::FrozenBatchNorm => self.keep_new(index, 0),
+            Op::Unknown { .. } => {
+                self.keep_arguments(index, node);
+                self.keep(index, result);
+            }
+            _ => {}
+        }
+    }
+
+    fn compute_linear(
+        &mut self,
+        index: usize,
+        node: &Node,
+        bias: bool,
+        batch: u64,
+        recorded: bool,
+    ) -> Tensor {
+        let result = self.activation(self.tensor_bytes(node, batch));
+        if bias {
+            self.machine.scratch(&[CUBLAS_LT_WORKSPACE]);
+        }
+        self.multiply_forward();
+        if recorded && !node.frozen {
+            self.keep_arguments(index, node);
+        }
+        if recorded {
+            self.keep_cast_weights(index);
+        }
+        result
+    }
+
+    /// Under autocast the 16-bit copy of the weights is what autograd keeps.
+    fn keep_cast_weights(&mut self, index: usize) {
+        if self.run.precision == Precision::Mixed {
+            let bytes = self.parameter_bytes(index) / 2;
+            let copy = self.machine.new_tensor(bytes, Purpose::Weights);
+            self.kept[index].push(copy);
+        }
+    }
+
+    fn compute_activation(
+        &mut self,
+        index: usize,
+        node: &Node,
+        function: Activation,
+        in_place: bool,
+        batch: u64,
+        recorded: bool,
+    ) -> Tensor {
+        let bytes = self.tensor_bytes(node, batch);
+        let argument = self.argument(node);
+        if in_place {
+            // Overwriting loses the argument: functions whose gradient needs it keep a clone.
+            if recorded && function.keeps_output() {
+                self.keep(index, argument);
+            } else if recorded {
+                self.keep_new(index, bytes);
+            }
+            return self.machine.share(argument);
+        }
+        if function == Activation::NewGELU {
+            return self.compute_new_gelu(index, argument, bytes, recorded);
+        }
+        let result = self.activation(bytes);
+        if recorded {
+            self.keep(index, if function.keeps_output() { result } else { argument });
+        }
+        result
+    }
+
+    /// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), one kernel per step.
+    fn compute_new_gelu(
+        &mut self,
+        index: usize,
+        argument: Tensor,
+        bytes: u64,
+        recorded: bool,
+    ) -> Tensor {
+        let half = self.activation(bytes);
+        let mut step = self.activation(bytes);
+        for _ in 0..3 {
+            let next = self.activation(bytes);
+            self.machine.drop(step);
+            step = next;
+        }
+        let tanh = self.activation(bytes);
+        self.machine.drop(step);
+        let shifted = self.activation(bytes);
+        let result = self.activation(bytes);
+        if recorded {
+            for tensor in [argument, half, tanh, shifted] {
+                self.keep(index, tensor);
+            }
+        }
+        for tensor in [half, tanh, shifted] {
+            self.machine.drop(tensor);
+        }
+        result
+    }
+
+    fn compute_attention(
+        &mut self,
+        index: usize,
+        node: &Node,
+        attention: Attention,
+        batch: u64,
+        recorded: bool,
+    ) -> Tensor {
+        let width = self.run.precision.activation_bytes();
+        let rows = batch * u64::from(attention.heads) * node.shape.positions();
+        let scores = rows * u64::from(attention.keys);
+        self.multiply_forward();
+        if attention.eager {
+            let raw = self.activation(scores * width);
+            let softmax = self.activation(scores * width);
+            self.machine.drop(raw);
+            let (mask, dropped) = if attention.dropout {
+                let dropped = self.activation(scores * width);
+                (Some(self.activation(scores)), dropped)
+            } else {
+                (None, self.machine.share(softmax))
+            };
+            let result = self.activation(self.tensor_bytes(node, batch));
+            for tensor in [Some(softmax), mask, Some(dropped)].into_iter().flatten() {
+                if recorded {
+                    self.kept[index].push(tensor);
+                } else {
+                    self.machine.drop(tensor);
+                }
+            }
+            if recorded {
+                self.keep_arguments(index, node);
+            }
+            return result;
+        }
+        let result = self.activation(self.tensor_bytes(node, batch));
+        let row_sums = self.activation(4 * rows);
+        if recorded {
+            self.keep_arguments(index, node);
+            self.keep(index, result);
+            self.kept[index].push(row_sums);
+        } else {
+            self.machine.drop(row_sums);
+        }
+        result
+    }
+}

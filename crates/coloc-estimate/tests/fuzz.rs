@@ -1,0 +1,148 @@
+//! Mutated inputs: every reader must answer or refuse, never panic, never hang.
+//!
+//! `COLOC_FUZZ_SECONDS` sets the time for each reader; a short run is part of every test run.
+
+use coloc_estimate::graph::text;
+use coloc_estimate::hf::{self, Options};
+use coloc_estimate::summary::{self, SummaryOptions};
+use std::time::{Duration, Instant};
+
+/// A small generator of its own, so that a failing input can be made again from its number.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % sides.max(1) as u64) as usize
+    }
+}
+
+const PIECES: [&str; 16] = [
+    "[",
+    "]",
+    "-1",
+    "0",
+    "99999999999999999999",
+    "4294967295",
+    "(",
+    ")",
+    ": ",
+    "\u{2502}",
+    "│    └─",
+    ",",
+    "\n",
+    "Conv2d-1 [-1, 0, 0, 0] 0",
+    "repeat 9999",
+    "$",
+];
+
+fn mutate(seed: &str, dice: &mut Dice) -> String {
+    let mut characters: Vec<char> = seed.chars().collect();
+    for _ in 0..1 + dice.roll(12) {
+        let at = dice.roll(characters.len());
+        match dice.roll(5) {
+            0 => characters.truncate(at),
+            1 if at < characters.len() => {
+                characters.remove(at);
+            }
+            2 => {
+                let piece: Vec<char> = PIECES[dice.roll(PIECES.len())].chars().collect();
+                characters.splice(at..at, piece);
+            }
+            3 if !characters.is_empty() => {
+                let from = dice.roll(characters.len());
+                let part: Vec<char> = characters[from..].iter().take(200).copied().collect();
+                characters.splice(at..at, part);
+            }
+            _ if at < characters.len() => {
+                characters[at] = char::from(32 + dice.roll(95) as u8);
+            }
+            _ => {}
+        }
+        characters.truncate(20_000);
+    }
+    characters.into_iter().collect()
+}
+
+fn fuzz(seeds: &[&str], read: impl Fn(&str)) {
+    let seconds = std::env::var("COLOC_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let end = Instant::now() + Duration::from_secs_f64(seconds.unwrap_or(2.0));
+    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let mut slowest = Duration::ZERO;
+    while Instant::now() < end {
+        let text = mutate(seeds[dice.roll(seeds.len())], &mut dice);
+        let start = Instant::now();
+        read(&text);
+        slowest = slowest.max(start.elapsed());
+    }
+    assert!(slowest < Duration::from_secs(5), "an input took {slowest:?}");
+}
+
+const TABLE: &str = "----\n        Layer (type)               Output Shape         Param #\n====\n\
+    Conv2d-1         [32, 64, 112, 112]           9,408\n\
+    BatchNorm2d-2         [32, 64, 112, 112]             128\n\
+    ReLU-3         [32, 64, 112, 112]               0\n\
+    AdaptiveAvgPool2d-4 [32, 64, 1, 1] 0\n\
+    Sigmoid-5 [32, 64, 1, 1] 0\n\
+    SqueezeExcitation-6 [32, 64, 112, 112] 0\n\
+    Bottleneck-7 [32, 64, 112, 112] 0\n\
+    InceptionA-8 [32, 64, 112, 112] 0\n\
+    Linear-9 [32, 1000] 65,000\n\
+    ====\nTotal params: 74,536\nInput size (MB): 18.38\n";
+
+const TREE: &str = "Net(\n  (embedding): Embedding(100, 64), 6,400 params\n  (layers): ModuleList(\n\
+    (0): BertLayer(\n (query): Linear(in_features=64, out_features=64, bias=True), 4,160 params\n )\n )\n)\n\
+    Total params: 10,560\n";
+
+const TORCHINFO: &str = "====\n\
+    Layer (type:depth-idx)   Kernel Shape   Input Shape          Output Shape         Param #\n====\n\
+    Unet                     --             [8, 3, 64, 64]       [8, 21, 64, 64]      --\n\
+    ├─Conv2d: 1-1            [3, 3]         [8, 3, 64, 64]       [8, 21, 64, 64]      588\n\
+    ├─BasicBlock: 1-2        --             [8, 21, 64, 64]      [8, 32, 32, 32]      9,000\n\
+    ====\nTotal params: 9,588\n";
+
+fn read_summary(text: &str) {
+    if let Ok(summary) = summary::parse(text, &SummaryOptions::default()) {
+        assert!(!summary.graph.nodes().is_empty());
+    }
+}
+
+#[test]
+fn torchsummary_tables_survive() {
+    fuzz(&[TABLE], read_summary);
+}
+
+#[test]
+fn module_trees_survive() {
+    fuzz(&[TREE], read_summary);
+}
+
+#[test]
+fn torchinfo_trees_survive() {
+    fuzz(&[TORCHINFO], read_summary);
+}
+
+#[test]
+fn graphs_survive() {
+    let seed = "input 3x32x32\ndef b out\nx = conv $out k3 p1\nadd < x x\nend\nrepeat 3\nb 8\nend\ngap\nlinear 5\n";
+    fuzz(&[seed], |text| {
+        let _ = text::parse(text);
+    });
+}
+
+#[test]
+fn configs_survive() {
+    let seed = r#"{"model_type":"gpt2","n_embd":64,"n_layer":2,"n_head":2,"vocab_size":100,"n_positions":64}"#;
+    fuzz(&[seed], |text| {
+        let _ = hf::parse(text, &Options::default());
+    });
+}
+
+#[test]
+fn the_seeds_themselves_are_read() {
+    for seed in [TABLE, TREE, TORCHINFO] {
+        summary::parse(seed, &SummaryOptions::default()).unwrap();
+    }
+}

@@ -1,0 +1,155 @@
+//! The shipped estimators against measurements. The data are not part of the project: without them these
+//! tests say loudly that they did nothing.
+
+use coloc_estimate::dataset::{self, Kind, Prediction, Scores, score};
+use coloc_estimate::learned::DEFAULT_ENVIRONMENT;
+use coloc_estimate::summary::{self, SummaryOptions};
+use coloc_estimate::{Estimator, ReplayEstimator, catalogue, horus};
+use std::path::PathBuf;
+
+fn shared(path: &str) -> Option<PathBuf> {
+    let found = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(path);
+    if found.exists() {
+        return Some(found);
+    }
+    eprintln!("SKIPPED: {path} is not there, so nothing was compared with measurements");
+    None
+}
+
+fn replay_scores(file: &str, kind: Kind) -> Option<Scores> {
+    let rows =
+        dataset::read(&shared(&format!("estimator/{file}.csv"))?, kind).expect("the data are read");
+    let replay = ReplayEstimator::shipped(DEFAULT_ENVIRONMENT).expect("the default is shipped");
+    let predictions: Vec<_> = rows.iter().map(|row| Prediction::by(&replay, row)).collect();
+    Some(score(&rows, &predictions))
+}
+
+#[test]
+fn fully_connected_nets_are_met_to_the_mebibyte() {
+    for file in ["mlp1", "mlp2"] {
+        let Some(scores) = replay_scores(file, Kind::Mlp) else { return };
+        assert!(scores.mape.unwrap() < 0.0015, "{file}: {scores:?}");
+        assert!(scores.exact_share.unwrap() > 0.8, "{file}: {scores:?}");
+        assert!(scores.bound_coverage.unwrap() > 0.985, "{file}: {scores:?}");
+        assert!(scores.bound_over_mean.unwrap() < 0.015, "{file}: {scores:?}");
+    }
+}
+
+#[test]
+fn transformers_are_met_with_the_constant_of_other_nets() {
+    let Some(scores) = replay_scores("transformer", Kind::Transformer) else { return };
+    assert!(scores.mape.unwrap() < 0.017, "{scores:?}");
+    assert!(scores.median_ape.unwrap() < 0.005, "{scores:?}");
+    assert!(scores.bin_accuracy.eight > 0.98, "{scores:?}");
+}
+
+/// Task of the catalogue, environment, measured MiB, and the summary that shows it.
+const REAL: [(&str, &str, f64, &str); 12] = [
+    ("vgg", "gpumemnet", 8222.0, "vgg_32"),
+    ("vgg3", "gpumemnet", 24_408.0, "vgg_128"),
+    ("resnet", "gpumemnet", 5262.0, "resnet50_32"),
+    ("resnet3", "gpumemnet", 15_120.0, "resnet50_128"),
+    ("Xception", "gpumemnet", 7202.0, "Xception_32"),
+    ("Xception3", "gpumemnet", 22_978.0, "Xception_128"),
+    ("mobilenet", "gpumemnet", 4544.0, "mobilenet_32"),
+    ("mobilenet3", "gpumemnet", 12_578.0, "mobilenet_128"),
+    ("efficientNet", "gpumemnet", 4958.0, "efficientnet_32"),
+    ("efficientNet3", "gpumemnet", 13_832.0, "efficientnet_128"),
+    ("Inception", "gpumemnet", 6346.0, "inceptionv3_32"),
+    ("Inception3", "gpumemnet", 19_018.0, "inceptionv3_128"),
+];
+
+#[test]
+fn real_nets_are_met_from_their_true_graphs() {
+    let mut sum = 0.0;
+    for (name, environment, measured, _) in REAL {
+        let task = catalogue::task(name).unwrap();
+        let replay = ReplayEstimator::shipped(environment).unwrap();
+        let estimate = replay.estimate(&task.graph, &task.run);
+        let error = (estimate.peak.mib() - measured).abs() / measured;
+        assert!(error < 0.07, "{name}: {} for {measured}", estimate.peak.mib());
+        assert!(
+            estimate.bound.mib() >= measured,
+            "{name}: the bound {} fails",
+            estimate.bound.mib()
+        );
+        sum += error;
+    }
+    assert!(sum / REAL.len() as f64 <= 0.025, "mean error {}", sum / REAL.len() as f64);
+}
+
+#[test]
+fn real_nets_are_met_from_their_summaries() {
+    let mut sum = 0.0;
+    for (name, environment, measured, file) in REAL {
+        let Some(path) = shared(&format!("summaries/gpumemnet/{file}.model")) else { return };
+        let text = std::fs::read_to_string(path).unwrap();
+        let summary = summary::parse(&text, &SummaryOptions::default()).unwrap();
+        let task = catalogue::task(name).unwrap();
+        assert_eq!(summary.graph.parameters(), task.graph.parameters(), "{name}");
+        let replay = ReplayEstimator::shipped(environment).unwrap();
+        let estimate = replay.estimate(&summary.graph, &task.run);
+        sum += (estimate.peak.mib() - measured).abs() / measured;
+    }
+    assert!(sum / REAL.len() as f64 <= 0.05, "mean error {}", sum / REAL.len() as f64);
+}
+
+#[test]
+fn bert_is_met_and_doubtful_models_are_flagged() {
+    let estimate = |name: &str, environment: &str| {
+        let task = catalogue::task(name).unwrap();
+        ReplayEstimator::shipped(environment).unwrap().estimate(&task.graph, &task.run)
+    };
+    for (name, environment, measured) in [
+        ("BERT_base", "gpumemnet", 20_774.0),
+        ("BERT_large", "gpumemnet", 13_568.0),
+        ("BERT_base", "carma", 19_828.0),
+        ("BERT_large", "carma", 12_622.0),
+    ] {
+        let error = (estimate(name, environment).peak.mib() - measured).abs() / measured;
+        assert!(error < 0.03, "{name}: {error}");
+    }
+    for (name, measured) in [
+        ("gpt2_large_2", 28_356.0),
+        ("xlnet_base_cased_2", 9192.0),
+        ("UNet", 9910.0),
+        ("dlrm", 1468.0),
+    ] {
+        let estimate = estimate(name, "carma");
+        assert!(!estimate.flags.is_empty(), "{name} must not be silently wrong");
+        assert!(estimate.bound.mib() > 0.85 * measured, "{name}: {}", estimate.bound.mib());
+    }
+    assert!(catalogue::task("maskrcnn").is_none(), "nobody has written its graph down");
+}
+
+#[test]
+fn every_summary_is_read() {
+    for folder in ["carma", "gpumemnet"] {
+        let Some(path) = shared(&format!("summaries/{folder}")) else { return };
+        for entry in std::fs::read_dir(path).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let summary = summary::parse(&text, &SummaryOptions::default());
+            let summary = summary.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            assert!(summary.graph.nodes().len() > 5, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn horus_gives_the_published_numbers() {
+    for (file, batch, published) in [
+        ("resnet50_32", 32, 7903.9316),
+        ("vgg_32", 32, 21525.8262),
+        ("Xception_128", 128, 31465.3574),
+        ("efficientnet_64", 64, 6909.6362),
+        ("BERT_base", 32, 17456.9336),
+        ("BERT_large", 8, 13349.4346),
+        ("gpt2_large", 8, 127676.625),
+        ("xlnet_large_cased", 4, 5325.0273),
+    ] {
+        let Some(path) = shared(&format!("summaries/carma/{file}.model")) else { return };
+        let counts = horus::counts(&std::fs::read_to_string(path).unwrap(), true).unwrap();
+        assert!((counts.mib(batch) - published).abs() < 5e-3, "{file}: {}", counts.mib(batch));
+    }
+}

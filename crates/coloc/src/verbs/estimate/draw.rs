@@ -1,0 +1,122 @@
+//! Answers for people: where the memory goes, as a bar.
+
+use coloc_estimate::dataset::Scores;
+use coloc_estimate::{Breakdown, Estimate};
+use coloc_model::Bytes;
+use std::fmt::Write;
+
+const BAR: usize = 60;
+/// One letter per part, so that the bar reads without colours.
+const LETTERS: [char; 7] = ['c', 'w', 'g', 'o', 'a', 's', 'f'];
+
+pub(super) fn estimate(estimate: &Estimate, device: Option<Bytes>) -> String {
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "peak   {:>10}   expected at most on each GPU ({})",
+        mib(estimate.peak),
+        estimate.estimator
+    );
+    let _ = writeln!(
+        text,
+        "bound  {:>10}   99 of 100 such tasks stay below; this is what gets booked",
+        mib(estimate.bound)
+    );
+    if let Some(device) = device {
+        let verdict = match (estimate.peak <= device, estimate.bound <= device) {
+            (true, true) => "fits",
+            (true, false) => "may fit: the peak does, the bound does not",
+            _ => "does not fit",
+        };
+        let _ = writeln!(text, "device {:>10}   {verdict}", mib(device));
+    }
+    if let Some(utilization) = estimate.utilization {
+        let _ = writeln!(
+            text,
+            "busy   SM activity {}, SM occupancy {}, memory interface {} (predicted)",
+            utilization.smact, utilization.smocc, utilization.dram
+        );
+    }
+    if let Some(breakdown) = estimate.breakdown {
+        text.push_str(&bar(&parts(breakdown)));
+    }
+    for flag in &estimate.flags {
+        let kind = format!("{:?}", flag.kind);
+        let _ = writeln!(text, "flag   {kind}: {}", flag.detail);
+    }
+    text
+}
+
+fn parts(breakdown: Breakdown) -> [(&'static str, u64); 7] {
+    let usage = breakdown.usage;
+    [
+        ("context", breakdown.context),
+        ("weights", usage.weights),
+        ("gradients", usage.gradients),
+        ("optimizer", usage.optimizer),
+        ("activations", usage.activations),
+        ("workspace", usage.workspace),
+        ("cached, fragmented", usage.fragmentation),
+    ]
+}
+
+fn bar(parts: &[(&'static str, u64); 7]) -> String {
+    let total: u64 = parts.iter().map(|(_, bytes)| bytes).sum();
+    let mut text = String::from("\n  [");
+    let (mut seen, mut drawn) = (0u64, 0usize);
+    for ((_, bytes), letter) in parts.iter().zip(LETTERS) {
+        seen += bytes;
+        let until = (u128::from(seen) * BAR as u128 / u128::from(total.max(1))) as usize;
+        text.extend(std::iter::repeat_n(letter, until - drawn));
+        drawn = until;
+    }
+    text.push_str("]\n");
+    for ((name, bytes), letter) in parts.iter().zip(LETTERS) {
+        let share = 100.0 * *bytes as f64 / total.max(1) as f64;
+        let _ = writeln!(text, "  {letter} {name:<20} {:>10} {share:>5.1} %", mib(Bytes(*bytes)));
+    }
+    text.push('\n');
+    text
+}
+
+fn mib(bytes: Bytes) -> String {
+    format!("{:.0} MiB", bytes.mib())
+}
+
+pub(super) fn scores(scores: &Scores, us_per_estimate: Option<f64>) -> String {
+    let percent = |value: Option<f64>| {
+        value.map_or("-".to_owned(), |value| format!("{:.3} %", 100.0 * value))
+    };
+    let plain = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
+    let bins = scores.bin_accuracy;
+    let lines = [
+        (
+            "rows",
+            format!(
+                "{} (skipped {}, crashed {}, bins only {})",
+                scores.rows, scores.skipped, scores.crashed, scores.bins_only
+            ),
+        ),
+        ("mean error", percent(scores.mape)),
+        ("median error", percent(scores.median_ape)),
+        ("largest error", percent(scores.max_ape)),
+        ("exact to the MiB", percent(scores.exact_share)),
+        ("within 10 %", percent(scores.within10_share)),
+        ("underestimated", percent(scores.under_share)),
+        (
+            "right bin",
+            format!("1 GB {:.4}, 2 GB {:.4}, 8 GB {:.4}", bins.one, bins.two, bins.eight),
+        ),
+        ("bound holds", percent(scores.bound_coverage)),
+        ("bound above by", percent(scores.bound_over_mean)),
+        (
+            "SM activity",
+            format!("R2 {}, mean error {}", plain(scores.smact_r2), plain(scores.smact_mae)),
+        ),
+        ("time", us_per_estimate.map_or("-".to_owned(), |us| format!("{us:.1} µs per estimate"))),
+    ];
+    lines.iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = writeln!(text, "{name:<18} {value}");
+        text
+    })
+}

@@ -1,0 +1,81 @@
+//! From files and flags to a graph and a way to train it.
+
+use super::{EstimateArgs, EstimateError, known_tasks};
+use coloc_estimate::environment::Environment;
+use coloc_estimate::graph::{FlagKind, Graph, text};
+use coloc_estimate::run::{Optimizer, Precision, RunConfig, Sharding};
+use coloc_estimate::summary::{self, SummaryOptions};
+use coloc_estimate::{catalogue, hf};
+use coloc_model::Bytes;
+use std::path::Path;
+
+/// Files larger than this are not read at all.
+const LARGEST_FILE: u64 = 64 << 20;
+
+pub(super) fn load(
+    args: &EstimateArgs,
+    environment: Environment,
+) -> Result<(Graph, RunConfig), EstimateError> {
+    let (mut graph, batch, optimizer) = read_input(args)?;
+    let batch = args.batch.or(batch).ok_or(EstimateError::NoBatch)?;
+    if args.precision == Precision::Mixed || args.zero > 0 {
+        graph.flag(
+            FlagKind::Unverified,
+            "mixed precision and ZeRO were never compared with a measurement",
+        );
+    }
+    let constant = Bytes::from_mib_f64(environment.constant_mib(&graph));
+    let run = RunConfig {
+        optimizer: args.optimizer.or(optimizer).unwrap_or(Optimizer::Adam),
+        precision: args.precision,
+        sharding: Sharding { stage: args.zero, gpus: args.gpus },
+        limit: args.device_memory.map(|memory| memory.saturating_sub(constant)),
+        ..RunConfig::new(batch)
+    };
+    Ok((graph, run))
+}
+
+type Input = (Graph, Option<u32>, Option<Optimizer>);
+
+fn read_input(args: &EstimateArgs) -> Result<Input, EstimateError> {
+    if let Some(path) = &args.summary {
+        let options = SummaryOptions { tokens: args.seq };
+        let summary = summary::parse(&read(path)?, &options)
+            .map_err(|source| EstimateError::Summary { path: path.clone(), source })?;
+        Ok((summary.graph, summary.batch, None))
+    } else if let Some(path) = &args.graph {
+        let graph = text::parse(&read(path)?)
+            .map_err(|source| EstimateError::Graph { path: path.clone(), source })?;
+        Ok((graph, Some(32), None))
+    } else if let Some(path) = &args.hf_config {
+        let options = hf::Options {
+            tokens: args.seq,
+            checkpointing: args.gradient_checkpointing,
+            lora_rank: args.lora,
+            ..hf::Options::default()
+        };
+        let graph = hf::parse(&read(path)?, &options)
+            .map_err(|source| EstimateError::Config { path: path.clone(), source })?;
+        Ok((graph, Some(8), Some(Optimizer::AdamW)))
+    } else if let Some(name) = &args.task {
+        let task = catalogue::task(name).ok_or_else(|| EstimateError::UnknownTask {
+            name: name.clone(),
+            known: known_tasks(),
+        })?;
+        Ok((task.graph, Some(task.run.batch), Some(task.run.optimizer)))
+    } else {
+        Err(EstimateError::NoInput)
+    }
+}
+
+fn read(path: &Path) -> Result<String, EstimateError> {
+    let failed = |source| EstimateError::Read { path: path.to_owned(), source };
+    let size = std::fs::metadata(path).map_err(failed)?.len();
+    if size > LARGEST_FILE {
+        let problem =
+            format!("it has {} MiB; no summary, graph or config is that large", size >> 20);
+        return Err(failed(std::io::Error::other(problem)));
+    }
+    let bytes = std::fs::read(path).map_err(failed)?;
+    String::from_utf8(bytes).map_err(|_| EstimateError::NotText { path: path.to_owned() })
+}

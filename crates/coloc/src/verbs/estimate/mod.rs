@@ -1,0 +1,165 @@
+//! `coloc estimate`: what a task will need, before it runs.
+
+mod draw;
+mod eval;
+mod input;
+mod json;
+mod train;
+
+use crate::error::CliError;
+use crate::output::print_text;
+use clap::{Args, Subcommand};
+use coloc_estimate::catalogue;
+use coloc_estimate::dataset::DatasetError;
+use coloc_estimate::faketensor::FakeTensorError;
+use coloc_estimate::graph::text::TextError;
+use coloc_estimate::hf::ConfigError;
+use coloc_estimate::run::{Optimizer, Precision};
+use coloc_estimate::summary::SummaryError;
+use coloc_estimate::{Estimate, Estimator, ReplayEstimator, faketensor, learned};
+use coloc_model::Bytes;
+use std::path::PathBuf;
+
+/// Tell how much memory and how busy a GPU a training task will need, before it runs.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct EstimateArgs {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// A layer summary: torchsummary table, printed module tree or torchinfo tree.
+    #[arg(long, value_name = "FILE", group = "input")]
+    summary: Option<PathBuf>,
+    /// A graph in coloc's own text format.
+    #[arg(long, value_name = "FILE", group = "input")]
+    graph: Option<PathBuf>,
+    /// A Hugging Face config.json (BERT, GPT-2, LLaMA and T5 families).
+    #[arg(long, value_name = "FILE", group = "input")]
+    hf_config: Option<PathBuf>,
+    /// A task of the built-in catalogue, such as resnet or BERT_base.
+    #[arg(long, value_name = "NAME", group = "input")]
+    task: Option<String>,
+    /// Run the command after -- with tensors that have no memory, and measure.
+    #[arg(long, group = "input", requires = "script")]
+    dry_run: bool,
+    /// Optimizer steps of a dry run.
+    #[arg(long, default_value_t = 3)]
+    steps: u32,
+    /// Samples per iteration on one GPU.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    batch: Option<u32>,
+    /// Tokens of a sample.
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    seq: u32,
+    /// adam, adamw, sgd, sgdm, sgdm-decay, adagrad, rmsprop or lion.
+    #[arg(long)]
+    optimizer: Option<Optimizer>,
+    /// fp32, fp16, bf16 or mixed.
+    #[arg(long, default_value = "fp32")]
+    precision: Precision,
+    /// Compute each layer's activations again in the backward pass.
+    #[arg(long)]
+    gradient_checkpointing: bool,
+    /// Rank of LoRA adapters; everything else is frozen.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    lora: Option<u32>,
+    /// What ZeRO divides among the GPUs: 1 optimizer, 2 gradients too, 3 parameters too.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=3))]
+    zero: u8,
+    /// GPUs that ZeRO divides among.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    gpus: u32,
+    /// Memory of the device, such as 40G: says whether the task fits.
+    #[arg(long)]
+    device_memory: Option<Bytes>,
+    /// The software environment whose constant is added.
+    #[arg(long, default_value = learned::DEFAULT_ENVIRONMENT)]
+    env: String,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// The command of a dry run.
+    #[arg(last = true, value_name = "COMMAND")]
+    script: Vec<String>,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Compare an estimator with measured rows.
+    Eval(eval::EvalArgs),
+    /// Learn constants, margins, forests and nets from measured rows.
+    Train(train::TrainArgs),
+}
+
+/// An estimate could not be given.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EstimateError {
+    #[error("nothing to estimate: give --summary, --graph, --hf-config, --task or --dry-run")]
+    NoInput,
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{} is not text; a summary, graph or config is", path.display())]
+    NotText { path: PathBuf },
+    #[error("{}: {source}", path.display())]
+    Summary { path: PathBuf, source: SummaryError },
+    #[error("{}: {source}", path.display())]
+    Graph { path: PathBuf, source: TextError },
+    #[error("{}: {source}", path.display())]
+    Config { path: PathBuf, source: ConfigError },
+    #[error("unknown task {name:?}; known are {known}")]
+    UnknownTask { name: String, known: String },
+    #[error("unknown environment {name:?}; known are {known}")]
+    UnknownEnvironment { name: String, known: String },
+    #[error("the batch is not in the summary; give --batch")]
+    NoBatch,
+    #[error(transparent)]
+    DryRun(#[from] FakeTensorError),
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
+    #[error("unknown estimator {0:?}; known are replay, horus and gpumemnet")]
+    UnknownEstimator(String),
+    #[error("{0}")]
+    Train(String),
+    #[error("cannot write JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+impl EstimateArgs {
+    pub(crate) fn run(self) -> Result<(), CliError> {
+        let answer = match &self.command {
+            Some(Command::Eval(args)) => eval::run(args),
+            Some(Command::Train(args)) => train::run(args),
+            None => estimate(&self),
+        };
+        print_text(answer?.trim_end())
+    }
+}
+
+fn estimate(args: &EstimateArgs) -> Result<String, EstimateError> {
+    let estimate = if args.dry_run {
+        faketensor::dry_run(&args.script, args.steps)?
+    } else {
+        let estimator = estimator(&args.env)?;
+        let (graph, run) = input::load(args, estimator.environment())?;
+        estimator.estimate(&graph, &run)
+    };
+    show(args, &estimate)
+}
+
+fn show(args: &EstimateArgs, estimate: &Estimate) -> Result<String, EstimateError> {
+    if args.json {
+        return json::text(&json::estimate(estimate, args.device_memory));
+    }
+    Ok(draw::estimate(estimate, args.device_memory))
+}
+
+/// The replay in an environment that is known.
+fn estimator(name: &str) -> Result<ReplayEstimator<'static>, EstimateError> {
+    ReplayEstimator::shipped(name).ok_or_else(|| EstimateError::UnknownEnvironment {
+        name: name.to_owned(),
+        known: learned::calibration().environments.keys().cloned().collect::<Vec<_>>().join(", "),
+    })
+}
+
+fn known_tasks() -> String {
+    catalogue::task_names().collect::<Vec<_>>().join(", ")
+}
