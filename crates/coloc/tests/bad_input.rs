@@ -29,6 +29,8 @@ fn a_bad_row_says_file_line_and_column() {
     insta::assert_snapshot!(simulate("submit_s,task,sm\n0,resnet,1.5\n", &[]), @r#"coloc: t.csv, line 2, column sm: "1.5" is not a share from 0 to 1"#);
     let tiresias = ["--format", "tiresias"];
     insta::assert_snapshot!(simulate("job_id,num_gpu,submit_time,duration\n0,1,0,60\n1,none,5,60\n", &tiresias), @r#"coloc: t.csv, line 3, column num_gpu: "none" is not a number of GPUs from 1 to 65536"#);
+    let alibaba = ["--format", "alibaba"];
+    insta::assert_snapshot!(simulate("name,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\np,1,4600,0,9,1\n", &alibaba), @r#"coloc: t.csv, line 2, column gpu_milli: "4600" is not thousandths of a GPU from 1 to 1000"#);
     insta::assert_snapshot!(simulate("", &[]), @r#"coloc: t.csv, line 1: no column "submit_s" in the header; expected at least submit_s,task"#);
     insta::assert_snapshot!(simulate("submit_s,task\n", &[]), @"coloc: t.csv: the trace has no tasks");
 }

@@ -65,6 +65,7 @@ impl Gpus {
             policy: *policy,
             // Nobody else asks what the monitor shows, which changes all the time.
             expects_load: matches!(policy.gate, Gate::Expected { .. })
+                || policy.place == Place::LeastInterference
                 || policy.learn
                 || (policy.place != Place::Lug && policy.gate == Gate::Open),
             improved: Vec::new(),

@@ -1,5 +1,6 @@
 //! Traces: what was submitted when, and how each task truly behaves.
 
+mod alibaba;
 mod described;
 mod error;
 mod generate;

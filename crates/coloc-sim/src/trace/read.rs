@@ -1,7 +1,7 @@
 //! Reading traces: one file per format, one table reader for all.
 
 use super::table::{Fault, Layout, Row, read_rows};
-use super::{Trace, TraceError, TraceErrorKind, TraceTask, described, tiresias};
+use super::{Trace, TraceError, TraceErrorKind, TraceTask, alibaba, described, tiresias};
 use crate::Names;
 use std::io::Read;
 use std::path::Path;
@@ -15,6 +15,8 @@ pub enum Format {
     Carma,
     /// The Tiresias simulator's: GPUs and durations.
     Tiresias,
+    /// Alibaba's v2023: pods with parts of GPUs.
+    Alibaba,
 }
 
 /// The names that a trace gives to what runs and to who runs it.
@@ -33,6 +35,7 @@ impl Format {
             Format::Coloc => (described::COLOC, described::task),
             Format::Carma => (described::CARMA, described::catalogued),
             Format::Tiresias => (tiresias::LAYOUT, tiresias::task),
+            Format::Alibaba => (alibaba::LAYOUT, alibaba::task),
         }
     }
 }

@@ -18,6 +18,8 @@ pub(crate) enum TraceFormat {
     Carma,
     /// The Tiresias simulator's job CSV; each job is alone on its GPUs.
     Tiresias,
+    /// Alibaba's pods with parts of GPUs (v2023).
+    Alibaba,
 }
 
 impl From<TraceFormat> for Format {
@@ -26,6 +28,7 @@ impl From<TraceFormat> for Format {
             TraceFormat::Coloc => Format::Coloc,
             TraceFormat::Carma => Format::Carma,
             TraceFormat::Tiresias => Format::Tiresias,
+            TraceFormat::Alibaba => Format::Alibaba,
         }
     }
 }
