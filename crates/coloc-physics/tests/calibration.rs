@@ -1,8 +1,8 @@
 //! The model against the published points it is calibrated to: each within 3 %.
 
-use coloc_model::{GpuModel, Share, SignatureId};
+use coloc_model::{Bytes, GpuModel, Share, SignatureId};
 use coloc_physics::published::{self, COPIES, DLRM, DLRM_WITH_RESNET152, RESNET152_MIXED};
-use coloc_physics::{Interference, Part, Resident, SharedGpu};
+use coloc_physics::{Interference, Part, Profile, Resident, SharedGpu};
 
 const TOLERANCE: f64 = 0.03;
 
@@ -72,4 +72,18 @@ fn small_nets_share_best_under_mps_then_mig_then_streams() {
         let streams = total(Share::Streams, Part::Whole);
         assert!(mps > mig && mig > streams, "{}: {mps} {mig} {streams}", subject.name);
     }
+}
+
+#[test]
+fn a_gpu_may_be_fully_utilized_and_nearly_idle() {
+    // One small kernel after the other: nvidia-smi shows 100 %, the SMs have next to nothing to do.
+    let profile = Profile::new(1.0, 0.15, 0.05, 0.1, Bytes::from_mib(2000));
+    let seen = SharedGpu::observed(std::iter::once((profile.activity, 1.0)));
+    assert_eq!((seen.gpu.get(), seen.sm.get()), (1.0, 0.15));
+    // So there is room under MPS for three more of them, and none under streams.
+    let one = Resident { profile: &profile, signature: SignatureId(0), part: Part::Whole };
+    let gpu = SharedGpu::default();
+    let total = |share| -> f64 { rates(&gpu, share, &[one; 4]).iter().sum() };
+    assert!(total(Share::Mps) > 3.5, "{}", total(Share::Mps));
+    assert!(total(Share::Streams) < 1.1, "{}", total(Share::Streams));
 }

@@ -223,8 +223,7 @@ impl Collocate {
 
 impl Case {
     fn title(&self) -> String {
-        let with = self.with.as_ref().map_or(String::new(), |other| format!(" beside {other}"));
-        format!("Copies of {}{with}", self.workload)
+        format!("Copies of {}", beside(&self.workload, self.with.as_deref()))
     }
 
     /// The DLRM pair was measured; its asymmetry is beyond the model.
@@ -258,6 +257,10 @@ impl Case {
     }
 }
 
+fn beside(workload: &str, with: Option<&str>) -> String {
+    with.map_or(workload.to_owned(), |other| format!("{workload} beside {other}"))
+}
+
 /// The table of one workload.
 fn render_group(rows: &[Row]) -> String {
     let header = [
@@ -274,10 +277,8 @@ fn render_group(rows: &[Row]) -> String {
     ];
     let figures = rows.iter().filter_map(|row| row.figures);
     let best = figures.map(|found| found.throughput).fold(1.0, f64::max);
-    let title = rows.first().map_or(String::new(), |row| {
-        let with = row.with.as_ref().map_or(String::new(), |other| format!(" beside {other}"));
-        format!("{}{with}", row.workload)
-    });
+    let title =
+        rows.first().map_or(String::new(), |row| beside(&row.workload, row.with.as_deref()));
     format!("{title}\n{}", table(&header, rows.iter().map(|row| render_row(row, best))))
 }
 
