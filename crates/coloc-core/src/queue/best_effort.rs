@@ -23,13 +23,14 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     }
     let mut improved = std::mem::take(&mut world.improved);
     world.gpus.take_improved(&mut improved);
-    let mut heads: BinaryHeap<Reverse<Head>> = BinaryHeap::new();
+    let mut heads: Vec<Reverse<Head>> = Vec::new();
     for index in 0..world.waiting.active.len() {
         let shape = world.waiting.active[index];
         if has_a_chance(world, shape, &improved) {
             heads.extend(head(world, shape).map(Reverse));
         }
     }
+    let mut heads = BinaryHeap::from(heads);
     while let Some(Reverse(Head { shape, task, .. })) = heads.pop() {
         // Whoever came before may have taken the room.
         if !has_a_chance(world, shape, &improved) {
@@ -52,8 +53,8 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
             world.improved = improved;
             return run(world, turn);
         }
-        if started {
-            heads.extend(head(world, shape).map(Reverse));
+        if started && let Some(next) = head(world, shape) {
+            heads.push(Reverse(next));
         }
     }
     world.improved = improved;
