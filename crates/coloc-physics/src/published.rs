@@ -93,7 +93,7 @@ pub struct CopiesPoint {
     pub subject: &'static str,
     /// How many ran at once.
     pub copies: usize,
-    /// How they shared; `None` where the source gives only the best mode, which was MPS.
+    /// How they shared: the source gives the best mode, which was MPS.
     pub share: Share,
     /// Aggregate throughput over that of one.
     pub throughput: f64,
