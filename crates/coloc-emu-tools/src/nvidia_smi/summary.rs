@@ -24,7 +24,7 @@ pub(super) fn render(state: &State, gpus: &[u32]) -> Result<String, ToolError> {
         timestamp(),
         rule(),
         row(&format!(
-            " NVIDIA-SMI {DRIVER_VERSION}   Driver Version: {DRIVER_VERSION}   CUDA Version: {cuda}   emulated by coloc"
+            " NVIDIA-SMI {DRIVER_VERSION}   Driver Version: {DRIVER_VERSION}   CUDA Version: {cuda}  emulated by coloc"
         )),
         rule(),
         row(
@@ -71,13 +71,13 @@ fn gpu_rows(state: &State, index: u32) -> Result<Vec<String>, ToolError> {
     let mode = compute_mode(gpu.compute_mode());
     Ok(vec![
         row(&format!(
-            "{index:>4}  {:<26} {on:>7} | {:<16} Off | {:>20} ",
+            "{index:>4}  {:<26} {on:>7} | {:<18} Off | {:>20} ",
             gpu.board().name,
             bus_id(index, gpu),
             gpu.ecc_errors().1
         )),
         row(&format!(
-            " N/A   {:>2}C    P{}    {power:>20}   | {used:>22} | {utilization:>6} {mode:>13} ",
+            " N/A   {:>2}C    P{}    {power:>20}  | {used:>22} | {utilization:>6} {mode:>13} ",
             reading.celsius, reading.performance_state
         )),
         row(&format!("{:41}| {:22} | {mig:>20} ", "", "")),
