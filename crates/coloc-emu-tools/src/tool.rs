@@ -1,6 +1,6 @@
 //! Programs by the names of their originals.
 
-use crate::nvidia_smi;
+use crate::{dcgm, mps, nvidia_smi};
 use coloc_emu::{AttachError, DriverError, ErrorKind};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -15,6 +15,16 @@ pub(crate) struct ToolError {
 impl ToolError {
     pub(crate) fn new(code: u8, text: impl Into<String>) -> Self {
         ToolError { text: text.into(), code }
+    }
+
+    /// What to tell the user.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The same failure, already told.
+    pub(crate) fn silent(self) -> Self {
+        ToolError { text: String::new(), ..self }
     }
 }
 
@@ -62,12 +72,15 @@ pub(crate) fn print(text: &str) -> Answer {
 pub fn by_name(name: &str, arguments: &[String]) -> Option<ExitCode> {
     let answer = match name {
         "nvidia-smi" => nvidia_smi::run(arguments),
+        "nvidia-cuda-mps-control" => mps::control(arguments),
+        "nvidia-cuda-mps-server" => mps::serve(),
+        "dcgmi" => dcgm::dcgmi(arguments),
         _ => return None,
     };
     Some(match answer {
         Ok(()) => ExitCode::SUCCESS,
         Err(ToolError { text, code }) => {
-            if code != 0 {
+            if code != 0 && !text.is_empty() {
                 eprintln!("{text}");
             }
             ExitCode::from(code)
