@@ -16,5 +16,6 @@
 pub mod device;
 pub mod driver;
 pub mod mig;
+pub mod mps;
 pub mod process;
 pub mod sample;

@@ -154,7 +154,8 @@ impl Attribution {
 
 /// Whether a cgroup is the task's or below it.
 fn is_within(cgroup: &str, task: &TaskRoots) -> bool {
-    let Some(root) = task.cgroup.as_deref().filter(|root| !root.trim_matches('/').is_empty()) else {
+    let Some(root) = task.cgroup.as_deref().filter(|root| !root.trim_matches('/').is_empty())
+    else {
         return false;
     };
     cgroup.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
