@@ -15,7 +15,11 @@
 
 pub mod device;
 pub mod driver;
+pub mod enforce;
+pub mod inventory;
 pub mod mig;
+pub mod monitor;
 pub mod mps;
 pub mod process;
 pub mod sample;
+pub mod streams;

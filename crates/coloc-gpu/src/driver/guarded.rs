@@ -72,13 +72,28 @@ impl Guarded {
         &self,
         question: impl FnOnce(&mut dyn Driver) -> Result<T, DriverError> + Send + 'static,
     ) -> Result<T, DriverError> {
+        self.run(move |connection| connection.ask(question))
+    }
+
+    /// Lets go of the driver, so that the next question finds the devices that came since.
+    pub fn reconnect(&self) -> Result<(), DriverError> {
+        self.run(|connection| {
+            connection.driver = None;
+            Ok(())
+        })
+    }
+
+    fn run<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Connection) -> Result<T, DriverError> + Send + 'static,
+    ) -> Result<T, DriverError> {
         if self.stuck.swap(true, Ordering::AcqRel) {
             return Err(DriverError::Hung);
         }
         let stuck = Arc::clone(&self.stuck);
         let (reply, answer) = mpsc::sync_channel(1);
         let question: Question = Box::new(move |connection| {
-            let outcome = connection.ask(question);
+            let outcome = question(connection);
             stuck.store(false, Ordering::Release);
             // Nobody waits any longer if the deadline has passed.
             let _ = reply.send(outcome);
