@@ -35,6 +35,9 @@ pub(crate) enum CliError {
     /// A file of measured pairs could not be read.
     #[error("{}, line {line}: {problem}", file.display())]
     Pairs { file: PathBuf, line: u64, problem: String },
+    /// An emulated fleet could not be made or joined.
+    #[error("{0}")]
+    Emulator(#[from] coloc_emu_tools::run::RunError),
     /// A file could not be written.
     #[error("cannot write {}: {source}", file.display())]
     Write { file: PathBuf, source: io::Error },
@@ -52,7 +55,7 @@ impl CliError {
         }
         eprintln!("coloc: {self}");
         match self {
-            CliError::Write { .. } => ExitCode::from(1),
+            CliError::Write { .. } | CliError::Emulator(_) => ExitCode::from(1),
             _ => ExitCode::from(2),
         }
     }

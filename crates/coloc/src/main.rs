@@ -25,6 +25,7 @@ enum Verb {
     Collocate(verbs::collocate::Collocate),
     Trace(verbs::trace::TraceVerb),
     Estimate(Box<verbs::estimate::EstimateArgs>),
+    Emu(verbs::emu::Emu),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +36,10 @@ fn main() -> ExitCode {
         Verb::Collocate(verb) => verb.run(),
         Verb::Trace(verb) => verb.run(),
         Verb::Estimate(verb) => verb.run(),
+        // Here the exit code is that of another program.
+        Verb::Emu(verb) => {
+            return verb.run().unwrap_or_else(|error| error.report());
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

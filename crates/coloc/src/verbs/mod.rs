@@ -3,6 +3,7 @@
 pub(crate) mod collocate;
 pub(crate) mod compare;
 pub(crate) mod demo;
+pub(crate) mod emu;
 pub(crate) mod estimate;
 pub(crate) mod simulate;
 pub(crate) mod trace;

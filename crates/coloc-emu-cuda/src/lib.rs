@@ -1,0 +1,1 @@
+//! The emulated `libcuda.so.1`.

@@ -1,0 +1,4 @@
+//! Programs around the emulated driver, all part of the one binary.
+
+pub mod run;
+mod signals;
