@@ -14,6 +14,7 @@
 //! thin executor. Nothing here is async: a daemon calls it from a thread of its own.
 
 pub mod device;
+pub mod doctor;
 pub mod driver;
 pub mod enforce;
 pub mod inventory;
@@ -22,4 +23,5 @@ pub mod monitor;
 pub mod mps;
 pub mod process;
 pub mod sample;
+pub mod snapshot;
 pub mod streams;

@@ -38,6 +38,9 @@ pub(crate) enum CliError {
     /// An emulated fleet could not be made or joined.
     #[error("{0}")]
     Emulator(#[from] coloc_emu_tools::run::RunError),
+    /// The GPUs could not be asked.
+    #[error("{0}")]
+    Driver(#[from] coloc_gpu::driver::DriverError),
     /// A file could not be written.
     #[error("cannot write {}: {source}", file.display())]
     Write { file: PathBuf, source: io::Error },
@@ -55,7 +58,9 @@ impl CliError {
         }
         eprintln!("coloc: {self}");
         match self {
-            CliError::Write { .. } | CliError::Emulator(_) => ExitCode::from(1),
+            CliError::Write { .. } | CliError::Emulator(_) | CliError::Driver(_) => {
+                ExitCode::from(1)
+            }
             _ => ExitCode::from(2),
         }
     }

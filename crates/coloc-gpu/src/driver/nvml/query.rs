@@ -12,7 +12,7 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::{Device, Nvml};
 
-/// What the emulated driver has in place of a VBIOS version.
+/// What the emulated driver has in its boards' part numbers.
 const EMULATED: &str = "emulated";
 
 pub(super) fn versions(nvml: &Nvml) -> Result<Versions, DriverError> {
@@ -37,7 +37,7 @@ pub(super) fn identity(device: &Device<'_>, index: u32) -> Result<Identity, Driv
     let capability = optional(WHAT, device.cuda_compute_capability())?;
     let capability = capability.map_or((0, 0), |c| (c.major.max(0) as u32, c.minor.max(0) as u32));
     let cores = optional(WHAT, device.num_cores())?;
-    let vbios = optional(WHAT, device.vbios_version())?.unwrap_or_default();
+    let part = optional(WHAT, device.board_part_number())?.unwrap_or_default();
     Ok(Identity {
         index,
         uuid: Uuid::new(&device.uuid().map_err(fail)?),
@@ -47,7 +47,7 @@ pub(super) fn identity(device: &Device<'_>, index: u32) -> Result<Identity, Driv
         memory_total: Bytes(device.memory_info().map_err(fail)?.total),
         sms: cores.and_then(|cores| Some(cores / cores_per_sm(capability)?)),
         power_limit_w: optional(WHAT, device.enforced_power_limit())?.map(from_milli),
-        emulated: vbios.to_ascii_lowercase().contains(EMULATED),
+        emulated: part.to_ascii_lowercase().contains(EMULATED),
     })
 }
 
