@@ -53,7 +53,11 @@ impl World {
             preference: Preference { place, cursor: self.cursor, demand },
         };
         let found = match search {
-            // A gang that did not fit may now take an improved GPU together with others.
+            // A gang that did not fit may now take an improved GPU together with others: on any node,
+            Search::Only(_) if demand.gpus > 1 && self.policy.place == Place::Any => {
+                searcher.find(&question, Search::Everywhere, &mut turn.counts)
+            }
+            // or on its own.
             Search::Only(improved) if demand.gpus > 1 => {
                 let nodes = self.gpus_of_their_nodes(improved);
                 // Of a great many, the index finds the best faster than a list does.
@@ -70,9 +74,6 @@ impl World {
     }
 
     fn gpus_of_their_nodes(&self, gpus: &[GpuId]) -> Vec<GpuId> {
-        if self.policy.place == Place::Any {
-            return self.fleet.ids().collect();
-        }
         let mut nodes: Vec<_> = gpus.iter().map(|&gpu| self.gpus.get(gpu).node).collect();
         nodes.dedup();
         nodes.iter().flat_map(|&node| self.fleet.node(node).gpus()).collect()

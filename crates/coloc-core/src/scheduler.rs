@@ -109,7 +109,7 @@ impl Scheduler {
         let world = World {
             gpus: Gpus::new(fleet, &policy),
             tasks: Tasks::default(),
-            waiting: Waiting::new(policy.same_user),
+            waiting: Waiting::new(&policy),
             ranked: Ranked::new(&policy),
             speeds: SpeedTable::default(),
             recovery: RecoveryQueue::default(),
@@ -337,8 +337,11 @@ impl World {
     /// One that overran may end any moment.
     pub(crate) fn expected_end(&self, task: TaskId, now: Time) -> Time {
         let record = self.tasks.live(task);
-        let seen = self.beliefs.run_time(record.task.signature).filter(|_| self.policy.learn);
-        let span = seen.or(record.task.duration.filter(|_| !self.policy.learn));
+        let span = if self.policy.learn {
+            self.beliefs.run_time(record.task.signature)
+        } else {
+            record.task.duration
+        };
         let started = record.run.as_ref().map_or(now, |run| run.started);
         span.map_or(Time::NEVER, |span| (started + span).max(now + Millis(1)))
     }

@@ -21,6 +21,7 @@ pub struct Gpus {
     gangs: Option<Tournament<GangSummary>>,
     nodes: Vec<Range<u32>>,
     policy: Policy,
+    alike: bool,
     /// Loads are expectations of ours (true) or what the monitor shows (false).
     expects_load: bool,
     /// GPUs that can take something since the last pass that they could not take before.
@@ -61,6 +62,7 @@ impl Gpus {
             gangs: (fleet.nodes().len() > 1 && policy.place != Place::Any)
                 .then(|| Tournament::new(fleet.nodes().len())),
             nodes: fleet.nodes().iter().map(Node::range).collect(),
+            alike: states.windows(2).all(|pair| pair[0].capacity == pair[1].capacity),
             states,
             policy: *policy,
             // Nobody else asks what the monitor shows, which changes all the time.
@@ -85,6 +87,11 @@ impl Gpus {
     /// Every GPU in id order.
     pub fn iter(&self) -> impl Iterator<Item = (GpuId, &GpuState)> {
         self.states.iter().enumerate().map(|(index, state)| (GpuId::from(index), state))
+    }
+
+    /// All have the same memory.
+    pub(crate) fn are_alike(&self) -> bool {
+        self.alike
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -182,7 +189,6 @@ impl Gpus {
     /// A task that was lifted does not come back.
     pub(crate) fn left(&mut self, now: Time, gpu: GpuId) {
         self.states[gpu.index()].left(now);
-        self.refresh(gpu);
         self.note_improved(gpu);
     }
 

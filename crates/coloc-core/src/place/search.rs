@@ -122,7 +122,11 @@ impl Searcher {
         search: Search<'_>,
         counts: &mut PassCounts,
     ) -> Option<Vec<GpuId>> {
-        let one_each = question.demand.gpus > 1 && question.policy.place != Place::Any;
+        let Question { policy, gpus, demand, preference, .. } = question;
+        let one_each = demand.gpus > 1 && policy.place != Place::Any;
+        if demand.idle_only && gpus.idle() < demand.gpus {
+            return None;
+        }
         match (search, question.gpus.gang_tree()) {
             (Search::Only(gpus), _) => self.among(question, gpus.iter().copied(), counts),
             // Scores that age with time are not in the index.
@@ -130,8 +134,44 @@ impl Searcher {
                 self.among(question, question.gpus.ids(), counts)
             }
             (Search::Everywhere, Some(tree)) if one_each => self.best_node(question, tree, counts),
+            (Search::Everywhere, _) if preference.is_by_position() => {
+                self.first_gpus(question, counts)
+            }
             (Search::Everywhere, _) => self.best_gpus(question, counts),
         }
+    }
+
+    /// GPUs in the order of their ids, until there are enough.
+    fn first_gpus(
+        &mut self,
+        question: &Question<'_>,
+        counts: &mut PassCounts,
+    ) -> Option<Vec<GpuId>> {
+        self.passed.clear();
+        self.on_node.clear();
+        let tree = question.gpus.tree();
+        // Left to right: what is still to be opened is a stack of at most one node a level.
+        let mut open = [Tournament::<Summary>::ROOT; 2 * u32::BITS as usize];
+        let mut count = 1;
+        while count > 0 {
+            count -= 1;
+            let node = open[count];
+            if !question.hopeful(tree.get(node)) {
+                continue;
+            }
+            let Some(gpu) = tree.player(node).map(GpuId::from) else {
+                let [left, right] = Tournament::<Summary>::children(node);
+                (open[count], open[count + 1]) = (right, left);
+                count += 2;
+                continue;
+            };
+            if question.screened(gpu, counts)
+                && let Some(found) = self.complete(question, gpu)
+            {
+                return Some(found);
+            }
+        }
+        None
     }
 
     /// Sorts a list of GPUs and takes the best that pass.
@@ -211,10 +251,16 @@ impl Searcher {
             _ => question.gpus.get(gpu).node,
         };
         self.passed.push((node, gpu));
-        let count = self.on_node.entry(node).or_default();
-        *count += 1;
+        let count = match question.policy.place {
+            Place::Any => self.passed.len() as u32,
+            _ => {
+                let count = self.on_node.entry(node).or_default();
+                *count += 1;
+                *count
+            }
+        };
         let on_node = self.passed.iter().filter(|(of, _)| *of == node).map(|&(_, gpu)| gpu);
-        (*count == wanted).then(|| on_node.collect())
+        (count == wanted).then(|| on_node.collect())
     }
 }
 

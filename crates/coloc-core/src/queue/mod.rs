@@ -6,12 +6,16 @@
 
 pub mod allox;
 pub(crate) mod backfill;
+mod backlog;
 pub(crate) mod best_effort;
 pub(crate) mod fifo;
 pub(crate) mod history;
 pub(crate) mod ranked;
 
 use crate::demand::Demand;
+use crate::policy::{Policy, Queue};
+use crate::scheduler::World;
+use backlog::{Backlog, Entry};
 use coloc_model::{Bytes, SignatureId, Task, TaskId, Time, UserId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -55,6 +59,19 @@ impl Shape {
     }
 }
 
+impl World {
+    /// The shape of a task. Where whole GPUs are given and all have the same memory, nothing but their
+    /// number matters.
+    fn shape(&self, task: TaskId) -> Shape {
+        let task = &self.tasks.live(task).task;
+        if self.policy.needs_idle() && self.gpus.are_alike() {
+            Shape::whole(task.gpus)
+        } else {
+            Shape::of(task, self.policy.same_user)
+        }
+    }
+}
+
 /// The waiting tasks of one shape.
 #[derive(Clone, Debug)]
 struct ShapeQueue {
@@ -70,6 +87,10 @@ struct ShapeQueue {
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     by_user: bool,
+    /// The discipline looks at shapes; others do without them.
+    by_shape: bool,
+    /// What backfilling looks through.
+    backlog: Option<Backlog>,
     order: BTreeMap<Ticket, TaskId>,
     shapes: Vec<ShapeQueue>,
     numbers: FxHashMap<Shape, usize>,
@@ -78,9 +99,11 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    pub(crate) fn new(by_user: bool) -> Self {
+    pub(crate) fn new(policy: &Policy) -> Self {
         Waiting {
-            by_user,
+            by_user: policy.same_user,
+            by_shape: policy.queue == Queue::BestEffort,
+            backlog: (policy.queue == Queue::Backfill).then(Backlog::default),
             order: BTreeMap::new(),
             shapes: Vec::new(),
             numbers: FxHashMap::default(),
@@ -103,6 +126,12 @@ impl Waiting {
 
     pub(crate) fn insert(&mut self, ticket: Ticket, task: &Task) {
         self.order.insert(ticket, task.id);
+        if let Some(backlog) = &mut self.backlog {
+            backlog.insert(ticket, task);
+        }
+        if !self.by_shape {
+            return;
+        }
         let number = self.number(task);
         if self.shapes[number].tickets.is_empty() {
             self.active.push(number);
@@ -114,6 +143,12 @@ impl Waiting {
 
     pub(crate) fn remove(&mut self, ticket: Ticket, task: &Task) {
         self.order.remove(&ticket);
+        if let Some(backlog) = &mut self.backlog {
+            backlog.remove(ticket);
+        }
+        if !self.by_shape {
+            return;
+        }
         let number = self.number(task);
         self.shapes[number].tickets.remove(&ticket);
         if self.shapes[number].tickets.is_empty() {
@@ -126,10 +161,16 @@ impl Waiting {
         self.order.first_key_value().map(|(_, &task)| task)
     }
 
-    /// Those behind a ticket, in order.
-    pub(crate) fn behind(&self, ticket: Ticket) -> impl Iterator<Item = TaskId> + '_ {
-        use std::ops::Bound::{Excluded, Unbounded};
-        self.order.range((Excluded(ticket), Unbounded)).map(|(_, &task)| task)
+    /// The first task at or after a place in the backlog, and its place. Places hold until
+    /// [`Waiting::tidy`].
+    fn backlog_from(&self, at: usize) -> Option<(usize, Entry)> {
+        self.backlog.as_ref()?.from(at)
+    }
+
+    fn tidy(&mut self) {
+        if let Some(backlog) = &mut self.backlog {
+            backlog.tidy();
+        }
     }
 
     /// How many wait ahead of a ticket.

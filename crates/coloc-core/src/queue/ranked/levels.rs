@@ -1,6 +1,7 @@
 //! Moving between queues: demotion by service, promotion of the starving, and when either is next due.
 
 use super::seat::{Group, Tie};
+use super::{Holder, Standing};
 use crate::policy::{Policy, Queue};
 use crate::scheduler::World;
 use crate::service::{GpuTime, Letter};
@@ -38,7 +39,7 @@ impl World {
         {
             self.reseat(task, |world, record| {
                 record.standing.promoted(now);
-                let rank = world.ranked.rank(now, &world.policy, record);
+                let rank = world.ranked.rank_of(now, &world.policy, record);
                 record.standing.seat = (rank, world.ranked.tail(task.0));
             });
         }
@@ -52,13 +53,15 @@ impl World {
             return;
         }
         for index in 0..self.ranked.running.len() {
-            let task = self.ranked.running[index];
-            let Some(record) = self.tasks.get_mut(task) else { continue };
-            let attained = record.standing.attained(now, true, record.task.gpus);
-            let standing = &mut record.standing;
+            let tail = self.ranked.tail(index as u32);
+            let Holder { task, asks, standing, .. } = &mut self.ranked.running[index];
+            let attained = standing.attained(now, true, asks.gpus);
             if service.thresholds.limit(standing.level).is_some_and(|limit| attained >= limit) {
                 standing.level += 1;
-                standing.seat.1 = self.ranked.tail(index as u32);
+                standing.seat.1 = tail;
+                if let Some(record) = self.tasks.get_mut(*task) {
+                    record.standing = *standing;
+                }
             }
         }
     }
@@ -69,7 +72,7 @@ impl World {
         self.ranked.classes.resize_with(classes.len(), Default::default);
         for (class, tasks) in classes.into_iter().enumerate() {
             for ((_, tie), task) in tasks {
-                let rank = self.ranked.rank(now, &self.policy, self.tasks.live(task));
+                let rank = self.ranked.rank_of(now, &self.policy, self.tasks.live(task));
                 if let Some(record) = self.tasks.get_mut(task) {
                     record.standing.seat = (rank, tie);
                 }
@@ -98,11 +101,11 @@ impl World {
     }
 
     /// When a running task changes queue.
-    pub(super) fn crossing(&self, now: Time, record: &Record) -> Option<Time> {
+    pub(super) fn crossing(&self, now: Time, gpus: u32, standing: &Standing) -> Option<Time> {
         if !uses_service(self.policy.queue) {
             return None;
         }
-        let (service, standing, gpus) = (&self.policy.service, &record.standing, record.task.gpus);
+        let service = &self.policy.service;
         let ran = standing.ran(now, true);
         match service.letter {
             Letter::Paper => {

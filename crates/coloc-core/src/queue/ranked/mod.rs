@@ -21,10 +21,37 @@ use super::history::History;
 use crate::policy::{Policy, Queue};
 use crate::service::Letter;
 use crate::tasks::Record;
-use coloc_model::{Task, TaskId, Time};
+use coloc_model::{Millis, Task, TaskId, Time};
 use rustc_hash::FxHashMap;
 use seat::{Group, Rank, Seat};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What a task asks for, as far as ranks depend on it.
+#[derive(Clone, Copy, Debug)]
+struct Asks {
+    gpus: u32,
+    duration: Option<Millis>,
+    submitted: Time,
+}
+
+impl Asks {
+    fn of(record: &Record) -> Self {
+        let Task { gpus, duration, .. } = record.task;
+        Asks { gpus, duration, submitted: record.ticket.submitted }
+    }
+}
+
+/// A running task in its place, with what its rank is worked out from: its books do not change while it
+/// runs, and a pass looks at all of them.
+#[derive(Clone, Copy, Debug)]
+struct Holder {
+    seat: Seat,
+    task: TaskId,
+    asks: Asks,
+    standing: Standing,
+    /// When it changes queue, if it goes on.
+    crossing: Option<Time>,
+}
 
 /// All tasks of a preemptive discipline, in order.
 #[derive(Clone, Default, Debug)]
@@ -33,7 +60,7 @@ pub(crate) struct Ranked {
     epoch: i64,
     arrived: u32,
     /// Those on GPUs, best first as of the last pass.
-    running: Vec<TaskId>,
+    running: Vec<Holder>,
     classes: Vec<BTreeMap<Seat, TaskId>>,
     numbers: FxHashMap<Shape, usize>,
     /// When waiting tasks will have waited too long.
@@ -53,7 +80,7 @@ impl Ranked {
         record.standing.since = now;
         let tie = Tie { epoch: self.epoch, group: Group::Arrived, index: self.arrived };
         self.arrived += 1;
-        record.standing.seat = (self.rank(now, policy, record), tie);
+        record.standing.seat = (self.rank_of(now, policy, record), tie);
         self.insert(policy, record);
     }
 
@@ -65,7 +92,7 @@ impl Ranked {
         record: &mut Record,
         tie: Tie,
     ) -> usize {
-        record.standing.seat = (self.rank(now, policy, record), tie);
+        record.standing.seat = (self.rank_of(now, policy, record), tie);
         self.insert(policy, record);
         self.class(policy, &record.task)
     }
@@ -102,34 +129,47 @@ impl Ranked {
         class
     }
 
-    fn rank(&self, now: Time, policy: &Policy, record: &Record) -> Rank {
-        let (task, standing, running) = (&record.task, &record.standing, record.run.is_some());
+    fn rank_of(&self, now: Time, policy: &Policy, record: &Record) -> Rank {
+        self.rank(now, policy, &Asks::of(record), &record.standing, record.run.is_some())
+    }
+
+    fn rank(
+        &self,
+        now: Time,
+        policy: &Policy,
+        asks: &Asks,
+        standing: &Standing,
+        running: bool,
+    ) -> Rank {
         let service = &policy.service;
-        let attained = standing.attained(now, running, task.gpus);
-        let level = match service.letter {
+        let attained = || standing.attained(now, running, asks.gpus);
+        let level = |attained| match service.letter {
             Letter::Paper => service.thresholds.level(attained),
             Letter::Simulator => standing.level,
         };
         let started = standing.first_start;
         match policy.queue {
-            Queue::Srtf => shortest::remaining_time(task.duration, standing.done(now, running)),
+            Queue::Srtf => shortest::remaining_time(asks.duration, standing.done(now, running)),
             Queue::Srsf => {
                 let done = standing.done(now, running);
-                shortest::remaining_service(task.duration, done, task.gpus)
+                shortest::remaining_service(asks.duration, done, asks.gpus)
             }
-            Queue::Las2d => las2d::rank(service, level, attained, started),
+            Queue::Las2d => {
+                let attained = attained();
+                las2d::rank(service, level(attained), attained, started)
+            }
             Queue::Gittins2d => {
-                let times = (record.ticket.submitted, started);
-                gittins2d::rank(service, &self.history, level, attained, times)
+                let (attained, times) = (attained(), (asks.submitted, started));
+                gittins2d::rank(service, &self.history, level(attained), attained, times)
             }
             Queue::Sjf | Queue::Fifo | Queue::BestEffort | Queue::Backfill | Queue::Allox => {
-                shortest::job(task.duration)
+                shortest::job(asks.duration)
             }
         }
     }
 
     /// A task is off its GPUs for good, or was brought back by other means.
     pub(crate) fn forget_running(&mut self, task: TaskId) {
-        self.running.retain(|&running| running != task);
+        self.running.retain(|holder| holder.task != task);
     }
 }
