@@ -245,9 +245,10 @@ impl Scheduler {
                 let ticket = Ticket { submitted: now, number: self.next_ticket };
                 self.next_ticket += 1;
                 self.world.waiting.insert(ticket, &task);
+                let shape = self.world.shape(&task);
                 let mut record = Record::new(task, ticket);
                 if self.world.policy.queue.is_ranked() {
-                    self.world.ranked.arrive(now, &self.world.policy, &mut record);
+                    self.world.ranked.arrive(now, &self.world.policy, &mut record, shape);
                 }
                 self.world.tasks.insert(record);
                 true

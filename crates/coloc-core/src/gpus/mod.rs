@@ -1,5 +1,6 @@
 //! The GPUs as the scheduler believes them to be: who is on each, what was promised, what was seen.
 
+mod idle_set;
 mod ledger;
 mod tournament;
 
@@ -10,6 +11,7 @@ use crate::policy::{Gate, MemoryBasis, Place, Policy};
 use crate::window::Window;
 use coloc_model::mig::Layout;
 use coloc_model::{Bytes, Fleet, GpuId, GpuSignal, Millis, Node, NodeId, TaskId, Time};
+use idle_set::IdleSet;
 use std::ops::Range;
 
 /// Every GPU of the fleet, with an index over what placement asks for.
@@ -21,6 +23,7 @@ pub struct Gpus {
     gangs: Option<Tournament<GangSummary>>,
     nodes: Vec<Range<u32>>,
     policy: Policy,
+    idle: IdleSet,
     alike: bool,
     /// Loads are expectations of ours (true) or what the monitor shows (false).
     expects_load: bool,
@@ -63,6 +66,7 @@ impl Gpus {
                 .then(|| Tournament::new(fleet.nodes().len())),
             nodes: fleet.nodes().iter().map(Node::range).collect(),
             alike: states.windows(2).all(|pair| pair[0].capacity == pair[1].capacity),
+            idle: IdleSet::new(states.len()),
             states,
             policy: *policy,
             // Nobody else asks what the monitor shows, which changes all the time.
@@ -102,8 +106,12 @@ impl Gpus {
         &self.tree
     }
 
-    /// The GPU with the most available memory, the first of several.
+    /// The GPU with the most available memory, the first of several; an idle one where whole GPUs are
+    /// given.
     pub(crate) fn roomiest(&self) -> GpuId {
+        if self.policy.place == Place::Any {
+            return self.idle_ids().next().unwrap_or(GpuId(0));
+        }
         let mut node = Tournament::<Summary>::ROOT;
         while self.tree.player(node).is_none() {
             let [left, right] = Tournament::<Summary>::children(node);
@@ -142,7 +150,13 @@ impl Gpus {
 
     fn refresh(&mut self, gpu: GpuId) {
         let summary = self.summary(gpu);
-        self.tree.set(gpu.index(), summary);
+        self.idle.set(gpu, summary.idle > 0);
+        if self.policy.place == Place::Any {
+            // Nobody searches the index: the first idle GPUs are taken.
+            self.tree.set_leaf(gpu.index(), summary);
+        } else {
+            self.tree.set(gpu.index(), summary);
+        }
         if let Some(gangs) = &mut self.gangs {
             let node = self.states[gpu.index()].node.index();
             let gpus = self.nodes[node].clone().map(|gpu| *self.tree.leaf(gpu as usize));
@@ -194,7 +208,12 @@ impl Gpus {
 
     /// How many are idle.
     pub(crate) fn idle(&self) -> u32 {
-        self.tree.get(Tournament::<Summary>::ROOT).idle
+        self.idle.count()
+    }
+
+    /// Those that are idle, in id order.
+    pub(crate) fn idle_ids(&self) -> impl Iterator<Item = GpuId> + '_ {
+        self.idle.iter()
     }
 
     pub(crate) fn rebook(&mut self, gpu: GpuId, task: TaskId, bytes: Bytes) {

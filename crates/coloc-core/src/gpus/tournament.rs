@@ -168,6 +168,11 @@ impl<S: Summarize> Tournament<S> {
         [2 * node, 2 * node + 1]
     }
 
+    /// Changes a leaf alone; what is above it is not kept.
+    pub(crate) fn set_leaf(&mut self, player: usize, summary: S) {
+        self.nodes[self.leaves + player] = summary;
+    }
+
     pub(crate) fn set(&mut self, player: usize, summary: S) {
         let mut node = self.leaves + player;
         self.nodes[node] = summary;

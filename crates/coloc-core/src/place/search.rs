@@ -149,6 +149,12 @@ impl Searcher {
     ) -> Option<Vec<GpuId>> {
         self.passed.clear();
         self.on_node.clear();
+        if question.demand.idle_only {
+            let mut idle = question.gpus.idle_ids();
+            return idle.find_map(|gpu| {
+                question.screened(gpu, counts).then(|| self.complete(question, gpu)).flatten()
+            });
+        }
         let tree = question.gpus.tree();
         // Left to right: what is still to be opened is a stack of at most one node a level.
         let mut open = [Tournament::<Summary>::ROOT; 2 * u32::BITS as usize];

@@ -26,7 +26,8 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     let outlook = Outlook::new(world, head, turn.now);
     // A head whose start nobody can foresee might be delayed by anybody.
     if outlook.promised != Time::NEVER {
-        Round { outlook, chances: FxHashMap::default() }.run(world, turn);
+        let stays_out = vec![false; world.widest as usize + 1];
+        Round { outlook, chances: FxHashMap::default(), stays_out }.run(world, turn);
     }
 }
 
@@ -43,24 +44,27 @@ impl Outlook {
         let head = world.demand(head);
         let node = |gpu| node_of(world, gpu);
         let free_at = |gpu| free_at(world, gpu, now, &head, None);
+        // GPUs of one node stand together.
         let mut times: Vec<(NodeId, Time)> =
             world.gpus.ids().map(|gpu| (node(gpu), free_at(gpu))).collect();
-        times.sort_unstable();
-        let nodes = || times.chunk_by(|a, b| a.0 == b.0);
         let last = head.gpus as usize - 1;
-        let promised = nodes().filter_map(|node| node.get(last)).map(|&(_, at)| at).min();
-        let promised = promised.unwrap_or(Time::NEVER);
+        let mut promised = Time::NEVER;
+        for node in times.chunk_by_mut(|a, b| a.0 == b.0).filter(|node| node.len() > last) {
+            promised = promised.min(node.select_nth_unstable(last).1.1);
+        }
         let ready = |node: &[(NodeId, Time)]| {
             (node[0].0, node.iter().filter(|&&(_, at)| at <= promised).count())
         };
-        Outlook { head, promised, ready: nodes().map(ready).collect() }
+        let ready = times.chunk_by(|a, b| a.0 == b.0).map(ready).collect();
+        Outlook { head, promised, ready }
     }
 
     /// How many GPUs of each node the head would lose for good to a task there.
     fn losses(&self, world: &World, now: Time, task: &Demand, gpus: &[GpuId]) -> Losses {
         let mut losses: Losses = Vec::new();
         for &gpu in gpus {
-            let by_then = |newcomer| free_at(world, gpu, now, &self.head, newcomer) <= self.promised;
+            let by_then =
+                |newcomer| free_at(world, gpu, now, &self.head, newcomer) <= self.promised;
             if by_then(None) && !by_then(Some(task)) {
                 let node = node_of(world, gpu);
                 match losses.iter_mut().find(|(of, _)| *of == node) {
@@ -101,6 +105,8 @@ enum Chance {
 struct Round {
     outlook: Outlook,
     chances: FxHashMap<Shape, Chance>,
+    /// By number of GPUs, where these are merely counted: whoever stays longer than promised cannot start.
+    stays_out: Vec<bool>,
 }
 
 impl Round {
@@ -118,7 +124,10 @@ impl Round {
                 Some(span) if !world.policy.learn => turn.now + span,
                 _ => world.expected_end(entry.task, turn.now),
             };
-            self.consider(world, turn, entry.task, ends <= self.outlook.promised);
+            let is_gone = ends <= self.outlook.promised;
+            if is_gone || !self.stays_out[entry.gpus as usize] {
+                self.consider(world, turn, entry.task, is_gone);
+            }
             if turn.is_over() || (whole && world.gpus.idle() == 0) {
                 break;
             }
@@ -127,7 +136,7 @@ impl Round {
     }
 
     fn consider(&mut self, world: &mut World, turn: &mut Turn, task: TaskId, is_gone: bool) {
-        let shape = world.shape(task);
+        let shape = world.shape(&world.tasks.live(task).task);
         let chance = match self.chances.remove(&shape) {
             Some(chance) => chance,
             None => self.chance(world, turn, task),
@@ -142,6 +151,9 @@ impl Round {
                 self.chances.retain(|_, chance| matches!(chance, Chance::NoRoom));
             }
             chance => {
+                // Where GPUs are merely counted, what the head can spare only shrinks in a pass.
+                let counted = world.policy.place == Place::Any && world.gpus.are_alike();
+                self.stays_out[shape.gpus as usize] |= counted;
                 self.chances.insert(shape, chance);
             }
         }

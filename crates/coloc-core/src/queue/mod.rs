@@ -29,7 +29,7 @@ pub struct Ticket {
 
 /// Everything about a waiting task that decides whether it fits somewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Shape {
+pub(crate) struct Shape {
     signature: SignatureId,
     gpus: u32,
     exclusive: bool,
@@ -62,8 +62,7 @@ impl Shape {
 impl World {
     /// The shape of a task. Where whole GPUs are given and all have the same memory, nothing but their
     /// number matters.
-    fn shape(&self, task: TaskId) -> Shape {
-        let task = &self.tasks.live(task).task;
+    pub(crate) fn shape(&self, task: &Task) -> Shape {
         if self.policy.needs_idle() && self.gpus.are_alike() {
             Shape::whole(task.gpus)
         } else {

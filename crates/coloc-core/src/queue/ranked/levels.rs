@@ -1,7 +1,7 @@
 //! Moving between queues: demotion by service, promotion of the starving, and when either is next due.
 
 use super::seat::{Group, Tie};
-use super::{Holder, Standing};
+use super::{Ranked, Standing};
 use crate::policy::{Policy, Queue};
 use crate::scheduler::World;
 use crate::service::{GpuTime, Letter};
@@ -54,20 +54,23 @@ impl World {
         }
         for index in 0..self.ranked.running.len() {
             let tail = self.ranked.tail(index as u32);
-            let Holder { task, asks, standing, .. } = &mut self.ranked.running[index];
-            let attained = standing.attained(now, true, asks.gpus);
+            let Ranked { running, books, .. } = &mut self.ranked;
+            let holder = &running[index];
+            let standing = books.standing_mut(holder);
+            let attained = standing.attained(now, true, holder.gpus);
             if service.thresholds.limit(standing.level).is_some_and(|limit| attained >= limit) {
                 standing.level += 1;
                 standing.seat.1 = tail;
-                if let Some(record) = self.tasks.get_mut(*task) {
+                if let Some(record) = self.tasks.get_mut(holder.task) {
                     record.standing = *standing;
                 }
             }
         }
     }
 
-    /// After a change of history every waiting task has a new index.
+    /// After a change of history every task has a new index.
     pub(crate) fn reseat_all(&mut self, now: Time) {
+        self.ranked.books.forget_stages();
         let classes = std::mem::take(&mut self.ranked.classes);
         self.ranked.classes.resize_with(classes.len(), Default::default);
         for (class, tasks) in classes.into_iter().enumerate() {
@@ -101,11 +104,16 @@ impl World {
     }
 
     /// When a running task changes queue.
-    pub(super) fn crossing(&self, now: Time, gpus: u32, standing: &Standing) -> Option<Time> {
-        if !uses_service(self.policy.queue) {
+    pub(super) fn crossing(
+        policy: &Policy,
+        now: Time,
+        gpus: u32,
+        standing: &Standing,
+    ) -> Option<Time> {
+        if !uses_service(policy.queue) {
             return None;
         }
-        let service = &self.policy.service;
+        let service = &policy.service;
         let ran = standing.ran(now, true);
         match service.letter {
             Letter::Paper => {
@@ -123,7 +131,7 @@ impl World {
     }
 }
 
-impl super::Ranked {
+impl Ranked {
     /// Behind everybody in a queue.
     fn tail(&self, index: u32) -> Tie {
         Tie { epoch: self.epoch, group: Group::Moved, index }

@@ -5,6 +5,7 @@
 //! of it does, so a pass costs as much as there are classes and running tasks.
 
 mod gittins2d;
+mod holders;
 mod las2d;
 mod levels;
 mod pass;
@@ -22,6 +23,7 @@ use crate::policy::{Policy, Queue};
 use crate::service::Letter;
 use crate::tasks::Record;
 use coloc_model::{Millis, Task, TaskId, Time};
+use holders::{Books, Holder};
 use rustc_hash::FxHashMap;
 use seat::{Group, Rank, Seat};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,18 +43,6 @@ impl Asks {
     }
 }
 
-/// A running task in its place, with what its rank is worked out from: its books do not change while it
-/// runs, and a pass looks at all of them.
-#[derive(Clone, Copy, Debug)]
-struct Holder {
-    seat: Seat,
-    task: TaskId,
-    asks: Asks,
-    standing: Standing,
-    /// When it changes queue, if it goes on.
-    crossing: Option<Time>,
-}
-
 /// All tasks of a preemptive discipline, in order.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Ranked {
@@ -61,6 +51,7 @@ pub(crate) struct Ranked {
     arrived: u32,
     /// Those on GPUs, best first as of the last pass.
     running: Vec<Holder>,
+    books: Books,
     classes: Vec<BTreeMap<Seat, TaskId>>,
     numbers: FxHashMap<Shape, usize>,
     /// When waiting tasks will have waited too long.
@@ -76,8 +67,9 @@ impl Ranked {
     }
 
     /// Gives a task that just arrived its place behind all equals.
-    pub(crate) fn arrive(&mut self, now: Time, policy: &Policy, record: &mut Record) {
+    pub(crate) fn arrive(&mut self, now: Time, policy: &Policy, record: &mut Record, shape: Shape) {
         record.standing.since = now;
+        record.standing.class = self.class(shape) as u32;
         let tie = Tie { epoch: self.epoch, group: Group::Arrived, index: self.arrived };
         self.arrived += 1;
         record.standing.seat = (self.rank_of(now, policy, record), tie);
@@ -94,11 +86,11 @@ impl Ranked {
     ) -> usize {
         record.standing.seat = (self.rank_of(now, policy, record), tie);
         self.insert(policy, record);
-        self.class(policy, &record.task)
+        record.standing.class as usize
     }
 
     fn insert(&mut self, policy: &Policy, record: &Record) {
-        let class = self.class(policy, &record.task);
+        let class = record.standing.class as usize;
         self.classes[class].insert(record.standing.seat, record.task.id);
         if let Some(at) = levels::promotion(policy, record) {
             self.promotions.insert((at, record.task.id));
@@ -107,20 +99,14 @@ impl Ranked {
 
     /// Takes a waiting task out.
     pub(crate) fn remove(&mut self, policy: &Policy, record: &Record) {
-        let class = self.class(policy, &record.task);
+        let class = record.standing.class as usize;
         self.classes[class].remove(&record.standing.seat);
         if let Some(at) = levels::promotion(policy, record) {
             self.promotions.remove(&(at, record.task.id));
         }
     }
 
-    /// Where whole GPUs are given, nothing but their number matters.
-    fn class(&mut self, policy: &Policy, task: &Task) -> usize {
-        let shape = if policy.needs_idle() {
-            Shape::whole(task.gpus)
-        } else {
-            Shape::of(task, policy.same_user)
-        };
+    fn class(&mut self, shape: Shape) -> usize {
         let next = self.classes.len();
         let class = *self.numbers.entry(shape).or_insert(next);
         if class == next {
@@ -130,46 +116,51 @@ impl Ranked {
     }
 
     fn rank_of(&self, now: Time, policy: &Policy, record: &Record) -> Rank {
-        self.rank(now, policy, &Asks::of(record), &record.standing, record.run.is_some())
-    }
-
-    fn rank(
-        &self,
-        now: Time,
-        policy: &Policy,
-        asks: &Asks,
-        standing: &Standing,
-        running: bool,
-    ) -> Rank {
-        let service = &policy.service;
-        let attained = || standing.attained(now, running, asks.gpus);
-        let level = |attained| match service.letter {
-            Letter::Paper => service.thresholds.level(attained),
-            Letter::Simulator => standing.level,
-        };
-        let started = standing.first_start;
-        match policy.queue {
-            Queue::Srtf => shortest::remaining_time(asks.duration, standing.done(now, running)),
-            Queue::Srsf => {
-                let done = standing.done(now, running);
-                shortest::remaining_service(asks.duration, done, asks.gpus)
-            }
-            Queue::Las2d => {
-                let attained = attained();
-                las2d::rank(service, level(attained), attained, started)
-            }
-            Queue::Gittins2d => {
-                let (attained, times) = (attained(), (asks.submitted, started));
-                gittins2d::rank(service, &self.history, level(attained), attained, times)
-            }
-            Queue::Sjf | Queue::Fifo | Queue::BestEffort | Queue::Backfill | Queue::Allox => {
-                shortest::job(asks.duration)
-            }
-        }
+        let (standing, running) = (&record.standing, record.run.is_some());
+        rank(now, policy, &self.history, &Asks::of(record), standing, running)
     }
 
     /// A task is off its GPUs for good, or was brought back by other means.
     pub(crate) fn forget_running(&mut self, task: TaskId) {
-        self.running.retain(|holder| holder.task != task);
+        if let Some(index) = self.running.iter().position(|holder| holder.task == task) {
+            let holder = self.running.remove(index);
+            self.books.close(&holder);
+        }
+    }
+}
+
+/// What a discipline says of a task.
+fn rank(
+    now: Time,
+    policy: &Policy,
+    history: &History,
+    asks: &Asks,
+    standing: &Standing,
+    running: bool,
+) -> Rank {
+    let service = &policy.service;
+    let attained = || standing.attained(now, running, asks.gpus);
+    let level = |attained| match service.letter {
+        Letter::Paper => service.thresholds.level(attained),
+        Letter::Simulator => standing.level,
+    };
+    let started = standing.first_start;
+    match policy.queue {
+        Queue::Srtf => shortest::remaining_time(asks.duration, standing.done(now, running)),
+        Queue::Srsf => {
+            let done = standing.done(now, running);
+            shortest::remaining_service(asks.duration, done, asks.gpus)
+        }
+        Queue::Las2d => {
+            let attained = attained();
+            las2d::rank(service, level(attained), attained, started)
+        }
+        Queue::Gittins2d => {
+            let (attained, times) = (attained(), (asks.submitted, started));
+            gittins2d::rank(service, history, level(attained), attained, times)
+        }
+        Queue::Sjf | Queue::Fifo | Queue::BestEffort | Queue::Backfill | Queue::Allox => {
+            shortest::job(asks.duration)
+        }
     }
 }

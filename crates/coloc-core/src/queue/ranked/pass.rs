@@ -1,10 +1,10 @@
 //! The walk: in the order of ranks, whoever fits gets GPUs; running tasks that lost their place go.
 
+use super::seat::{Group, Rank, Seat, Tie};
 use super::{Asks, Holder, Ranked};
-use super::seat::{Group, Seat, Tie};
 use crate::gpus::Booking;
 use crate::place::Search;
-use crate::policy::{Place, Queue};
+use crate::policy::{Place, Policy, Queue};
 use crate::scheduler::{Turn, World};
 use crate::service::Letter;
 use coloc_model::{GpuId, TaskId, Time};
@@ -45,12 +45,14 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
         world.start(turn, task, gpus);
         let record = world.tasks.live(task);
         let (asks, standing) = (Asks::of(record), record.standing);
-        let crossing = world.crossing(now, asks.gpus, &standing);
-        walk.holders.insert(walk.at_risk, Holder { seat, task, asks, standing, crossing });
+        let mut holder = world.ranked.books.open(seat, task, asks, standing);
+        holder.seat.0 = world.ranked.rank_holder(now, &world.policy, &holder);
+        walk.holders.insert(walk.at_risk, holder);
         walk.at_risk += 1;
         walk.candidates.extend(world.ranked.head(class).map(Reverse));
     }
-    let crossing = walk.holders.iter().filter_map(|holder| holder.crossing).min();
+    let crossing =
+        walk.holders.iter().filter_map(|holder| world.ranked.books.crossing(holder)).min();
     world.ranked.running = walk.holders;
     world.ranked.epoch += 1;
     world.ranked.arrived = 0;
@@ -58,6 +60,10 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
 }
 
 impl Ranked {
+    fn rank_holder(&mut self, now: Time, policy: &Policy, holder: &Holder) -> Rank {
+        self.books.rank(now, policy, &self.history, holder)
+    }
+
     /// The best waiting task of a class.
     fn head(&self, class: usize) -> Option<(Seat, TaskId, usize)> {
         self.classes[class].first_key_value().map(|(&seat, &task)| (seat, task, class))
@@ -72,24 +78,25 @@ impl Walk {
             // Those that run stand at the head of the simulator's lists.
             Letter::Simulator => -world.ranked.epoch,
         };
-        let moved = |tie: Tie| tie.group == Group::Moved && tie.epoch == world.ranked.epoch;
+        let moved = |tie: Tie, epoch| tie.group == Group::Moved && tie.epoch == epoch;
         let mut holders = std::mem::take(&mut world.ranked.running);
-        for (index, holder) in holders.iter_mut().enumerate() {
-            let Holder { asks, standing, .. } = holder;
-            let tie = Tie { epoch, group: Group::Ran, index: index as u32 };
-            let tie = Some(standing.seat.1).filter(|&tie| moved(tie)).unwrap_or(tie);
-            let rank = world.ranked.rank(now, &world.policy, asks, standing, true);
-            holder.crossing = world.crossing(now, asks.gpus, standing);
-            holder.seat = (rank, tie);
-        }
-        // Mostly they still are in order.
-        if !holders.is_sorted_by_key(|holder| holder.seat) {
-            holders.sort_by_key(|holder| holder.seat);
+        // Who cannot be preempted needs no place.
+        if world.policy.queue != Queue::Sjf {
+            for (index, holder) in holders.iter_mut().enumerate() {
+                let rank = world.ranked.rank_holder(now, &world.policy, holder);
+                let own = world.ranked.books.standing(holder).seat.1;
+                let tie = Tie { epoch, group: Group::Ran, index: index as u32 };
+                holder.seat = (rank, if moved(own, world.ranked.epoch) { own } else { tie });
+            }
+            // Mostly they still are in order.
+            if !holders.is_sorted_by_key(|holder| holder.seat) {
+                holders.sort_by_key(|holder| holder.seat);
+            }
         }
         let classes = world.ranked.classes.len();
         let mut walk = Walk {
             at_risk: 0,
-            gpus_at_risk: holders.iter().map(|holder| holder.asks.gpus).sum(),
+            gpus_at_risk: holders.iter().map(|holder| holder.gpus).sum(),
             holders,
             candidates: (0..classes).filter_map(|c| world.ranked.head(c)).map(Reverse).collect(),
             blocked: vec![false; classes],
@@ -104,7 +111,7 @@ impl Walk {
         while let Some(holder) = self.holders.get(self.at_risk)
             && holder.seat < seat
         {
-            self.gpus_at_risk -= holder.asks.gpus;
+            self.gpus_at_risk -= holder.gpus;
             self.at_risk += 1;
         }
     }
@@ -141,7 +148,7 @@ impl Walk {
             first -= 1;
             let holder = &self.holders[first];
             if !is_cancelled(world, holder.task) {
-                free += holder.asks.gpus;
+                free += holder.gpus;
             }
         }
         if free < wanted {
@@ -152,8 +159,8 @@ impl Walk {
             if is_cancelled(world, holder.task) {
                 continue;
             }
-            if free - holder.asks.gpus >= wanted {
-                free -= holder.asks.gpus;
+            if free - holder.gpus >= wanted {
+                free -= holder.gpus;
             } else {
                 world.lift(holder.task);
                 victims.push(*holder);
@@ -203,7 +210,8 @@ impl Walk {
     }
 
     fn preempt(&mut self, world: &mut World, turn: &mut Turn, holder: Holder) {
-        self.gpus_at_risk -= holder.asks.gpus;
+        self.gpus_at_risk -= holder.gpus;
+        world.ranked.books.close(&holder);
         let class = world.preempt(turn, holder.task, holder.seat.1);
         if self.blocked.len() <= class {
             self.blocked.resize(class + 1, false);

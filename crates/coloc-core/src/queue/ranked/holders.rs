@@ -1,0 +1,127 @@
+//! The running tasks of a preemptive discipline. A pass looks at all of them and sorts them, so the list
+//! that is sorted is short and light; what ranks are worked out from stays where it is.
+
+use super::seat::{Rank, Seat};
+use super::{Asks, Standing, gittins2d};
+use crate::policy::{Policy, Queue};
+use crate::queue::history::History;
+use crate::scheduler::World;
+use crate::service::Letter;
+use coloc_model::{TaskId, Time};
+
+/// A running task in its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holder {
+    pub(super) seat: Seat,
+    pub(super) task: TaskId,
+    pub(super) gpus: u32,
+    /// Where its books are.
+    page: u32,
+}
+
+/// What a running task's rank is worked out from; its standing does not change while it runs.
+#[derive(Clone, Copy, Debug)]
+struct Page {
+    asks: Asks,
+    standing: Standing,
+    /// When it changes queue, if it goes on.
+    crossing: Option<Time>,
+    /// From when on its rank is to be worked out anew.
+    stale_at: Time,
+    /// What its Gittins index is made of now.
+    stage: Option<gittins2d::Stage>,
+}
+
+/// The books of those that run.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Books {
+    pages: Vec<Page>,
+    free: Vec<u32>,
+}
+
+impl Books {
+    /// A page for a task that starts.
+    pub(super) fn open(
+        &mut self,
+        seat: Seat,
+        task: TaskId,
+        asks: Asks,
+        standing: Standing,
+    ) -> Holder {
+        let (crossing, stale_at, stage) = (None, Time::START, None);
+        let page = Page { asks, standing, crossing, stale_at, stage };
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.pages[number as usize] = page;
+                number
+            }
+            None => {
+                self.pages.push(page);
+                self.pages.len() as u32 - 1
+            }
+        };
+        Holder { seat, task, gpus: asks.gpus, page: number }
+    }
+
+    pub(super) fn close(&mut self, holder: &Holder) {
+        self.free.push(holder.page);
+    }
+
+    pub(super) fn standing(&self, holder: &Holder) -> &Standing {
+        &self.pages[holder.page as usize].standing
+    }
+
+    pub(super) fn standing_mut(&mut self, holder: &Holder) -> &mut Standing {
+        &mut self.pages[holder.page as usize].standing
+    }
+
+    pub(super) fn crossing(&self, holder: &Holder) -> Option<Time> {
+        self.pages[holder.page as usize].crossing
+    }
+
+    /// Indices have changed.
+    pub(super) fn forget_stages(&mut self) {
+        self.pages.iter_mut().for_each(|page| page.stage = None);
+    }
+
+    /// A running task's rank now; works out anew what does not hold any more.
+    pub(super) fn rank(
+        &mut self,
+        now: Time,
+        policy: &Policy,
+        history: &History,
+        holder: &Holder,
+    ) -> Rank {
+        let page = &mut self.pages[holder.page as usize];
+        if now < page.stale_at { holder.seat.0 } else { page.rank(now, policy, history) }
+    }
+}
+
+impl Page {
+    fn rank(&mut self, now: Time, policy: &Policy, history: &History) -> Rank {
+        let Page { asks, standing, .. } = self;
+        let service = &policy.service;
+        if service.letter == Letter::Simulator || !service.thresholds.is_some() {
+            self.crossing = World::crossing(policy, now, asks.gpus, standing);
+            return super::rank(now, policy, history, asks, standing, true);
+        }
+        // By the paper, the time at which a running task crosses a limit is known when it starts.
+        if self.crossing.is_none_or(|at| at <= now) {
+            self.crossing = World::crossing(policy, now, asks.gpus, standing);
+        }
+        match policy.queue {
+            Queue::Las2d => self.stale_at = self.crossing.unwrap_or(Time::NEVER),
+            Queue::Gittins2d => {
+                let attained = standing.attained(now, true, asks.gpus);
+                if self.stage.is_none_or(|stage| !stage.holds(attained)) {
+                    self.stage = None;
+                }
+                let anew = || gittins2d::Stage::of(service, history, attained);
+                let stage = self.stage.get_or_insert_with(anew);
+                return stage.rank(attained, standing.first_start);
+            }
+            _ => {}
+        }
+        super::rank(now, policy, history, asks, standing, true)
+    }
+}
