@@ -62,7 +62,7 @@ impl Stretch {
         }
         let spent = self.spent - u128::from(self.ending) * u128::from(a);
         // The same number, sooner, where it is short.
-        let spent = u64::try_from(spent).map_or(spent as f64, |short| short as f64);
+        let spent = u64::try_from(spent).map_or_else(|_| spent as f64, |short| short as f64);
         self.ending as f64 / spent
     }
 }

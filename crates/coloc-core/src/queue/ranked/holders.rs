@@ -24,8 +24,8 @@ pub(super) struct Holder {
 struct Page {
     asks: Asks,
     standing: Standing,
-    /// When it changes queue, if it goes on.
-    crossing: Option<Time>,
+    /// When it changes queue, if it goes on; never in the last.
+    crossing: Time,
     /// From when on its rank is to be worked out anew.
     stale_at: Time,
     /// What its Gittins index is made of now.
@@ -48,7 +48,7 @@ impl Books {
         asks: Asks,
         standing: Standing,
     ) -> Holder {
-        let (crossing, stale_at, stage) = (None, Time::START, None);
+        let (crossing, stale_at, stage) = (Time::START, Time::START, None);
         let page = Page { asks, standing, crossing, stale_at, stage };
         let number = match self.free.pop() {
             Some(number) => {
@@ -75,7 +75,7 @@ impl Books {
         &mut self.pages[holder.page as usize].standing
     }
 
-    pub(super) fn crossing(&self, holder: &Holder) -> Option<Time> {
+    pub(super) fn crossing(&self, holder: &Holder) -> Time {
         self.pages[holder.page as usize].crossing
     }
 
@@ -102,15 +102,17 @@ impl Page {
         let Page { asks, standing, .. } = self;
         let service = &policy.service;
         if service.letter == Letter::Simulator || !service.thresholds.is_some() {
-            self.crossing = World::crossing(policy, now, asks.gpus, standing);
+            let crossing = World::crossing(policy, now, asks.gpus, standing);
+            self.crossing = crossing.unwrap_or(Time::NEVER);
             return super::rank(now, policy, history, asks, standing, true);
         }
         // By the paper, the time at which a running task crosses a limit is known when it starts.
-        if self.crossing.is_none_or(|at| at <= now) {
-            self.crossing = World::crossing(policy, now, asks.gpus, standing);
+        if self.crossing <= now {
+            let crossing = World::crossing(policy, now, asks.gpus, standing);
+            self.crossing = crossing.unwrap_or(Time::NEVER);
         }
         match policy.queue {
-            Queue::Las2d => self.stale_at = self.crossing.unwrap_or(Time::NEVER),
+            Queue::Las2d => self.stale_at = self.crossing,
             Queue::Gittins2d => {
                 let attained = standing.attained(now, true, asks.gpus);
                 if self.stage.is_none_or(|stage| !stage.holds(attained)) {

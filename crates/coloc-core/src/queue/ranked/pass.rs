@@ -51,8 +51,8 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
         walk.at_risk += 1;
         walk.candidates.extend(world.ranked.head(class).map(Reverse));
     }
-    let crossing =
-        walk.holders.iter().filter_map(|holder| world.ranked.books.crossing(holder)).min();
+    let crossings = walk.holders.iter().map(|holder| world.ranked.books.crossing(holder));
+    let crossing = crossings.min().filter(|&at| at != Time::NEVER);
     world.ranked.running = walk.holders;
     world.ranked.epoch += 1;
     world.ranked.arrived = 0;
