@@ -5,6 +5,7 @@ use crate::event::Effect;
 use crate::scheduler::{Turn, World};
 use crate::tasks::Run;
 use coloc_model::{Bytes, GpuId, Placement, Share, Slot, TaskId, Time};
+use std::sync::Arc;
 
 impl World {
     /// The commit stage: books the GPUs and has the task launched.
@@ -12,8 +13,8 @@ impl World {
         let now = turn.now;
         let demand = self.demand(task);
         let beside_others = gpus.iter().any(|&gpu| !self.gpus.get(gpu).is_idle());
-        let slots: Vec<Slot> = gpus.iter().map(|&gpu| self.slot(gpu, &demand)).collect();
-        for slot in &slots {
+        let slots: Arc<[Slot]> = gpus.iter().map(|&gpu| self.slot(gpu, &demand)).collect();
+        for slot in slots.iter() {
             self.book(now, *slot, &demand);
         }
         self.cursor = gpus.last().map_or(0, |gpu| (gpu.0 + 1) % self.gpus.len() as u32);

@@ -5,7 +5,6 @@ use crate::demand::Demand;
 use crate::event::{Effect, Event};
 use crate::gpus::Gpus;
 use crate::pass::PassCounts;
-use crate::place::Searcher;
 use crate::policy::{Place, Policy, Queue};
 use crate::queue::ranked::{self, Ranked};
 use crate::queue::{Ticket, Waiting, allox, backfill, best_effort, fifo};
@@ -47,7 +46,6 @@ pub(crate) struct World {
     pub(crate) improved: Vec<GpuId>,
     /// The head of the queue, once it was refused by every GPU.
     pub(crate) blocked_head: Option<TaskId>,
-    pub(crate) searcher: Searcher,
     pub(crate) fleet: Fleet,
     /// The most memory that a gang of each size can have on each of its GPUs.
     pub(crate) largest: Vec<Bytes>,
@@ -117,7 +115,6 @@ impl Scheduler {
             watch: Watch::default(),
             improved: Vec::new(),
             blocked_head: None,
-            searcher: Searcher::default(),
             fleet: fleet.clone(),
             largest: largest_by_gang(fleet, &policy),
             widest: match policy.place {

@@ -121,6 +121,13 @@ impl Gpus {
         GpuId::from(self.tree.player(node).unwrap_or_default().min(self.states.len() - 1))
     }
 
+    /// The GPUs of some adjacent nodes.
+    pub(crate) fn of_nodes(&self, nodes: Range<usize>) -> Range<u32> {
+        let first = self.nodes.get(nodes.start).map_or(0, |gpus| gpus.start);
+        let end = nodes.end.checked_sub(1).and_then(|last| self.nodes.get(last));
+        first..end.map_or(first, |gpus| gpus.end)
+    }
+
     pub(crate) fn gang_tree(&self) -> Option<&Tournament<GangSummary>> {
         self.gangs.as_ref()
     }
@@ -145,7 +152,7 @@ impl Gpus {
     }
 
     pub(crate) fn summary(&self, gpu: GpuId) -> Summary {
-        Summary::leaf(gpu, self.available(gpu), self.load(gpu), self.get(gpu).is_idle())
+        Summary::leaf(self.available(gpu), self.load(gpu), self.get(gpu).is_idle())
     }
 
     fn refresh(&mut self, gpu: GpuId) {

@@ -1,8 +1,11 @@
 //! The event loop: a virtual clock, modelled devices, and the real scheduler between them.
 
 mod clock;
+mod crowd;
 mod device;
+mod life;
 mod run;
+mod seats;
 
 use crate::estimator::{Estimates, Estimator, NoEstimate};
 use crate::metrics::{Summary, TaskResult};
