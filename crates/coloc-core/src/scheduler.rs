@@ -163,6 +163,11 @@ impl Scheduler {
         &self.world.beliefs
     }
 
+    /// Whether any decision depends on [`Event::GpuSeen`].
+    pub fn watches_gpus(&self) -> bool {
+        self.world.policy.learn || self.world.gpus.read_signals()
+    }
+
     /// Tasks that are waiting, recovered ones first.
     pub fn waiting(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.world.recovery.iter().chain(self.world.waiting.iter())

@@ -251,12 +251,17 @@ impl Gpus {
         self.states[gpu.index()].busy_until = until;
     }
 
+    /// Something here depends on what the monitor shows.
+    pub(crate) fn read_signals(&self) -> bool {
+        !self.expects_load
+            || matches!(self.policy.memory, MemoryBasis::Reported { .. })
+            || matches!(self.policy.gate, Gate::TumblingMean { .. } | Gate::Risk { .. })
+    }
+
     pub(crate) fn see(&mut self, now: Time, gpu: GpuId, signal: GpuSignal) {
         let before = self.states[gpu.index()].signal;
         self.states[gpu.index()].see(now, signal);
-        let reads_signal =
-            !self.expects_load || matches!(self.policy.memory, MemoryBasis::Reported { .. });
-        if reads_signal {
+        if self.read_signals() {
             self.refresh(gpu);
             if signal.used < before.used || signal.activity.sm < before.activity.sm {
                 self.note_improved(gpu);
