@@ -1,7 +1,7 @@
 //! The running tasks of a preemptive discipline. A pass looks at all of them and sorts them, so the list
 //! that is sorted is short and light; what ranks are worked out from stays where it is.
 
-use super::seat::{Rank, Seat};
+use super::seat::{Rank, Seat, Tie};
 use super::{Asks, Standing, gittins2d};
 use crate::policy::{Policy, Queue};
 use crate::queue::history::History;
@@ -67,10 +67,6 @@ impl Books {
         self.free.push(holder.page);
     }
 
-    pub(super) fn standing(&self, holder: &Holder) -> &Standing {
-        &self.pages[holder.page as usize].standing
-    }
-
     pub(super) fn standing_mut(&mut self, holder: &Holder) -> &mut Standing {
         &mut self.pages[holder.page as usize].standing
     }
@@ -84,20 +80,25 @@ impl Books {
         self.pages.iter_mut().for_each(|page| page.stage = None);
     }
 
-    /// A running task's rank now; works out anew what does not hold any more.
-    pub(super) fn rank(
+    /// A running task's rank now, and the tie that it was last given; works out anew what does not hold
+    /// any more.
+    #[inline]
+    pub(super) fn look_at(
         &mut self,
         now: Time,
         policy: &Policy,
         history: &History,
         holder: &Holder,
-    ) -> Rank {
+    ) -> (Rank, Tie) {
         let page = &mut self.pages[holder.page as usize];
-        if now < page.stale_at { holder.seat.0 } else { page.rank(now, policy, history) }
+        let rank =
+            if now < page.stale_at { holder.seat.0 } else { page.rank(now, policy, history) };
+        (rank, page.standing.seat.1)
     }
 }
 
 impl Page {
+    #[inline]
     fn rank(&mut self, now: Time, policy: &Policy, history: &History) -> Rank {
         let Page { asks, standing, .. } = self;
         let service = &policy.service;

@@ -130,6 +130,7 @@ impl Ranked {
 }
 
 /// What a discipline says of a task.
+#[inline]
 fn rank(
     now: Time,
     policy: &Policy,

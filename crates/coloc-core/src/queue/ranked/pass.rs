@@ -1,10 +1,10 @@
 //! The walk: in the order of ranks, whoever fits gets GPUs; running tasks that lost their place go.
 
-use super::seat::{Group, Rank, Seat, Tie};
+use super::seat::{Group, Seat, Tie};
 use super::{Asks, Holder, Ranked};
 use crate::gpus::Booking;
 use crate::place::Search;
-use crate::policy::{Place, Policy, Queue};
+use crate::policy::{Place, Queue};
 use crate::scheduler::{Turn, World};
 use crate::service::Letter;
 use coloc_model::{GpuId, TaskId, Time};
@@ -46,7 +46,8 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
         let record = world.tasks.live(task);
         let (asks, standing) = (Asks::of(record), record.standing);
         let mut holder = world.ranked.books.open(seat, task, asks, standing);
-        holder.seat.0 = world.ranked.rank_holder(now, &world.policy, &holder);
+        let Ranked { books, history, .. } = &mut world.ranked;
+        holder.seat.0 = books.look_at(now, &world.policy, history, &holder).0;
         walk.holders.insert(walk.at_risk, holder);
         walk.at_risk += 1;
         walk.candidates.extend(world.ranked.head(class).map(Reverse));
@@ -60,10 +61,6 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
 }
 
 impl Ranked {
-    fn rank_holder(&mut self, now: Time, policy: &Policy, holder: &Holder) -> Rank {
-        self.books.rank(now, policy, &self.history, holder)
-    }
-
     /// The best waiting task of a class.
     fn head(&self, class: usize) -> Option<(Seat, TaskId, usize)> {
         self.classes[class].first_key_value().map(|(&seat, &task)| (seat, task, class))
@@ -78,18 +75,22 @@ impl Walk {
             // Those that run stand at the head of the simulator's lists.
             Letter::Simulator => -world.ranked.epoch,
         };
-        let moved = |tie: Tie, epoch| tie.group == Group::Moved && tie.epoch == epoch;
         let mut holders = std::mem::take(&mut world.ranked.running);
         // Who cannot be preempted needs no place.
         if world.policy.queue != Queue::Sjf {
+            let Ranked { books, history, epoch: pass, .. } = &mut world.ranked;
+            let mut sorted = true;
+            let mut before = Seat::default();
             for (index, holder) in holders.iter_mut().enumerate() {
-                let rank = world.ranked.rank_holder(now, &world.policy, holder);
-                let own = world.ranked.books.standing(holder).seat.1;
+                let (rank, own) = books.look_at(now, &world.policy, history, holder);
+                let moved = own.group == Group::Moved && own.epoch == *pass;
                 let tie = Tie { epoch, group: Group::Ran, index: index as u32 };
-                holder.seat = (rank, if moved(own, world.ranked.epoch) { own } else { tie });
+                holder.seat = (rank, if moved { own } else { tie });
+                sorted &= index == 0 || before <= holder.seat;
+                before = holder.seat;
             }
             // Mostly they still are in order.
-            if !holders.is_sorted_by_key(|holder| holder.seat) {
+            if !sorted {
                 holders.sort_by_key(|holder| holder.seat);
             }
         }
