@@ -18,7 +18,7 @@ const DEPTH: usize = 500;
 
 pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     super::fifo::run(world, turn);
-    let Some(head) = world.waiting.head() else { return };
+    let Some(head) = world.head() else { return };
     // Where whole GPUs are given and none is free, nobody can start.
     if turn.is_over() || (world.policy.needs_idle() && world.gpus.idle() == 0) {
         return;
@@ -113,11 +113,14 @@ impl Round {
     fn run(&mut self, world: &mut World, turn: &mut Turn) {
         let whole = world.policy.needs_idle();
         let mut at = 0;
-        // The head itself is the first.
-        for position in 0..=DEPTH {
+        // The head itself is one of them.
+        for _ in 0..=DEPTH {
             let Some((next, entry)) = world.waiting.backlog_from(at) else { break };
             at = next + 1;
-            if position == 0 || (whole && entry.gpus > world.gpus.idle()) {
+            if entry.task == self.outlook.head.task || (whole && entry.gpus > world.gpus.idle()) {
+                continue;
+            }
+            if world.over_quota(entry.task).is_some() {
                 continue;
             }
             let ends = match entry.span {

@@ -8,6 +8,7 @@ pub mod allox;
 pub(crate) mod backfill;
 mod backlog;
 pub(crate) mod best_effort;
+mod fair;
 pub(crate) mod fifo;
 pub(crate) mod history;
 pub(crate) mod ranked;
@@ -25,6 +26,11 @@ use std::collections::BTreeMap;
 pub struct Ticket {
     pub(crate) submitted: Time,
     pub(crate) number: u64,
+}
+
+impl Ticket {
+    /// Before everybody.
+    pub(crate) const FIRST: Ticket = Ticket { submitted: Time::START, number: 0 };
 }
 
 /// Everything about a waiting task that decides whether it fits somewhere.
@@ -63,10 +69,11 @@ impl World {
     /// The shape of a task. Where whole GPUs are given and all have the same memory, nothing but their
     /// number matters.
     pub(crate) fn shape(&self, task: &Task) -> Shape {
+        let by_user = self.waiting.by_user;
         if self.policy.needs_idle() && self.gpus.are_alike() {
-            Shape::whole(task.gpus)
+            Shape { user: by_user.then_some(task.user), ..Shape::whole(task.gpus) }
         } else {
-            Shape::of(task, self.policy.same_user)
+            Shape::of(task, by_user)
         }
     }
 }
@@ -75,6 +82,7 @@ impl World {
 #[derive(Clone, Debug)]
 struct ShapeQueue {
     signature: SignatureId,
+    user: UserId,
     tickets: BTreeMap<Ticket, TaskId>,
     /// The last one tried did not fit anywhere.
     blocked: bool,
@@ -98,10 +106,11 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    pub(crate) fn new(policy: &Policy) -> Self {
+    /// Where users are limited, tasks of two users are never alike.
+    pub(crate) fn new(policy: &Policy, limited: bool) -> Self {
         Waiting {
-            by_user: policy.same_user,
-            by_shape: policy.queue == Queue::BestEffort,
+            by_user: policy.same_user || limited || policy.queue == Queue::Fair,
+            by_shape: matches!(policy.queue, Queue::BestEffort | Queue::Fair),
             backlog: (policy.queue == Queue::Backfill).then(Backlog::default),
             order: BTreeMap::new(),
             shapes: Vec::new(),
@@ -115,6 +124,7 @@ impl Waiting {
         *self.numbers.entry(shape).or_insert_with(|| {
             self.shapes.push(ShapeQueue {
                 signature: task.signature,
+                user: task.user,
                 tickets: BTreeMap::new(),
                 blocked: false,
                 demand: None,

@@ -160,8 +160,12 @@ fn rank(
             let (attained, times) = (attained(), (asks.submitted, started));
             gittins2d::rank(service, history, level(attained), attained, times)
         }
-        Queue::Sjf | Queue::Fifo | Queue::BestEffort | Queue::Backfill | Queue::Allox => {
-            shortest::job(asks.duration)
-        }
+        // Those that do not preempt have no ranks.
+        Queue::Sjf
+        | Queue::Fifo
+        | Queue::BestEffort
+        | Queue::Backfill
+        | Queue::Fair
+        | Queue::Allox => shortest::job(asks.duration),
     }
 }

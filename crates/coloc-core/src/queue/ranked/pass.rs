@@ -37,6 +37,10 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
         if walk.blocked[class] || world.tasks.live(task).run.is_some() {
             continue;
         }
+        if world.over_quota(task).is_some() {
+            walk.blocked[class] = true;
+            continue;
+        }
         walk.pass_better_holders(seat);
         let Some(gpus) = walk.room(world, turn, task) else {
             walk.blocked[class] = true;
