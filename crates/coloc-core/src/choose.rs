@@ -52,7 +52,11 @@ impl World {
             preference: Preference { place, cursor: self.cursor, demand },
         };
         match search {
-            // A gang that did not fit may now take an improved GPU together with others.
+            // A gang that did not fit may now take an improved GPU together with others: of any node,
+            Search::Only(_) if demand.gpus > 1 && self.policy.place == Place::Any => {
+                question.find(Search::Everywhere, &mut turn.counts)
+            }
+            // or of its own.
             Search::Only(improved) if demand.gpus > 1 => {
                 let nodes = self.gpus_of_their_nodes(improved);
                 // Of a great many, the index finds the best faster than a list does.
@@ -67,9 +71,6 @@ impl World {
     }
 
     fn gpus_of_their_nodes(&self, gpus: &[GpuId]) -> Vec<GpuId> {
-        if self.policy.place == Place::Any {
-            return self.fleet.ids().collect();
-        }
         let mut nodes: Vec<_> = gpus.iter().map(|&gpu| self.gpus.get(gpu).node).collect();
         nodes.dedup();
         nodes.iter().flat_map(|&node| self.fleet.node(node).gpus()).collect()

@@ -1,5 +1,6 @@
 //! The commit stage: books the GPUs and has the task launched; and the way back.
 
+use crate::accounts::{Charge, OverQuota};
 use crate::demand::Demand;
 use crate::event::Effect;
 use crate::scheduler::{Turn, World};
@@ -17,6 +18,8 @@ impl World {
         for slot in slots.iter() {
             self.book(now, *slot, &demand);
         }
+        let charge = self.charge(&demand, &slots);
+        self.holdings.started(now, demand.user, &charge);
         self.cursor = gpus.last().map_or(0, |gpu| (gpu.0 + 1) % self.gpus.len() as u32);
         let share = self.policy.share;
         let placement = Placement { slots, share };
@@ -25,7 +28,7 @@ impl World {
         let pace = self.policy.pace;
         turn.next_decision = now + if beside_others { pace.shared } else { pace.idle };
         self.leave_queue(task);
-        let run = Run { placement, started: now, seen: Bytes::ZERO, settled: false };
+        let run = Run { placement, charge, started: now, seen: Bytes::ZERO, settled: false };
         if let Some(record) = self.tasks.get_mut(task) {
             record.run = Some(run);
             record.standing.starts(now);
@@ -36,6 +39,30 @@ impl World {
         if self.reserved == Some(task) {
             self.reserve_for(Time::START, None);
         }
+    }
+
+    /// What a task that was just booked costs its user: of a shared GPU the larger of the parts of its
+    /// memory and of its SMs.
+    fn charge(&self, demand: &Demand, slots: &[Slot]) -> Charge {
+        let part = |slot: &Slot| {
+            let state = self.gpus.get(slot.gpu);
+            let memory = demand.book.0 as f64 / state.capacity.0.max(1) as f64;
+            if demand.idle_only { 1.0 } else { memory.max(demand.load).clamp(0.0, 1.0) }
+        };
+        Charge {
+            gpus: demand.gpus,
+            memory: demand.gang_memory(),
+            share: slots.iter().map(part).sum(),
+        }
+    }
+
+    /// Why a task may not start, however many GPUs are free.
+    pub(crate) fn over_quota(&self, task: TaskId) -> Option<OverQuota> {
+        if !self.holdings.are_limited() {
+            return None;
+        }
+        let demand = self.demand(task);
+        self.holdings.refusal(demand.user, demand.gpus, demand.gang_memory())
     }
 
     fn book(&mut self, now: Time, slot: Slot, demand: &Demand) {
@@ -68,7 +95,9 @@ impl World {
 
     /// Takes a task off its GPUs.
     pub(crate) fn vacate(&mut self, now: Time, task: TaskId) -> Option<Run> {
-        let run = self.tasks.get_mut(task)?.run.take()?;
+        let record = self.tasks.get_mut(task)?;
+        let run = record.run.take()?;
+        self.holdings.ended(now, record.task.user, &run.charge);
         for gpu in run.placement.gpus() {
             self.gpus.release(now, gpu, task);
         }

@@ -62,6 +62,9 @@ impl World {
             if turn.is_over() {
                 break;
             }
+            if self.over_quota(task).is_some() {
+                continue;
+            }
             let started = self.try_start(turn, task, Search::Everywhere);
             if !started && self.policy.recovery.stops_others {
                 break;

@@ -1,5 +1,6 @@
 //! The tasks that are waiting or running, each with what happened to it so far.
 
+use crate::accounts::Charge;
 use crate::queue::Ticket;
 use crate::queue::ranked::Standing;
 use coloc_model::{Bytes, Placement, Task, TaskId, TaskState, Time};
@@ -29,6 +30,8 @@ pub(crate) struct Record {
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) placement: Placement,
+    /// What its user is charged.
+    pub(crate) charge: Charge,
     pub(crate) started: Time,
     /// The most memory seen on any of its GPUs.
     pub(crate) seen: Bytes,

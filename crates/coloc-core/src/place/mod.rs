@@ -37,6 +37,11 @@ pub(crate) struct Preference<'a> {
 }
 
 impl Preference<'_> {
+    /// Lower ids are better and nothing else matters.
+    pub(crate) fn is_by_position(&self) -> bool {
+        matches!(self.place, Place::Any | Place::Exclusive | Place::FirstFit)
+    }
+
     /// The least cost that any of these GPUs, which are summed up below a node of the index, can have.
     pub(crate) fn bound(&self, below: &Summary, ids: Range<u32>, gpus: usize) -> Cost {
         match self.place {

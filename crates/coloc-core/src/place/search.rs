@@ -92,6 +92,9 @@ impl Question<'_> {
 
     fn search(&self, search: Search<'_>, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
         let one_node = self.demand.gpus > 1 && self.policy.place != Place::Any;
+        if self.demand.idle_only && self.gpus.idle() < self.demand.gpus {
+            return None;
+        }
         match (search, self.gpus.gang_tree()) {
             (Search::Only(gpus), _) => self.among(gpus.iter().copied(), counts),
             // Scores that age with time are not in the index.
@@ -99,8 +102,22 @@ impl Question<'_> {
                 self.among(self.gpus.ids(), counts)
             }
             (Search::Everywhere, Some(tree)) if one_node => self.best_node(tree, counts),
+            (Search::Everywhere, _)
+                if self.demand.idle_only && self.preference.is_by_position() =>
+            {
+                self.first_idle(counts)
+            }
             (Search::Everywhere, _) => self.best_gpus(counts),
         }
+    }
+
+    /// The first idle GPUs, on whatever nodes.
+    fn first_idle(&self, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
+        let wanted = self.demand.gpus as usize;
+        let mut taken = Vec::with_capacity(wanted);
+        let passed = self.gpus.idle_ids().filter(|&gpu| self.screened(gpu, counts));
+        taken.extend(passed.take(wanted));
+        (taken.len() == wanted).then_some(taken)
     }
 
     /// Sorts a list of GPUs and takes the best that pass: of any node for `any`, else of the first node

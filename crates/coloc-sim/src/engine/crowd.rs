@@ -2,6 +2,7 @@
 
 use super::Observer;
 use super::clock::Due;
+use super::device::Guest;
 use super::run::Run;
 use super::seats::Seat;
 use coloc_core::Event;
@@ -40,16 +41,16 @@ impl<O: Observer> Run<'_, O> {
     fn recompute_local_rates(&mut self, gpu: GpuId, scratch: &mut Scratch) {
         let share = self.simulation.policy.share;
         let device = &mut self.devices[gpu.index()];
-        let residents: Vec<Resident<'_>> = device
-            .guests
-            .iter()
-            .map(|guest| Resident {
-                profile: &guest.profile,
-                signature: guest.signature,
-                part: guest.part,
-            })
-            .collect();
-        self.simulation.physics.rates(share, &residents, &mut scratch.rates);
+        match &device.guests[..] {
+            [] => return,
+            [only] => {
+                self.simulation.physics.rates(share, &[resident(only)], &mut scratch.rates);
+            }
+            all => {
+                let all: Vec<Resident<'_>> = all.iter().map(resident).collect();
+                self.simulation.physics.rates(share, &all, &mut scratch.rates);
+            }
+        }
         for (guest, &rate) in device.guests.iter_mut().zip(&scratch.rates) {
             if guest.local_rate != rate {
                 guest.local_rate = rate;
@@ -92,14 +93,32 @@ impl<O: Observer> Run<'_, O> {
     }
 
     /// Works out what a monitor shows of a GPU from now on.
-    pub(super) fn report(&mut self, now: Time, gpu: GpuId) {
+    fn report(&mut self, now: Time, gpu: GpuId) {
         let device = &mut self.devices[gpu.index()];
         device.account(now);
         let activity = SharedGpu::observed(device.activities());
         device.power = self.simulation.power.draw(device.model, device.guests.len(), &activity);
         device.signal = GpuSignal { activity, used: device.used() };
+        self.show(now, gpu);
+    }
+
+    /// The same after a change of memory alone.
+    pub(super) fn report_memory(&mut self, now: Time, gpu: GpuId) {
+        let device = &mut self.devices[gpu.index()];
+        device.signal.used = device.used();
+        self.show(now, gpu);
+    }
+
+    fn show(&mut self, now: Time, gpu: GpuId) {
+        let device = &self.devices[gpu.index()];
         let signal = device.signal;
         self.observer.gpu_changed(now, gpu.index(), &signal, device.power.watts());
-        self.tell(now, Event::GpuSeen { gpu, signal });
+        if self.monitored {
+            self.tell(now, Event::GpuSeen { gpu, signal });
+        }
     }
+}
+
+fn resident(guest: &Guest) -> Resident<'_> {
+    Resident { profile: &guest.profile, signature: guest.signature, part: guest.part }
 }

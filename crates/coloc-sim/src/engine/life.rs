@@ -98,7 +98,7 @@ impl<O: Observer> Run<'_, O> {
             let device = &mut self.devices[slot.gpu.index()];
             device.account(now);
             device.guest_mut(seat).held = held;
-            self.report(now, slot.gpu);
+            self.report_memory(now, slot.gpu);
         }
         self.tell(now, Event::TaskSeen { task, used: held });
     }

@@ -23,6 +23,8 @@ pub(super) struct Run<'a, O> {
     submissions: std::vec::IntoIter<Task>,
     next_submission: usize,
     scheduler: Scheduler,
+    /// The scheduler wants to know what a monitor sees.
+    pub(super) monitored: bool,
     pub(super) observer: &'a mut O,
     pub(super) agenda: Agenda,
     pub(super) devices: Vec<Device>,
@@ -74,6 +76,7 @@ impl<'a, O: Observer> Run<'a, O> {
             saved: FxHashMap::default(),
             submissions: submissions.into_iter(),
             next_submission: 0,
+            monitored: scheduler.watches_gpus(),
             scheduler,
             observer,
             agenda: Agenda::default(),
@@ -149,6 +152,9 @@ impl<'a, O: Observer> Run<'a, O> {
     /// Does what the scheduler wants. What it wants on being told of one effect's consequences comes
     /// after the effects that were decided before.
     fn carry_out_wishes(&mut self) {
+        if self.wishes.is_empty() && (self.busy || self.todo.is_empty()) {
+            return;
+        }
         self.todo.extend(self.wishes.drain(..));
         if std::mem::replace(&mut self.busy, true) {
             return;
