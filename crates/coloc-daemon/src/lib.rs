@@ -2,6 +2,9 @@
 //! submit. This crate is the only owner of an async runtime.
 
 pub mod journal;
+pub mod outcome;
 pub mod record;
+pub mod run;
+pub mod shim;
 pub mod spec;
 pub mod text;
