@@ -19,5 +19,6 @@ mod scenarios {
     mod quota;
     mod recovery;
     mod screens;
+    mod surprises;
     mod wakeups;
 }
