@@ -41,6 +41,9 @@ pub(crate) enum CliError {
     /// An emulated training could not go on.
     #[error("{0}")]
     Training(#[from] coloc_emu_tools::train::TrainError),
+    /// The GPUs could not be asked.
+    #[error("{0}")]
+    Driver(#[from] coloc_gpu::driver::DriverError),
     /// A file could not be written.
     #[error("cannot write {}: {source}", file.display())]
     Write { file: PathBuf, source: io::Error },
@@ -64,9 +67,10 @@ impl CliError {
         }
         eprintln!("coloc: {self}");
         match self {
-            CliError::Write { .. } | CliError::Emulator(_) | CliError::Training(_) => {
-                ExitCode::from(1)
-            }
+            CliError::Write { .. }
+            | CliError::Emulator(_)
+            | CliError::Training(_)
+            | CliError::Driver(_) => ExitCode::from(1),
             _ => ExitCode::from(2),
         }
     }
