@@ -157,7 +157,7 @@ impl Emulator {
         let host_now_ns = sys::host_now_ns();
         let mut session = Session { emulator: self, host_now_ns, thread_bound: PhantomData };
         if locked == Locked::AfterDeath {
-            session.repair();
+            session.repair(host_now_ns);
             // SAFETY: we hold the lock and got it after a death.
             unsafe { sys::mark_consistent(mutex) };
         }
@@ -213,7 +213,8 @@ impl Drop for Session<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // Whatever was half done is as if its owner had died.
-            self.repair();
+            let now = self.host_now_ns;
+            self.repair(now);
         }
         let touched = std::mem::take(&mut self.touched) != 0;
         // SAFETY: this thread took the lock in `Emulator::lock`.

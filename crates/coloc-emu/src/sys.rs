@@ -138,6 +138,10 @@ pub fn wait_for_change(word: &AtomicU32, seen: u32, patience: Duration) {
 
 /// Whether a process of this id exists, dead but not waited for included.
 pub(crate) fn process_exists(pid: i32) -> bool {
+    // Zero and negative numbers are groups of processes.
+    if pid <= 0 {
+        return false;
+    }
     // SAFETY: signal 0 is never delivered.
     let sent = unsafe { libc::kill(pid, 0) };
     sent == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
