@@ -114,10 +114,11 @@ impl Emulator {
         if right { Ok(emulator) } else { Err(version()) }
     }
 
-    /// Joins the fleet that the environment names.
+    /// Joins the fleet that the environment names; without one, that in whose directory this library lies.
     pub fn from_environment() -> Result<Self, AttachError> {
-        let directory = std::env::var_os(crate::DIR_VARIABLE).filter(|dir| !dir.is_empty());
-        Self::open(Path::new(&directory.ok_or(AttachError::NoDirectory)?))
+        let named = std::env::var_os(crate::DIR_VARIABLE).filter(|dir| !dir.is_empty());
+        let directory = named.map(PathBuf::from).or_else(directory_of_library);
+        Self::open(&directory.ok_or(AttachError::NoDirectory)?)
     }
 
     fn map(file: &File, directory: &Path) -> io::Result<Self> {
@@ -169,6 +170,12 @@ impl Emulator {
         // SAFETY: an address inside the mapping; no reference is made.
         unsafe { &raw mut (*self.shared.as_ptr()).mutex }
     }
+}
+
+/// A program may open `DIR/lib/libnvidia-ml.so.1` by its path.
+fn directory_of_library() -> Option<PathBuf> {
+    let directory = sys::own_file()?.parent()?.parent()?.to_owned();
+    directory.join(STATE_FILE).is_file().then_some(directory)
 }
 
 impl Drop for Emulator {

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -151,6 +153,24 @@ pub(crate) fn process_exists(pid: i32) -> bool {
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: cannot fail and touches nothing.
     unsafe { libc::geteuid() }
+}
+
+/// The file that this code was loaded from, by the name that it was loaded by.
+pub(crate) fn own_file() -> Option<PathBuf> {
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    let inside: fn() -> Option<PathBuf> = own_file;
+    // SAFETY: all zero is a valid answer, and a name that the loader returns ends with a NUL and stays.
+    unsafe {
+        if libc::dladdr(inside as *const libc::c_void, info.as_mut_ptr()) == 0 {
+            return None;
+        }
+        let name = info.assume_init().dli_fname;
+        if name.is_null() {
+            return None;
+        }
+        let name = std::ffi::CStr::from_ptr(name).to_bytes();
+        Some(PathBuf::from(std::ffi::OsStr::from_bytes(name)))
+    }
 }
 
 /// Reads or writes this process's own memory by way of the kernel, which refuses bad addresses instead of
