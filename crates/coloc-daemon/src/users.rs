@@ -1,0 +1,12 @@
+//! Names of users.
+
+use crate::record::Uid;
+use coloc_gpu::process::Users;
+use std::sync::LazyLock;
+
+static USERS: LazyLock<Users> = LazyLock::new(Users::of_system);
+
+/// The name of a user, or their number.
+pub fn name(uid: Uid) -> String {
+    USERS.name(uid.0)
+}
