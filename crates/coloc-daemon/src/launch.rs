@@ -4,6 +4,7 @@ use crate::record::{Record, Uid};
 use crate::run::{Claim, Order, Process, RunAs, RunDir, RunError};
 use crate::spec::{TaskSpec, Warning};
 use crate::text::RawText;
+use crate::watch::Watcher;
 use coloc_gpu::device::Uuid;
 use coloc_gpu::process::{ProcessTable, TaskRoots};
 use coloc_gpu::streams::visible_devices;
@@ -65,7 +66,7 @@ pub struct Launcher {
     /// From a polite request to end to a kill.
     pub grace: Millis,
     /// Tells when a shim is gone.
-    pub watch: Box<dyn Fn(OwnedFd, coloc_model::TaskId, u32) + Send>,
+    pub watcher: Watcher,
 }
 
 impl Launcher {
@@ -86,8 +87,8 @@ impl Launcher {
             .current_dir("/")
             .spawn()?;
         let pidfd = pidfd_open(Pid::from_child(&shim), PidfdFlags::empty());
-        (self.watch)(pidfd.map_err(io::Error::from)?, record.id, record.attempt);
-        Ok(())
+        let pidfd = pidfd.map_err(io::Error::from)?;
+        Ok(self.watcher.watch(pidfd, record.id, record.attempt)?)
     }
 
     fn order(&self, record: &Record, spec: &TaskSpec) -> Result<Order, LaunchError> {
@@ -215,13 +216,9 @@ impl Launcher {
                 return Found::Ended;
             }
             if let Ok(Some(started)) = dir.started() {
-                return match watch(started.shim) {
-                    Some(pidfd) => {
-                        (self.watch)(pidfd, record.id, record.attempt);
-                        Found::Running
-                    }
-                    None => Found::Ended,
-                };
+                let pidfd = alive(started.shim);
+                let watch = |pidfd| self.watcher.watch(pidfd, record.id, record.attempt).is_ok();
+                return if pidfd.is_some_and(watch) { Found::Running } else { Found::Ended };
             }
             // Claimed a moment ago, or by a shim that died right away.
             if Instant::now() > patience {
@@ -244,14 +241,14 @@ impl Launcher {
 }
 
 /// A file descriptor for a process that is surely the one that was meant.
-fn watch(process: Process) -> Option<OwnedFd> {
+fn alive(process: Process) -> Option<OwnedFd> {
     let pidfd = pidfd_open(Pid::from_raw(process.pid as i32)?, PidfdFlags::empty()).ok()?;
     let same = ProcessTable::default().started(process.pid) == Some(process.began);
     same.then_some(pidfd)
 }
 
 fn send(process: Process, signal: Signal) {
-    if let Some(pidfd) = watch(process) {
+    if let Some(pidfd) = alive(process) {
         let _ = pidfd_send_signal(pidfd, signal);
     }
 }

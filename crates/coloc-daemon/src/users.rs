@@ -10,3 +10,8 @@ static USERS: LazyLock<Users> = LazyLock::new(Users::of_system);
 pub fn name(uid: Uid) -> String {
     USERS.name(uid.0)
 }
+
+/// Whether this process may do everything.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

@@ -15,6 +15,7 @@ mod view;
 
 pub use command::{Answer, Caller, Change, Command, Refused};
 pub use submit::{ArrayRequest, Submission};
+pub(crate) use view::task_view;
 pub use view::{GpuView, StatusView, TaskDetail, TaskView, WhyView};
 
 use crate::clock::Clock;

@@ -51,6 +51,12 @@ impl Owner {
         if self.disk_full {
             return Err(Refused::DiskFull);
         }
+        let daemon = rustix::process::geteuid();
+        if !daemon.is_root() && caller.uid.0 != daemon.as_raw() {
+            // It could run them only as itself.
+            let user = crate::users::name(crate::record::Uid(daemon.as_raw()));
+            return Err(Refused::Invalid(format!("this daemon runs tasks of {user} only")));
+        }
         let Submission { spec, array, held } = submission;
         self.check(&spec, array.as_ref())?;
         let (now, spec_id) = (Moment::now(), SpecId(self.next_spec));

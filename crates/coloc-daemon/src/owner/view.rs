@@ -128,7 +128,7 @@ pub struct StatusView {
 }
 
 /// A task as a list shows it.
-pub fn task_view(record: &Record, spec: &TaskSpec, user: String) -> TaskView {
+pub(crate) fn task_view(record: &Record, spec: &TaskSpec, user: String) -> TaskView {
     TaskView {
         id: record.id.0,
         name: spec.name.clone(),
