@@ -50,7 +50,18 @@ enum Verb {
     Emu(verbs::emu::Emu),
 }
 
+/// The binary by the name of a tool of the emulated driver is that tool.
+fn as_tool() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    let name = arguments.next()?;
+    let name = std::path::Path::new(&name).file_name()?.to_str()?.to_owned();
+    coloc_emu_tools::by_name(&name, &arguments.collect::<Vec<_>>())
+}
+
 fn main() -> ExitCode {
+    if let Some(code) = as_tool() {
+        return code;
+    }
     let verb = Cli::parse().verb.unwrap_or(Verb::Queue(verbs::queue::Queue::default()));
     let result = match verb {
         Verb::Daemon(verb) => verb.run(),
@@ -64,9 +75,6 @@ fn main() -> ExitCode {
         Verb::Release(verb) => verb.run(Change::Release),
         Verb::Requeue(verb) => verb.run(Change::Requeue),
         Verb::Shim(verb) => verb.run(),
-        // Here the exit code is that of a task.
-        Verb::Run(verb) => return verb.run().unwrap_or_else(|error| error.report()),
-        Verb::Wait(verb) => return verb.run().unwrap_or_else(|error| error.report()),
         Verb::Demo(verb) => verb.run(),
         Verb::Simulate(verb) => verb.run(),
         Verb::Compare(verb) => verb.run(),
@@ -76,9 +84,9 @@ fn main() -> ExitCode {
         Verb::Gpus(verb) => verb.run(),
         Verb::Doctor(verb) => verb.run(),
         // Here the exit code is that of another program.
-        Verb::Emu(verb) => {
-            return verb.run().unwrap_or_else(|error| error.report());
-        }
+        Verb::Run(verb) => return verb.run().unwrap_or_else(|error| error.report()),
+        Verb::Wait(verb) => return verb.run().unwrap_or_else(|error| error.report()),
+        Verb::Emu(verb) => return verb.run().unwrap_or_else(|error| error.report()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
