@@ -2,3 +2,4 @@
 
 pub mod run;
 mod signals;
+pub mod train;

@@ -9,6 +9,7 @@ use crate::sys::{Copied, copy_checked};
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
 
 /// An address that cannot be used: null, misaligned, or not mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,6 +87,26 @@ pub fn put_text(target: *mut c_char, length: usize, text: &str) -> Result<bool, 
     Ok(true)
 }
 
+/// Copies memory of this process from one address to another; neither is trusted. They must not overlap.
+pub fn copy_within(target: usize, source: usize, length: usize) -> Result<(), BadPointer> {
+    let mut done = 0;
+    while done < length {
+        let piece = (length - done).min(1 << 30);
+        let near = ptr::with_exposed_provenance_mut::<u8>(source.wrapping_add(done));
+        let far = ptr::with_exposed_provenance_mut::<u8>(target.wrapping_add(done));
+        usable(near)?;
+        usable(far)?;
+        match copy_checked(near, far, piece, true) {
+            Copied::All => {}
+            Copied::BadAddress => return Err(BadPointer),
+            // SAFETY: not null; beyond that the caller of a C function is trusted, as in C.
+            Copied::Unavailable => unsafe { far.copy_from(near, piece) },
+        }
+        done += piece;
+    }
+    Ok(())
+}
+
 /// A text as a fixed array of C characters, cut where it is too long.
 pub fn fixed_text<const N: usize>(text: &str) -> [c_char; N] {
     let mut array = [0; N];
@@ -98,7 +119,6 @@ pub fn fixed_text<const N: usize>(text: &str) -> [c_char; N] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ptr;
 
     #[test]
     fn bad_addresses_are_refused_and_good_ones_used() {

@@ -6,6 +6,7 @@
 
 pub mod abi;
 pub mod board;
+pub mod client;
 mod clock;
 mod error;
 pub mod fleet;

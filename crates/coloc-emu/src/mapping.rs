@@ -141,6 +141,12 @@ impl Emulator {
         &self.shared().changes
     }
 
+    /// Wakes everybody who waits for a change, though nothing changed.
+    pub fn nudge(&self) {
+        self.changes().fetch_add(1, Ordering::AcqRel);
+        sys::wake_all(self.changes());
+    }
+
     /// Takes the fleet's lock and brings its state up to now: the dead are buried, what a dead owner left
     /// half done is repaired, energy and progress are accounted for.
     pub fn lock(&self) -> Result<Session<'_>, AttachError> {
@@ -213,9 +219,7 @@ impl Drop for Session<'_> {
         // SAFETY: this thread took the lock in `Emulator::lock`.
         unsafe { sys::unlock(self.emulator.mutex()) };
         if touched {
-            let changes = self.emulator.changes();
-            changes.fetch_add(1, Ordering::AcqRel);
-            sys::wake_all(changes);
+            self.emulator.nudge();
         }
     }
 }

@@ -41,9 +41,18 @@ pub(crate) enum CliError {
     /// The GPUs could not be asked.
     #[error("{0}")]
     Driver(#[from] coloc_gpu::driver::DriverError),
+    /// An emulated training could not go on.
+    #[error("{0}")]
+    Training(#[from] coloc_emu_tools::train::TrainError),
     /// A file could not be written.
     #[error("cannot write {}: {source}", file.display())]
     Write { file: PathBuf, source: io::Error },
+}
+
+impl From<coloc_emu_tools::train::CheckpointError> for CliError {
+    fn from(error: coloc_emu_tools::train::CheckpointError) -> Self {
+        CliError::Usage(error.to_string())
+    }
 }
 
 impl CliError {
@@ -58,9 +67,10 @@ impl CliError {
         }
         eprintln!("coloc: {self}");
         match self {
-            CliError::Write { .. } | CliError::Emulator(_) | CliError::Driver(_) => {
-                ExitCode::from(1)
-            }
+            CliError::Write { .. }
+            | CliError::Emulator(_)
+            | CliError::Training(_)
+            | CliError::Driver(_) => ExitCode::from(1),
             _ => ExitCode::from(2),
         }
     }
