@@ -68,7 +68,12 @@ pub struct Look {
 struct Watched {
     ladder: Ladder,
     window: Window,
+    /// What was last read, and when all of it was.
+    vitals: Option<(Vitals, Time)>,
 }
+
+/// What changes slowly is read this often: temperature, clocks, MIG mode.
+const SLOW: Millis = Millis::from_secs(1);
 
 /// Watches the GPUs of this machine.
 #[derive(Debug)]
@@ -87,6 +92,7 @@ struct Target {
     gpu: GpuId,
     index: u32,
     ladder: Ladder,
+    vitals: Option<(Vitals, Time)>,
     dmon: Option<Reading>,
     exporter: Option<Reading>,
 }
@@ -159,6 +165,7 @@ impl Monitor {
         for (target, outcome) in seen {
             let gpu = target.gpu;
             self.watched[gpu.index()].ladder = target.ladder;
+            self.watched[gpu.index()].vitals = target.vitals;
             match outcome {
                 Ok(seen) => look.samples.push(self.keep(now, gpu, seen)),
                 Err(error) => {
@@ -192,6 +199,7 @@ impl Monitor {
         self.watched.resize_with(self.inventory.devices().len(), || Watched {
             ladder: Ladder::new(LadderConfig::default()),
             window: Window::new(window, period),
+            vitals: None,
         });
     }
 
@@ -203,6 +211,7 @@ impl Monitor {
             gpu,
             index: identity.index,
             ladder: self.watched[gpu.index()].ladder.clone(),
+            vitals: self.watched[gpu.index()].vitals,
             dmon: latest(&self.sources.dmon, identity),
             exporter: latest(&self.sources.exporter, identity),
         };
@@ -216,7 +225,7 @@ impl Monitor {
             .map(|process| ProcessSample {
                 process,
                 sm: by_process.iter().find(|known| known.pid == process.pid).map(|known| known.sm),
-                attributed: self.attribution.of(process.pid),
+                attributed: self.attribution.of(process.pid, now),
             })
             .collect();
         let sample = Sample {
@@ -244,7 +253,18 @@ fn see(
 
 fn look(driver: &mut dyn Driver, now: Time, target: &mut Target) -> Result<Seen, DriverError> {
     let index = target.index;
-    let vitals = driver.vitals(index)?;
+    let vitals = match target.vitals {
+        Some((mut vitals, read)) if now.since(read) < SLOW => {
+            driver.refresh(index, &mut vitals)?;
+            target.vitals = Some((vitals, read));
+            vitals
+        }
+        _ => {
+            let vitals = driver.vitals(index)?;
+            target.vitals = Some((vitals, now));
+            vitals
+        }
+    };
     let processes = driver.processes(index)?;
     let mut by_process = Vec::new();
     let (dmon, exporter) = (target.dmon, target.exporter);
