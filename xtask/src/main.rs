@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that is checked, in the order in which a mistake is cheapest to find.
 
+mod clients;
 mod licences;
 mod run;
 mod tools;
@@ -12,6 +13,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   test    everything: format, lints, walls, licences, tests, docs, demo
   lint    format, lints, walls and licences only
+  clients nvidia-ml-py, gpustat, nvitop, zeus and codecarbon on emulated GPUs
   bench   the benchmarks behind docs/performance.md";
 
 fn main() -> ExitCode {
@@ -20,6 +22,7 @@ fn main() -> ExitCode {
     let result = match arguments[..] {
         ["test"] => test(),
         ["lint"] => lint(),
+        ["clients"] => clients::check(),
         ["bench"] => run::cargo(&["bench", "--workspace"]),
         _ => {
             eprintln!("{USAGE}");
@@ -50,6 +53,7 @@ fn test() -> Result<(), Failed> {
     let fuzz = [("COLOC_FUZZ_SECONDS", "10")];
     run::cargo_with(&["test", "--workspace", "--no-fail-fast"], &fuzz)?;
     run::cargo_with(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
+    clients::check()?;
     demo()?;
     println!("\nxtask: all checks passed");
     Ok(())

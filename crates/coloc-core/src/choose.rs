@@ -22,7 +22,7 @@ impl World {
 
     /// GPUs for a task: idle ones first where the policy says so, then by its placement.
     pub(crate) fn find(
-        &mut self,
+        &self,
         turn: &mut Turn,
         task: TaskId,
         search: Search<'_>,
@@ -38,13 +38,12 @@ impl World {
     }
 
     fn search(
-        &mut self,
+        &self,
         turn: &mut Turn,
         demand: &Demand,
         place: Place,
         search: Search<'_>,
     ) -> Option<Vec<GpuId>> {
-        let mut searcher = std::mem::take(&mut self.searcher);
         let question = Question {
             policy: &self.policy,
             gpus: &self.gpus,
@@ -52,8 +51,12 @@ impl World {
             demand,
             preference: Preference { place, cursor: self.cursor, demand },
         };
-        let found = match search {
-            // A gang that did not fit may now take an improved GPU together with others.
+        match search {
+            // A gang that did not fit may now take an improved GPU together with others: of any node,
+            Search::Only(_) if demand.gpus > 1 && self.policy.place == Place::Any => {
+                question.find(Search::Everywhere, &mut turn.counts)
+            }
+            // or of its own.
             Search::Only(improved) if demand.gpus > 1 => {
                 let nodes = self.gpus_of_their_nodes(improved);
                 // Of a great many, the index finds the best faster than a list does.
@@ -61,18 +64,13 @@ impl World {
                     0..=LONG_LIST => Search::Only(&nodes),
                     _ => Search::Everywhere,
                 };
-                searcher.find(&question, search, &mut turn.counts)
+                question.find(search, &mut turn.counts)
             }
-            search => searcher.find(&question, search, &mut turn.counts),
-        };
-        self.searcher = searcher;
-        found
+            search => question.find(search, &mut turn.counts),
+        }
     }
 
     fn gpus_of_their_nodes(&self, gpus: &[GpuId]) -> Vec<GpuId> {
-        if self.policy.place == Place::Any {
-            return self.fleet.ids().collect();
-        }
         let mut nodes: Vec<_> = gpus.iter().map(|&gpu| self.gpus.get(gpu).node).collect();
         nodes.dedup();
         nodes.iter().flat_map(|&node| self.fleet.node(node).gpus()).collect()

@@ -1,10 +1,12 @@
 //! The commit stage: books the GPUs and has the task launched; and the way back.
 
+use crate::accounts::{Charge, OverQuota};
 use crate::demand::Demand;
 use crate::event::Effect;
 use crate::scheduler::{Turn, World};
 use crate::tasks::Run;
 use coloc_model::{Bytes, GpuId, Placement, Share, Slot, TaskId, Time};
+use std::sync::Arc;
 
 impl World {
     /// The commit stage: books the GPUs and has the task launched.
@@ -12,29 +14,59 @@ impl World {
         let now = turn.now;
         let demand = self.demand(task);
         let beside_others = gpus.iter().any(|&gpu| !self.gpus.get(gpu).is_idle());
-        let slots: Vec<Slot> = gpus.iter().map(|&gpu| self.slot(gpu, &demand)).collect();
-        for slot in &slots {
-            self.book(now, *slot, &demand);
-        }
+        let slots: Arc<[Slot]> = gpus.iter().map(|&gpu| self.slot(gpu, &demand)).collect();
+        let placement = Placement { slots, share: self.policy.share };
+        self.settle_on(now, &demand, placement.clone());
         self.cursor = gpus.last().map_or(0, |gpu| (gpu.0 + 1) % self.gpus.len() as u32);
-        let share = self.policy.share;
-        let placement = Placement { slots, share };
-        turn.effects.push(Effect::Launch { task, placement: placement.clone() });
+        turn.effects.push(Effect::Launch { task, placement });
         turn.counts.started += 1;
         let pace = self.policy.pace;
         turn.next_decision = now + if beside_others { pace.shared } else { pace.idle };
-        self.leave_queue(task);
-        let run = Run { placement, started: now, seen: Bytes::ZERO, settled: false };
-        if let Some(record) = self.tasks.get_mut(task) {
+        if self.reserved == Some(task) {
+            self.reserve_for(Time::START, None);
+        }
+    }
+
+    /// Books the GPUs of a task and takes it out of the queue.
+    pub(crate) fn settle_on(&mut self, now: Time, demand: &Demand, placement: Placement) {
+        for slot in placement.slots.iter() {
+            self.book(now, *slot, demand);
+        }
+        let charge = self.charge(demand, &placement.slots);
+        self.holdings.started(now, demand.user, &charge);
+        self.leave_queue(demand.task);
+        let run = Run { placement, charge, started: now, seen: Bytes::ZERO, settled: false };
+        if let Some(record) = self.tasks.get_mut(demand.task) {
             record.run = Some(run);
             record.standing.starts(now);
         }
         if self.policy.learn {
-            self.watch.launched(now, task);
+            self.watch.launched(now, demand.task);
         }
-        if self.reserved == Some(task) {
-            self.reserve_for(Time::START, None);
+    }
+
+    /// What a task that was just booked costs its user: of a shared GPU the larger of the parts of its
+    /// memory and of its SMs.
+    fn charge(&self, demand: &Demand, slots: &[Slot]) -> Charge {
+        let part = |slot: &Slot| {
+            let state = self.gpus.get(slot.gpu);
+            let memory = demand.book.0 as f64 / state.capacity.0.max(1) as f64;
+            if demand.idle_only { 1.0 } else { memory.max(demand.load).clamp(0.0, 1.0) }
+        };
+        Charge {
+            gpus: demand.gpus,
+            memory: demand.gang_memory(),
+            share: slots.iter().map(part).sum(),
         }
+    }
+
+    /// Why a task may not start, however many GPUs are free.
+    pub(crate) fn over_quota(&self, task: TaskId) -> Option<OverQuota> {
+        if !self.holdings.are_limited() {
+            return None;
+        }
+        let demand = self.demand(task);
+        self.holdings.refusal(demand.user, demand.gpus, demand.gang_memory())
     }
 
     fn book(&mut self, now: Time, slot: Slot, demand: &Demand) {
@@ -67,7 +99,9 @@ impl World {
 
     /// Takes a task off its GPUs.
     pub(crate) fn vacate(&mut self, now: Time, task: TaskId) -> Option<Run> {
-        let run = self.tasks.get_mut(task)?.run.take()?;
+        let record = self.tasks.get_mut(task)?;
+        let run = record.run.take()?;
+        self.holdings.ended(now, record.task.user, &run.charge);
         for gpu in run.placement.gpus() {
             self.gpus.release(now, gpu, task);
         }

@@ -60,6 +60,11 @@ impl Demand {
         }
     }
 
+    /// Memory that will be promised on all of them.
+    pub(crate) fn gang_memory(&self) -> Bytes {
+        Bytes(self.book.0.saturating_mul(u64::from(self.gpus)))
+    }
+
     /// The same task on idle GPUs, whatever their memory.
     #[must_use]
     pub fn on_idle(self) -> Demand {

@@ -1,5 +1,6 @@
 //! Why is my task waiting? Answered on demand, for every GPU, with every rule that fails.
 
+use crate::accounts::OverQuota;
 use crate::scheduler::Scheduler;
 use crate::screen::{Case, Refusal};
 use coloc_model::{Bytes, GpuId, TaskId, TaskState, Time};
@@ -27,6 +28,8 @@ pub struct Explanation {
     pub gpus: u32,
     /// Memory that it needs on each.
     pub need: Bytes,
+    /// Its user or group holds as much as it may; free GPUs do not help.
+    pub over_quota: Option<OverQuota>,
     /// Another task waits to be brought back and stops all others.
     pub stopped_by_recovery: bool,
     /// What each GPU says.
@@ -68,9 +71,9 @@ impl Scheduler {
             ahead,
             gpus: demand.gpus,
             need: demand.need,
-            stopped_by_recovery: recovering.is_none()
-                && policy.recovery.stops_others
-                && !world.recovery.is_empty(),
+            over_quota: world.over_quota(task),
+            stopped_by_recovery: policy.recovery.stops_others
+                && world.recovery.iter().next().is_some_and(|first| first != task),
             verdicts,
         })
     }

@@ -5,6 +5,8 @@
 //! [`screen`] says which GPUs may take it, `choose` picks among them by a [`place`]ment, and `commit` books
 //! what was promised in the ledger of [`gpus`]. [`Scheduler::explain`] answers on demand why a task waits.
 
+pub mod accounts;
+mod adopt;
 pub mod belief;
 mod choose;
 mod commit;

@@ -11,7 +11,7 @@ impl World {
     /// Keeps GPUs of one node free for the longest waiting task once it has waited too long.
     pub(crate) fn keep_room_for_the_patient(&mut self, now: Time) {
         let Some(patience) = self.policy.patience else { return };
-        let Some(head) = self.waiting.head() else { return };
+        let Some(head) = self.head() else { return };
         if self.reserved.is_some() || now.since(self.tasks.live(head).ticket.submitted) < patience {
             return;
         }

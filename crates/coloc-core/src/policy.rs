@@ -25,6 +25,8 @@ pub enum Queue {
     Las2d,
     /// 2D-Gittins: the largest Gittins index of attained service first, preemptive.
     Gittins2d,
+    /// The user who has had least for its weight first; those that do not fit are skipped.
+    Fair,
     /// AlloX: min-cost matching of one-device tasks to devices that differ in speed.
     Allox,
 }
@@ -33,7 +35,7 @@ impl Queue {
     /// Running tasks have a rank too.
     pub const fn is_ranked(self) -> bool {
         match self {
-            Queue::Fifo | Queue::BestEffort | Queue::Backfill | Queue::Allox => false,
+            Queue::Fifo | Queue::BestEffort | Queue::Backfill | Queue::Fair | Queue::Allox => false,
             Queue::Sjf | Queue::Srtf | Queue::Srsf | Queue::Las2d | Queue::Gittins2d => true,
         }
     }
@@ -200,9 +202,14 @@ pub struct Policy {
     pub learn: bool,
     /// How attained service becomes priority.
     pub service: Service,
+    /// Fair: how fast past usage is forgotten.
+    pub half_life: Millis,
     /// AlloX: the share of users, least served first, whose tasks are matched.
     pub alpha: f64,
 }
+
+/// A week: Slurm's default.
+const HALF_LIFE: Millis = Millis::from_secs(7 * 86_400);
 
 impl Policy {
     /// The policy that `--queue --place --share` spell out, with nothing implicit.
@@ -229,6 +236,7 @@ impl Policy {
             overtake_limit: None,
             learn: false,
             service: Service::PLAIN,
+            half_life: HALF_LIFE,
             alpha: 1.0,
         }
     }
@@ -236,6 +244,11 @@ impl Policy {
     /// Occupied GPUs are never considered.
     pub fn needs_idle(&self) -> bool {
         self.share == Share::Exclusive || matches!(self.place, Place::Exclusive | Place::Any)
+    }
+
+    /// How fast usage is forgotten, where it is asked for.
+    pub(crate) fn half_life(&self) -> Option<Millis> {
+        (self.queue == Queue::Fair).then_some(self.half_life)
     }
 
     /// A GPU may become eligible by the mere passing of time.

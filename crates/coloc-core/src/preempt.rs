@@ -14,6 +14,9 @@ impl World {
         };
         let run = record.run.take();
         record.standing.preempted(now);
+        if let Some(run) = &run {
+            self.holdings.ended(now, record.task.user, &run.charge);
+        }
         for gpu in run.iter().flat_map(|run| run.placement.gpus()) {
             self.gpus.left(now, gpu);
         }

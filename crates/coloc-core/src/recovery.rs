@@ -21,6 +21,11 @@ impl RecoveryQueue {
         self.tasks.iter().copied()
     }
 
+    /// Puts a task back that was to be launched.
+    pub(crate) fn come_back(&mut self, task: TaskId) {
+        self.tasks.push_front(task);
+    }
+
     pub(crate) fn remove(&mut self, task: TaskId) {
         self.tasks.retain(|&waiting| waiting != task);
     }
@@ -61,6 +66,9 @@ impl World {
         for task in waiting {
             if turn.is_over() {
                 break;
+            }
+            if self.over_quota(task).is_some() {
+                continue;
             }
             let started = self.try_start(turn, task, Search::Everywhere);
             if !started && self.policy.recovery.stops_others {

@@ -1,11 +1,11 @@
 //! The scheduler's state and the one door into it: [`Scheduler::on_event`].
 
+use crate::accounts::{Accounts, Holdings};
 use crate::belief::Beliefs;
 use crate::demand::Demand;
 use crate::event::{Effect, Event};
 use crate::gpus::Gpus;
 use crate::pass::PassCounts;
-use crate::place::Searcher;
 use crate::policy::{Place, Policy, Queue};
 use crate::queue::ranked::{self, Ranked};
 use crate::queue::{Ticket, Waiting, allox, backfill, best_effort, fifo};
@@ -40,6 +40,7 @@ pub(crate) struct World {
     pub(crate) ranked: Ranked,
     pub(crate) speeds: SpeedTable,
     pub(crate) recovery: RecoveryQueue,
+    pub(crate) holdings: Holdings,
     pub(crate) gpus: Gpus,
     pub(crate) beliefs: Beliefs,
     pub(crate) watch: Watch,
@@ -47,7 +48,6 @@ pub(crate) struct World {
     pub(crate) improved: Vec<GpuId>,
     /// The head of the queue, once it was refused by every GPU.
     pub(crate) blocked_head: Option<TaskId>,
-    pub(crate) searcher: Searcher,
     pub(crate) fleet: Fleet,
     /// The most memory that a gang of each size can have on each of its GPUs.
     pub(crate) largest: Vec<Bytes>,
@@ -109,15 +109,15 @@ impl Scheduler {
         let world = World {
             gpus: Gpus::new(fleet, &policy),
             tasks: Tasks::default(),
-            waiting: Waiting::new(policy.same_user),
+            waiting: Waiting::new(&policy, false),
             ranked: Ranked::new(&policy),
             speeds: SpeedTable::default(),
             recovery: RecoveryQueue::default(),
+            holdings: Holdings::new(Accounts::default(), policy.half_life()),
             beliefs: Beliefs::default(),
             watch: Watch::default(),
             improved: Vec::new(),
             blocked_head: None,
-            searcher: Searcher::default(),
             fleet: fleet.clone(),
             largest: largest_by_gang(fleet, &policy),
             widest: match policy.place {
@@ -151,6 +151,15 @@ impl Scheduler {
         self
     }
 
+    /// Weights and quotas. Must be said before anything is submitted.
+    #[must_use]
+    pub fn with_accounts(mut self, accounts: Accounts) -> Self {
+        let policy = self.world.policy;
+        self.world.holdings = Holdings::new(accounts, policy.half_life());
+        self.world.waiting = Waiting::new(&policy, self.world.holdings.are_limited());
+        self
+    }
+
     /// The policy in force.
     pub fn policy(&self) -> &Policy {
         &self.world.policy
@@ -164,6 +173,11 @@ impl Scheduler {
     /// What has been learned of tasks.
     pub fn beliefs(&self) -> &Beliefs {
         &self.world.beliefs
+    }
+
+    /// Whether any decision depends on [`Event::GpuSeen`].
+    pub fn watches_gpus(&self) -> bool {
+        self.world.policy.learn || self.world.gpus.read_signals()
     }
 
     /// Tasks that are waiting, recovered ones first.
@@ -189,10 +203,17 @@ impl Scheduler {
             (_, Place::Any) => (self.world.widest, "at once, the fleet has", larger),
             _ => (self.world.widest, "on one node, the fleet has", larger),
         };
-        if (1..=available).contains(&task.gpus) {
-            return Ok(());
+        let rejected = |available, scope, advice| {
+            Err(RejectedTask { task: task.id, wanted: task.gpus, available, scope, advice })
+        };
+        if !(1..=available).contains(&task.gpus) {
+            return rejected(available, scope, advice);
         }
-        Err(RejectedTask { task: task.id, wanted: task.gpus, available, scope, advice })
+        let demand = self.world.demand_of(&Record::new(task.clone(), Ticket::FIRST));
+        match self.world.holdings.most(task.user, &demand) {
+            Some(most) if most < task.gpus => rejected(most, "at once, a quota allows", "raise it"),
+            _ => Ok(()),
+        }
     }
 
     /// The most memory that a task with so many GPUs can have on each of them; none if it has too many.
@@ -233,24 +254,22 @@ impl Scheduler {
     fn take_note(&mut self, now: Time, event: Event, effects: &mut Vec<Effect>) -> bool {
         let world = &mut self.world;
         match event {
-            Event::Submitted(task) => {
-                // Whoever sends an id twice means the task that is already here.
-                if self.world.tasks.get(task.id).is_some() {
-                    return false;
+            Event::Submitted(task) => self.submitted(now, task, effects),
+            Event::Adopted { task, placement, started } => {
+                let id = task.id;
+                if self.submitted(now, task, effects) {
+                    self.world.adopt(now, id, placement, started);
                 }
-                if self.check(&task).is_err() {
-                    effects.push(Effect::Retire { task: task.id, state: TaskState::Failed });
-                    return false;
-                }
-                let ticket = Ticket { submitted: now, number: self.next_ticket };
-                self.next_ticket += 1;
-                self.world.waiting.insert(ticket, &task);
-                let mut record = Record::new(task, ticket);
-                if self.world.policy.queue.is_ranked() {
-                    self.world.ranked.arrive(now, &self.world.policy, &mut record);
-                }
-                self.world.tasks.insert(record);
+                false
+            }
+            Event::NotLaunched(task) => world.not_launched(now, task),
+            Event::ForeignSeen { gpu, used } => {
+                world.gpus.see_foreign(gpu, used);
                 true
+            }
+            Event::GpuThere { gpu, there } => {
+                world.gpus.set_there(gpu, there);
+                there
             }
             Event::Ended { task, outcome } => world.ended(now, task, outcome, effects),
             Event::CancelRequested(task) => world.cancel(task, effects),
@@ -276,6 +295,27 @@ impl Scheduler {
                 !(world.policy.queue.is_ranked() && early && !world.policy.time_matters())
             }
         }
+    }
+
+    fn submitted(&mut self, now: Time, task: Task, effects: &mut Vec<Effect>) -> bool {
+        // Whoever sends an id twice means the task that is already here.
+        if self.world.tasks.get(task.id).is_some() {
+            return false;
+        }
+        if self.check(&task).is_err() {
+            effects.push(Effect::Retire { task: task.id, state: TaskState::Failed });
+            return false;
+        }
+        let ticket = Ticket { submitted: now, number: self.next_ticket };
+        self.next_ticket += 1;
+        self.world.waiting.insert(ticket, &task);
+        let shape = self.world.shape(&task);
+        let mut record = Record::new(task, ticket);
+        if self.world.policy.queue.is_ranked() {
+            self.world.ranked.arrive(now, &self.world.policy, &mut record, shape);
+        }
+        self.world.tasks.insert(record);
+        true
     }
 
     fn pass(&mut self, now: Time, effects: &mut Vec<Effect>) {
@@ -311,7 +351,7 @@ impl World {
         }
         match self.policy.queue {
             Queue::Fifo => fifo::run(self, turn),
-            Queue::BestEffort => best_effort::run(self, turn),
+            Queue::BestEffort | Queue::Fair => best_effort::run(self, turn),
             Queue::Backfill => backfill::run(self, turn),
             Queue::Allox => allox::run(self, turn),
             Queue::Sjf | Queue::Srtf | Queue::Srsf | Queue::Las2d | Queue::Gittins2d => {
@@ -321,6 +361,14 @@ impl World {
         self.keep_room_for_the_patient(turn.now);
     }
 
+    /// The task that has waited longest, of those whose users may have more.
+    pub(crate) fn head(&self) -> Option<TaskId> {
+        if !self.holdings.are_limited() {
+            return self.waiting.head();
+        }
+        self.waiting.iter().find(|&task| self.over_quota(task).is_none())
+    }
+
     /// Tasks ask for something else now than what they were refused.
     pub(crate) fn forget_refusals(&mut self) {
         self.waiting.unblock_all();
@@ -328,7 +376,10 @@ impl World {
     }
 
     pub(crate) fn demand(&self, task: TaskId) -> Demand {
-        let record = self.tasks.live(task);
+        self.demand_of(self.tasks.live(task))
+    }
+
+    fn demand_of(&self, record: &Record) -> Demand {
         let largest = self.largest[record.task.gpus as usize - 1];
         Demand::of(record, &self.policy, &self.beliefs, largest)
     }
@@ -337,8 +388,11 @@ impl World {
     /// One that overran may end any moment.
     pub(crate) fn expected_end(&self, task: TaskId, now: Time) -> Time {
         let record = self.tasks.live(task);
-        let seen = self.beliefs.run_time(record.task.signature).filter(|_| self.policy.learn);
-        let span = seen.or(record.task.duration.filter(|_| !self.policy.learn));
+        let span = if self.policy.learn {
+            self.beliefs.run_time(record.task.signature)
+        } else {
+            record.task.duration
+        };
         let started = record.run.as_ref().map_or(now, |run| run.started);
         span.map_or(Time::NEVER, |span| (started + span).max(now + Millis(1)))
     }

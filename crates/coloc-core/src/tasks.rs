@@ -1,5 +1,6 @@
 //! The tasks that are waiting or running, each with what happened to it so far.
 
+use crate::accounts::Charge;
 use crate::queue::Ticket;
 use crate::queue::ranked::Standing;
 use coloc_model::{Bytes, Placement, Task, TaskId, TaskState, Time};
@@ -29,6 +30,8 @@ pub(crate) struct Record {
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) placement: Placement,
+    /// What its user is charged.
+    pub(crate) charge: Charge,
     pub(crate) started: Time,
     /// The most memory seen on any of its GPUs.
     pub(crate) seen: Bytes,
@@ -63,16 +66,17 @@ impl Record {
 /// Every live task. Ended ones are forgotten: their history is the journal's.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Tasks {
-    records: FxHashMap<TaskId, Record>,
+    /// Boxed, so that the map is small and looking up does not touch what it passes.
+    records: FxHashMap<TaskId, Box<Record>>,
 }
 
 impl Tasks {
     pub(crate) fn get(&self, task: TaskId) -> Option<&Record> {
-        self.records.get(&task)
+        self.records.get(&task).map(Box::as_ref)
     }
 
     pub(crate) fn get_mut(&mut self, task: TaskId) -> Option<&mut Record> {
-        self.records.get_mut(&task)
+        self.records.get_mut(&task).map(Box::as_mut)
     }
 
     /// A task that the caller knows to be alive.
@@ -81,11 +85,11 @@ impl Tasks {
     }
 
     pub(crate) fn insert(&mut self, record: Record) {
-        self.records.insert(record.task.id, record);
+        self.records.insert(record.task.id, Box::new(record));
     }
 
     pub(crate) fn remove(&mut self, task: TaskId) -> Option<Record> {
-        self.records.remove(&task)
+        self.records.remove(&task).map(|record| *record)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -94,6 +98,6 @@ impl Tasks {
 
     /// In no particular order: for checks only.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Record> {
-        self.records.values()
+        self.records.values().map(Box::as_ref)
     }
 }

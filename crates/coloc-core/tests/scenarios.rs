@@ -7,6 +7,7 @@ mod scenarios {
     mod best_effort;
     mod cancel;
     mod explain;
+    mod fair;
     mod fifo;
     mod gang;
     mod learning;
@@ -15,7 +16,9 @@ mod scenarios {
     mod patience;
     mod placement;
     mod presets;
+    mod quota;
     mod recovery;
     mod screens;
+    mod surprises;
     mod wakeups;
 }

@@ -48,6 +48,10 @@ define_id!(
     UserId
 );
 define_id!(
+    /// Users who share a quota.
+    GroupId
+);
+define_id!(
     /// What a task runs. Tasks with one signature are expected to behave alike.
     SignatureId
 );

@@ -12,7 +12,7 @@ mod units;
 
 pub use fleet::{Fleet, FleetError, FleetFile, Gpu, Node};
 pub use gpu::{BoardDescription, GpuModel, KNOWN_MODELS, UnknownModel};
-pub use ids::{GpuId, NodeId, SignatureId, TaskId, UserId};
+pub use ids::{GpuId, GroupId, NodeId, SignatureId, TaskId, UserId};
 pub use share::Share;
 pub use signal::{Activity, GpuSignal, WindowScores};
 pub use speeds::SpeedTable;

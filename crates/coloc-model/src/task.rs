@@ -3,6 +3,7 @@
 use crate::mig::Instance;
 use crate::{Bytes, Fraction, GpuId, Millis, Share, SignatureId, TaskId, UserId};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What an estimator says of a task before it runs.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -53,8 +54,9 @@ pub struct Slot {
 /// Where a task runs and how it shares.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Placement {
-    /// One slot per GPU, all on one node unless the policy counts GPUs only.
-    pub slots: Vec<Slot>,
+    /// One slot per GPU, all on one node unless the policy counts GPUs only. Everybody who keeps a
+    /// placement keeps the same slots.
+    pub slots: Arc<[Slot]>,
     /// The sharing mechanism.
     pub share: Share,
 }

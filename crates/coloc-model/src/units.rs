@@ -179,6 +179,34 @@ impl AddAssign for Millis {
     }
 }
 
+impl FromStr for Millis {
+    type Err = ParseUnitError;
+
+    /// `90`, `90s`, `5m`, `1.5h`, `7d`; a bare number is seconds.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let fail = || ParseUnitError {
+            text: text.to_owned(),
+            what: "a span of time",
+            expected: "a number with s, m, h or d, such as 90s or 1.5h (a bare number is seconds)",
+        };
+        let trimmed = text.trim();
+        let digits = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, unit) = trimmed.split_at(digits.unwrap_or(trimmed.len()));
+        let number: f64 = number.parse().map_err(|_| fail())?;
+        let seconds = match unit.trim().to_ascii_lowercase().as_str() {
+            "ms" => 0.001,
+            "" | "s" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3600.0,
+            "d" => 86_400.0,
+            _ => return Err(fail()),
+        };
+        // Three hundred centuries, in which milliseconds can still be added.
+        let seconds = number * seconds;
+        (seconds < 1e12).then(|| Millis::from_secs_f64(seconds)).ok_or_else(fail)
+    }
+}
+
 impl fmt::Display for Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let secs = self.secs();
@@ -343,6 +371,17 @@ mod tests {
         fn a_fraction_is_always_within_bounds(value in any::<f64>()) {
             let fraction = Fraction::saturating(value).get();
             prop_assert!((0.0..=1.0).contains(&fraction));
+        }
+    }
+
+    #[test]
+    fn spans_have_units() {
+        let span = |text: &str| text.parse::<Millis>().map(|span| span.0);
+        assert_eq!(span("90"), Ok(90_000));
+        assert_eq!(span("1.5h"), Ok(5_400_000));
+        assert_eq!((span("5m"), span("7d"), span("20 ms")), (Ok(300_000), Ok(604_800_000), Ok(20)));
+        for text in ["", "h", "-1h", "1y", "1e9", "nan", "1..2", "99999999999d"] {
+            assert!(span(text).is_err(), "{text:?}");
         }
     }
 }

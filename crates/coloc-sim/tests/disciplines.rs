@@ -110,7 +110,8 @@ fn sjf_lets_those_run_who_run() {
 fn anything_goes_with_anything() {
     let generator = Generator { tasks: 60, gpus: 8, load: 2.0, widest: 4, seed: 5 };
     let trace = generator.generate().expect("a valid trace");
-    let queues = [Queue::Sjf, Queue::Srtf, Queue::Srsf, Queue::Las2d, Queue::Gittins2d];
+    let queues =
+        [Queue::Sjf, Queue::Srtf, Queue::Srsf, Queue::Las2d, Queue::Gittins2d, Queue::Fair];
     let places = [
         Place::Any,
         Place::Exclusive,

@@ -38,12 +38,12 @@ pub(crate) enum CliError {
     /// An emulated fleet could not be made or joined.
     #[error("{0}")]
     Emulator(#[from] coloc_emu_tools::run::RunError),
-    /// The GPUs could not be asked.
-    #[error("{0}")]
-    Driver(#[from] coloc_gpu::driver::DriverError),
     /// An emulated training could not go on.
     #[error("{0}")]
     Training(#[from] coloc_emu_tools::train::TrainError),
+    /// The GPUs could not be asked.
+    #[error("{0}")]
+    Driver(#[from] coloc_gpu::driver::DriverError),
     /// A file could not be written.
     #[error("cannot write {}: {source}", file.display())]
     Write { file: PathBuf, source: io::Error },

@@ -30,7 +30,18 @@ enum Verb {
     Emu(verbs::emu::Emu),
 }
 
+/// The binary by the name of a tool of the emulated driver is that tool.
+fn as_tool() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    let name = arguments.next()?;
+    let name = std::path::Path::new(&name).file_name()?.to_str()?.to_owned();
+    coloc_emu_tools::by_name(&name, &arguments.collect::<Vec<_>>())
+}
+
 fn main() -> ExitCode {
+    if let Some(code) = as_tool() {
+        return code;
+    }
     let result = match Cli::parse().verb {
         Verb::Demo(verb) => verb.run(),
         Verb::Simulate(verb) => verb.run(),

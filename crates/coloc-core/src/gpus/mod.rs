@@ -1,5 +1,6 @@
 //! The GPUs as the scheduler believes them to be: who is on each, what was promised, what was seen.
 
+mod idle_set;
 mod ledger;
 mod tournament;
 
@@ -10,6 +11,7 @@ use crate::policy::{Gate, MemoryBasis, Place, Policy};
 use crate::window::Window;
 use coloc_model::mig::Layout;
 use coloc_model::{Bytes, Fleet, GpuId, GpuSignal, Millis, Node, NodeId, TaskId, Time};
+use idle_set::IdleSet;
 use std::ops::Range;
 
 /// Every GPU of the fleet, with an index over what placement asks for.
@@ -21,6 +23,8 @@ pub struct Gpus {
     gangs: Option<Tournament<GangSummary>>,
     nodes: Vec<Range<u32>>,
     policy: Policy,
+    idle: IdleSet,
+    alike: bool,
     /// Loads are expectations of ours (true) or what the monitor shows (false).
     expects_load: bool,
     /// GPUs that can take something since the last pass that they could not take before.
@@ -47,6 +51,8 @@ impl Gpus {
                 booked: Bytes::ZERO,
                 load: 0.0,
                 signal: GpuSignal::default(),
+                foreign: Bytes::ZERO,
+                away: false,
                 window: window.map(Window::new),
                 busy_until: Time::START,
                 layout: Layout::default(),
@@ -61,6 +67,8 @@ impl Gpus {
             gangs: (fleet.nodes().len() > 1 && policy.place != Place::Any)
                 .then(|| Tournament::new(fleet.nodes().len())),
             nodes: fleet.nodes().iter().map(Node::range).collect(),
+            alike: states.windows(2).all(|pair| pair[0].capacity == pair[1].capacity),
+            idle: IdleSet::new(states.len()),
             states,
             policy: *policy,
             // Nobody else asks what the monitor shows, which changes all the time.
@@ -87,6 +95,11 @@ impl Gpus {
         self.states.iter().enumerate().map(|(index, state)| (GpuId::from(index), state))
     }
 
+    /// All have the same memory.
+    pub(crate) fn are_alike(&self) -> bool {
+        self.alike
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.states.len()
     }
@@ -95,8 +108,12 @@ impl Gpus {
         &self.tree
     }
 
-    /// The GPU with the most available memory, the first of several.
+    /// The GPU with the most available memory, the first of several; an idle one where whole GPUs are
+    /// given.
     pub(crate) fn roomiest(&self) -> GpuId {
+        if self.policy.place == Place::Any {
+            return self.idle_ids().next().unwrap_or(GpuId(0));
+        }
         let mut node = Tournament::<Summary>::ROOT;
         while self.tree.player(node).is_none() {
             let [left, right] = Tournament::<Summary>::children(node);
@@ -104,6 +121,13 @@ impl Gpus {
             node = if self.tree.get(left).max_available == most { left } else { right };
         }
         GpuId::from(self.tree.player(node).unwrap_or_default().min(self.states.len() - 1))
+    }
+
+    /// The GPUs of some adjacent nodes.
+    pub(crate) fn of_nodes(&self, nodes: Range<usize>) -> Range<u32> {
+        let first = self.nodes.get(nodes.start).map_or(0, |gpus| gpus.start);
+        let end = nodes.end.checked_sub(1).and_then(|last| self.nodes.get(last));
+        first..end.map_or(first, |gpus| gpus.end)
     }
 
     pub(crate) fn gang_tree(&self) -> Option<&Tournament<GangSummary>> {
@@ -130,12 +154,18 @@ impl Gpus {
     }
 
     pub(crate) fn summary(&self, gpu: GpuId) -> Summary {
-        Summary::leaf(gpu, self.available(gpu), self.load(gpu), self.get(gpu).is_idle())
+        Summary::leaf(self.available(gpu), self.load(gpu), self.get(gpu).is_idle())
     }
 
     fn refresh(&mut self, gpu: GpuId) {
         let summary = self.summary(gpu);
-        self.tree.set(gpu.index(), summary);
+        self.idle.set(gpu, summary.idle > 0);
+        if self.policy.place == Place::Any {
+            // Nobody searches the index: the first idle GPUs are taken.
+            self.tree.set_leaf(gpu.index(), summary);
+        } else {
+            self.tree.set(gpu.index(), summary);
+        }
         if let Some(gangs) = &mut self.gangs {
             let node = self.states[gpu.index()].node.index();
             let gpus = self.nodes[node].clone().map(|gpu| *self.tree.leaf(gpu as usize));
@@ -182,13 +212,36 @@ impl Gpus {
     /// A task that was lifted does not come back.
     pub(crate) fn left(&mut self, now: Time, gpu: GpuId) {
         self.states[gpu.index()].left(now);
-        self.refresh(gpu);
         self.note_improved(gpu);
+    }
+
+    /// Foreign processes hold this much on a GPU.
+    pub(crate) fn see_foreign(&mut self, gpu: GpuId, used: Bytes) {
+        let before = std::mem::replace(&mut self.states[gpu.index()].foreign, used);
+        self.usable_changed(gpu, before > used);
+    }
+
+    /// A GPU went away or came back.
+    pub(crate) fn set_there(&mut self, gpu: GpuId, there: bool) {
+        self.states[gpu.index()].away = !there;
+        self.usable_changed(gpu, there);
+    }
+
+    fn usable_changed(&mut self, gpu: GpuId, more: bool) {
+        self.refresh(gpu);
+        if more {
+            self.note_improved(gpu);
+        }
     }
 
     /// How many are idle.
     pub(crate) fn idle(&self) -> u32 {
-        self.tree.get(Tournament::<Summary>::ROOT).idle
+        self.idle.count()
+    }
+
+    /// Those that are idle, in id order.
+    pub(crate) fn idle_ids(&self) -> impl Iterator<Item = GpuId> + '_ {
+        self.idle.iter()
     }
 
     pub(crate) fn rebook(&mut self, gpu: GpuId, task: TaskId, bytes: Bytes) {
@@ -219,12 +272,17 @@ impl Gpus {
         self.states[gpu.index()].busy_until = until;
     }
 
+    /// Something here depends on what the monitor shows.
+    pub(crate) fn read_signals(&self) -> bool {
+        !self.expects_load
+            || matches!(self.policy.memory, MemoryBasis::Reported { .. })
+            || matches!(self.policy.gate, Gate::TumblingMean { .. } | Gate::Risk { .. })
+    }
+
     pub(crate) fn see(&mut self, now: Time, gpu: GpuId, signal: GpuSignal) {
         let before = self.states[gpu.index()].signal;
         self.states[gpu.index()].see(now, signal);
-        let reads_signal =
-            !self.expects_load || matches!(self.policy.memory, MemoryBasis::Reported { .. });
-        if reads_signal {
+        if self.read_signals() {
             self.refresh(gpu);
             if signal.used < before.used || signal.activity.sm < before.activity.sm {
                 self.note_improved(gpu);

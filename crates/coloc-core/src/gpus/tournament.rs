@@ -1,7 +1,8 @@
 //! Tournament trees: the best value below every inner node, so that a search for "the GPU with the most
 //! memory that is not too busy" visits a handful of GPUs out of ten thousand.
 
-use coloc_model::{Bytes, GpuId};
+use coloc_model::Bytes;
+use std::ops::Range;
 
 /// What can be summed up over the children of a node.
 pub(crate) trait Summarize: Copy + PartialEq {
@@ -14,10 +15,6 @@ pub(crate) trait Summarize: Copy + PartialEq {
 /// What the GPUs below a node have to offer at best.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Summary {
-    /// The lowest GPU id.
-    pub(crate) first: u32,
-    /// One past the highest GPU id.
-    pub(crate) end: u32,
     /// The most available memory on any.
     pub(crate) max_available: Bytes,
     /// The least available memory on any.
@@ -30,8 +27,6 @@ pub(crate) struct Summary {
 
 impl Summarize for Summary {
     const EMPTY: Summary = Summary {
-        first: u32::MAX,
-        end: 0,
         max_available: Bytes::ZERO,
         min_available: Bytes::MAX,
         min_load: f64::INFINITY,
@@ -40,8 +35,6 @@ impl Summarize for Summary {
 
     fn merge(a: &Summary, b: &Summary) -> Summary {
         Summary {
-            first: a.first.min(b.first),
-            end: a.end.max(b.end),
             max_available: a.max_available.max(b.max_available),
             min_available: a.min_available.min(b.min_available),
             min_load: a.min_load.min(b.min_load),
@@ -51,10 +44,8 @@ impl Summarize for Summary {
 }
 
 impl Summary {
-    pub(crate) fn leaf(gpu: GpuId, available: Bytes, load: f64, idle: bool) -> Self {
+    pub(crate) fn leaf(available: Bytes, load: f64, idle: bool) -> Self {
         Summary {
-            first: gpu.0,
-            end: gpu.0 + 1,
             max_available: available,
             min_available: available,
             min_load: load,
@@ -63,35 +54,25 @@ impl Summary {
     }
 }
 
-/// Gangs up to this size are searched for exactly; larger ones by what this many GPUs offer.
-const RANKS: usize = 8;
+/// Gangs of these sizes are searched for exactly; others by what the next smaller one is offered.
+const SIZES: [usize; 4] = [1, 2, 4, 8];
+const RANKS: usize = SIZES.len();
+const WIDEST: usize = SIZES[RANKS - 1];
 
 /// What the best node below has to offer to a gang of each size: the k-th best of its GPUs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct GangSummary {
-    first: u32,
-    end: u32,
     available: [Bytes; RANKS],
     load: [f64; RANKS],
     idle: u32,
 }
 
 impl Summarize for GangSummary {
-    const EMPTY: GangSummary = GangSummary {
-        first: u32::MAX,
-        end: 0,
-        available: [Bytes::ZERO; RANKS],
-        load: [f64::INFINITY; RANKS],
-        idle: 0,
-    };
+    const EMPTY: GangSummary =
+        GangSummary { available: [Bytes::ZERO; RANKS], load: [f64::INFINITY; RANKS], idle: 0 };
 
     fn merge(a: &GangSummary, b: &GangSummary) -> GangSummary {
-        let mut merged = GangSummary {
-            first: a.first.min(b.first),
-            end: a.end.max(b.end),
-            idle: a.idle.max(b.idle),
-            ..*a
-        };
+        let mut merged = GangSummary { idle: a.idle.max(b.idle), ..*a };
         for rank in 0..RANKS {
             merged.available[rank] = a.available[rank].max(b.available[rank]);
             merged.load[rank] = a.load[rank].min(b.load[rank]);
@@ -103,31 +84,32 @@ impl Summarize for GangSummary {
 impl GangSummary {
     /// The offer of one node with these GPUs.
     pub(crate) fn of_node(gpus: impl Iterator<Item = Summary>) -> Self {
-        let mut node = Self::EMPTY;
+        let (mut available, mut load) = ([Bytes::ZERO; WIDEST], [f64::INFINITY; WIDEST]);
+        let mut idle = 0;
         for gpu in gpus {
-            node.first = node.first.min(gpu.first);
-            node.end = node.end.max(gpu.end);
-            node.idle += gpu.idle;
-            let (mut available, mut load) = (gpu.max_available, gpu.min_load);
+            idle += gpu.idle;
+            let (mut more, mut less) = (gpu.max_available, gpu.min_load);
             // Insertion into two short sorted lists: memory falling, load rising.
-            for rank in 0..RANKS {
-                if available > node.available[rank] {
-                    std::mem::swap(&mut available, &mut node.available[rank]);
+            for rank in 0..WIDEST {
+                if more > available[rank] {
+                    std::mem::swap(&mut more, &mut available[rank]);
                 }
-                if load < node.load[rank] {
-                    std::mem::swap(&mut load, &mut node.load[rank]);
+                if less < load[rank] {
+                    std::mem::swap(&mut less, &mut load[rank]);
                 }
             }
         }
-        node
+        GangSummary {
+            available: SIZES.map(|size| available[size - 1]),
+            load: SIZES.map(|size| load[size - 1]),
+            idle,
+        }
     }
 
     /// What a gang of this size can expect of its last GPU at best.
     pub(crate) fn for_gang(&self, gpus: u32) -> Summary {
-        let rank = (gpus as usize).clamp(1, RANKS) - 1;
+        let rank = SIZES.partition_point(|&size| size <= gpus as usize).max(1) - 1;
         Summary {
-            first: self.first,
-            end: self.end,
             max_available: self.available[rank],
             min_available: Bytes::ZERO,
             min_load: self.load[rank],
@@ -136,48 +118,85 @@ impl GangSummary {
     }
 }
 
+/// Two siblings, which are always looked at together, on as few cache lines as they need.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Pair<S>([S; 2]);
+
 /// The tree, laid out as an implicit heap: node `n` has children `2n` and `2n + 1`.
 #[derive(Clone, Debug)]
 pub(crate) struct Tournament<S> {
-    nodes: Vec<S>,
-    leaves: usize,
+    pairs: Vec<Pair<S>>,
+    players: usize,
 }
 
 impl<S: Summarize> Tournament<S> {
     pub(crate) fn new(players: usize) -> Self {
-        let leaves = players.next_power_of_two();
-        Tournament { nodes: vec![S::EMPTY; 2 * leaves], leaves }
+        Tournament { pairs: vec![Pair([S::EMPTY; 2]); players.next_power_of_two()], players }
     }
 
     pub(crate) const ROOT: u32 = 1;
 
+    fn leaves(&self) -> usize {
+        self.pairs.len()
+    }
+
     pub(crate) fn get(&self, node: u32) -> &S {
-        &self.nodes[node as usize]
+        &self.pairs[node as usize / 2].0[node as usize % 2]
     }
 
     pub(crate) fn leaf(&self, player: usize) -> &S {
-        &self.nodes[self.leaves + player]
+        self.get((self.leaves() + player) as u32)
     }
 
     /// The player at a leaf; `None` at inner nodes.
     pub(crate) fn player(&self, node: u32) -> Option<usize> {
-        (node as usize).checked_sub(self.leaves)
+        (node as usize).checked_sub(self.leaves())
+    }
+
+    /// The players below a node; none below the padding at the end.
+    pub(crate) fn players_below(&self, node: u32) -> Range<usize> {
+        let width = self.leaves() >> node.ilog2();
+        let first = node as usize * width - self.leaves();
+        first.min(self.players)..(first + width).min(self.players)
     }
 
     pub(crate) fn children(node: u32) -> [u32; 2] {
         [2 * node, 2 * node + 1]
     }
 
+    /// Changes a leaf alone; what is above it is not kept.
+    pub(crate) fn set_leaf(&mut self, player: usize, summary: S) {
+        let leaf = self.leaves() + player;
+        self.pairs[leaf / 2].0[leaf % 2] = summary;
+    }
+
     pub(crate) fn set(&mut self, player: usize, summary: S) {
-        let mut node = self.leaves + player;
-        self.nodes[node] = summary;
-        while node > 1 {
-            node /= 2;
-            let merged = S::merge(&self.nodes[2 * node], &self.nodes[2 * node + 1]);
-            if self.nodes[node] == merged {
-                break;
+        let mut node = self.leaves() + player;
+        let mut summary = summary;
+        loop {
+            let pair = &mut self.pairs[node / 2].0;
+            if std::mem::replace(&mut pair[node % 2], summary) == summary || node == 1 {
+                return;
             }
-            self.nodes[node] = merged;
+            summary = S::merge(&pair[0], &pair[1]);
+            node /= 2;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_knows_its_players() {
+        let tree = Tournament::<Summary>::new(5);
+        assert_eq!(tree.players_below(1), 0..5);
+        assert_eq!(tree.players_below(2), 0..4);
+        assert_eq!(tree.players_below(3), 4..5);
+        assert_eq!(tree.players_below(7), 5..5, "padding");
+        assert_eq!((tree.players_below(8), tree.player(8)), (0..1, Some(0)));
+        assert_eq!((tree.players_below(12), tree.player(12)), (4..5, Some(4)));
     }
 }

@@ -6,6 +6,11 @@ use crate::demand::Demand;
 use crate::gpus::GpuState;
 
 pub(super) fn cost(gpu: &GpuState, demand: &Demand) -> Cost {
+    // While nobody is stretched harm follows from the sum alone. Then cost and bound are one number, and
+    // a search need not open every GPU whose bound is a rounding error below.
+    if gpu.load + demand.load <= 1.0 {
+        return bound(gpu.load, demand);
+    }
     let incumbents = gpu.residents().iter().map(|booking| booking.load);
     real_cost(predicted_harm(incumbents, demand.load).max(0.0))
 }

@@ -9,13 +9,14 @@ mod magm;
 mod round_robin;
 mod search;
 
-pub(crate) use search::{Question, Search, Searcher, hopeful};
+pub(crate) use search::{Question, Search, hopeful};
 
 use crate::demand::Demand;
 use crate::gpus::{Gpus, Summary};
 use crate::policy::{Place, Policy};
 use crate::screen::gate_load;
 use coloc_model::{GpuId, Time};
+use std::ops::Range;
 
 /// How good a GPU is; lower is better.
 pub(crate) type Cost = u64;
@@ -36,11 +37,16 @@ pub(crate) struct Preference<'a> {
 }
 
 impl Preference<'_> {
-    /// The least cost that any GPU below a node of the index can have.
-    pub(crate) fn bound(&self, below: &Summary, gpus: usize) -> Cost {
+    /// Lower ids are better and nothing else matters.
+    pub(crate) fn is_by_position(&self) -> bool {
+        matches!(self.place, Place::Any | Place::Exclusive | Place::FirstFit)
+    }
+
+    /// The least cost that any of these GPUs, which are summed up below a node of the index, can have.
+    pub(crate) fn bound(&self, below: &Summary, ids: Range<u32>, gpus: usize) -> Cost {
         match self.place {
-            Place::Any | Place::Exclusive | Place::FirstFit => first_fit::cost(below.first),
-            Place::RoundRobin => round_robin::cost(below.first, below.end, self.cursor, gpus),
+            Place::Any | Place::Exclusive | Place::FirstFit => first_fit::cost(ids.start),
+            Place::RoundRobin => round_robin::cost(ids, self.cursor, gpus),
             Place::BestFit => best_fit::cost(below.min_available, self.demand.need),
             Place::Magm => magm::cost(below.max_available),
             Place::Lug => lug::cost(below.min_load),
@@ -54,7 +60,7 @@ impl Preference<'_> {
             Place::LeastInterference => least_interference::cost(gpus.get(gpu), self.demand),
             // CARMA ranks by the score that its gate reads, which ages with time.
             Place::Lug if policy.time_matters() => lug::cost(gate_load(policy, gpus, gpu, now)),
-            _ => self.bound(&gpus.summary(gpu), gpus.len()),
+            _ => self.bound(&gpus.summary(gpu), gpu.0..gpu.0 + 1, gpus.len()),
         }
     }
 }

@@ -1,15 +1,14 @@
-//! Finds the GPUs for one task: best-first over an index, screened one by one.
+//! Finds the GPUs for one task: by branch and bound over an index, screened one by one.
 
 use super::{Cost, Preference};
 use crate::demand::Demand;
-use crate::gpus::{Gpus, Summarize, Summary, Tournament};
+use crate::gpus::{GangSummary, Gpus, Summarize, Summary, Tournament};
 use crate::pass::PassCounts;
 use crate::policy::{Gate, Place, Policy};
 use crate::screen::Case;
 use coloc_model::{GpuId, NodeId, Time};
 use rustc_hash::FxHashMap;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::ops::Range;
 
 /// Which GPUs are looked at.
 #[derive(Clone, Copy, Debug)]
@@ -19,18 +18,6 @@ pub(crate) enum Search<'a> {
     /// Only these, because all others were refused before and have not improved.
     Only(&'a [GpuId]),
 }
-
-/// Scratch memory of a search, kept between searches.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Searcher {
-    frontier: Frontier,
-    /// GPUs that passed so far, while a gang is put together, and how many of them each node has.
-    passed: Vec<(NodeId, GpuId)>,
-    on_node: FxHashMap<NodeId, u32>,
-}
-
-/// What is still to be opened, cheapest first, lower ids first among equals.
-type Frontier = BinaryHeap<Reverse<(Cost, u32, u32)>>;
 
 /// What a search works on.
 pub(crate) struct Question<'a> {
@@ -44,7 +31,7 @@ pub(crate) struct Question<'a> {
 /// Whether any of the GPUs summed up could pass the screen.
 pub(crate) fn hopeful(policy: &Policy, demand: &Demand, gpus: &Summary) -> bool {
     let Demand { need, load, idle_only, blind, .. } = *demand;
-    if gpus.first >= gpus.end || (idle_only && gpus.idle == 0) {
+    if idle_only && gpus.idle == 0 {
         return false;
     }
     if blind || gpus.idle > 0 {
@@ -55,14 +42,6 @@ pub(crate) fn hopeful(policy: &Policy, demand: &Demand, gpus: &Summary) -> bool 
         _ => true,
     };
     cool && gpus.max_available >= need
-}
-
-/// What a leaf of the index turned out to be.
-enum Leaf {
-    /// It cannot take the task.
-    No,
-    /// It costs this much, and can take the task if nothing cheaper can.
-    Costs(Cost),
 }
 
 impl Question<'_> {
@@ -100,160 +79,195 @@ impl Question<'_> {
     }
 }
 
-impl Searcher {
+impl Question<'_> {
     /// The GPUs for the task, or `None` if it does not fit now.
-    pub(crate) fn find(
-        &mut self,
-        question: &Question<'_>,
-        search: Search<'_>,
-        counts: &mut PassCounts,
-    ) -> Option<Vec<GpuId>> {
-        let found = self.search(question, search, counts);
+    pub(crate) fn find(&self, search: Search<'_>, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
+        let found = self.search(search, counts);
         if found.is_none() && counts.nearest_miss.is_none() {
             // The index refused them all at once: let the roomiest say what was short.
-            question.screened(question.gpus.roomiest(), counts);
+            self.screened(self.gpus.roomiest(), counts);
         }
         found
     }
 
-    fn search(
-        &mut self,
-        question: &Question<'_>,
-        search: Search<'_>,
-        counts: &mut PassCounts,
-    ) -> Option<Vec<GpuId>> {
-        let one_each = question.demand.gpus > 1 && question.policy.place != Place::Any;
-        match (search, question.gpus.gang_tree()) {
-            (Search::Only(gpus), _) => self.among(question, gpus.iter().copied(), counts),
+    fn search(&self, search: Search<'_>, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
+        let one_node = self.demand.gpus > 1 && self.policy.place != Place::Any;
+        if self.demand.idle_only && self.gpus.idle() < self.demand.gpus {
+            return None;
+        }
+        match (search, self.gpus.gang_tree()) {
+            (Search::Only(gpus), _) => self.among(gpus.iter().copied(), counts),
             // Scores that age with time are not in the index.
-            (Search::Everywhere, _) if question.policy.time_matters() => {
-                self.among(question, question.gpus.ids(), counts)
+            (Search::Everywhere, _) if self.policy.time_matters() => {
+                self.among(self.gpus.ids(), counts)
             }
-            (Search::Everywhere, Some(tree)) if one_each => self.best_node(question, tree, counts),
-            (Search::Everywhere, _) => self.best_gpus(question, counts),
+            (Search::Everywhere, Some(tree)) if one_node => self.best_node(tree, counts),
+            (Search::Everywhere, _)
+                if self.demand.idle_only && self.preference.is_by_position() =>
+            {
+                self.first_idle(counts)
+            }
+            (Search::Everywhere, _) => self.best_gpus(counts),
         }
     }
 
-    /// Sorts a list of GPUs and takes the best that pass.
+    /// The first idle GPUs, on whatever nodes.
+    fn first_idle(&self, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
+        let wanted = self.demand.gpus as usize;
+        let mut taken = Vec::with_capacity(wanted);
+        let passed = self.gpus.idle_ids().filter(|&gpu| self.screened(gpu, counts));
+        taken.extend(passed.take(wanted));
+        (taken.len() == wanted).then_some(taken)
+    }
+
+    /// Sorts a list of GPUs and takes the best that pass: of any node for `any`, else of the first node
+    /// that has enough of them.
     fn among(
-        &mut self,
-        question: &Question<'_>,
+        &self,
         gpus: impl Iterator<Item = GpuId>,
         counts: &mut PassCounts,
     ) -> Option<Vec<GpuId>> {
-        self.passed.clear();
-        self.on_node.clear();
-        let ranked = question.ranked(gpus, counts);
-        ranked.into_iter().find_map(|(_, gpu)| self.complete(question, gpu))
+        let wanted = self.demand.gpus as usize;
+        let ranked = self.ranked(gpus, counts);
+        if wanted == 1 {
+            return ranked.first().map(|&(_, gpu)| vec![gpu]);
+        }
+        let node = |gpu| match self.policy.place {
+            Place::Any => NodeId(0),
+            _ => self.gpus.get(gpu).node,
+        };
+        let mut passed: FxHashMap<NodeId, Vec<GpuId>> = FxHashMap::default();
+        ranked.into_iter().find_map(|(_, gpu)| {
+            let on_node = passed.entry(node(gpu)).or_default();
+            on_node.push(gpu);
+            (on_node.len() == wanted).then(|| std::mem::take(on_node))
+        })
     }
 
-    /// GPUs of any node in order of cost, until there are enough.
-    fn best_gpus(
-        &mut self,
-        question: &Question<'_>,
-        counts: &mut PassCounts,
-    ) -> Option<Vec<GpuId>> {
-        self.passed.clear();
-        self.on_node.clear();
-        let mut frontier = std::mem::take(&mut self.frontier);
-        let leaf = |gpu: usize| Leaf::Costs(question.cost(GpuId::from(gpu)));
-        let found = best_first(
-            &mut frontier,
-            question,
-            question.gpus.tree(),
-            |summary| *summary,
-            leaf,
-            |gpu| {
-                let gpu = GpuId::from(gpu);
-                question.screened(gpu, counts).then(|| self.complete(question, gpu)).flatten()
+    /// The cheapest GPUs, on whatever nodes: there is one node, or it does not matter.
+    fn best_gpus(&self, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
+        let wanted = self.demand.gpus as usize;
+        let mut descent = Descent {
+            tree: self.gpus.tree(),
+            view: |summary: &Summary| *summary,
+            ids: |players: Range<usize>| players.start as u32..players.end as u32,
+            leaf: |player, rival: Option<(Cost, usize)>| {
+                let gpu = GpuId::from(player);
+                let cost = self.cost(gpu);
+                let better = rival.is_none_or(|rival| (cost, player) < rival);
+                (better && self.screened(gpu, counts)).then_some(cost)
             },
-        );
-        self.frontier = frontier;
-        found
+            best: Best::new(wanted),
+        };
+        descent.search_from_root(self);
+        let best = descent.best.taken;
+        (best.len() == wanted).then(|| best.into_iter().map(|(_, gpu)| GpuId::from(gpu)).collect())
     }
 
     /// The node whose worst GPU of the gang is cheapest.
     fn best_node(
-        &mut self,
-        question: &Question<'_>,
-        tree: &Tournament<crate::gpus::GangSummary>,
+        &self,
+        tree: &Tournament<GangSummary>,
         counts: &mut PassCounts,
     ) -> Option<Vec<GpuId>> {
-        let wanted = question.demand.gpus as usize;
+        let wanted = self.demand.gpus as usize;
         let gang = |node: usize, counts: &mut PassCounts| {
-            let mut ranked = question.ranked(question.gpus.of_node(NodeId::from(node)), counts);
+            let mut ranked = self.ranked(self.gpus.of_node(NodeId::from(node)), counts);
             ranked.truncate(wanted);
             ranked
         };
-        let leaf = |node: usize| match gang(node, counts).get(wanted - 1) {
-            Some(&(cost, _)) => Leaf::Costs(cost),
-            None => Leaf::No,
-        };
-        let node = best_first(
-            &mut self.frontier,
-            question,
+        let mut descent = Descent {
             tree,
-            |summary| summary.for_gang(question.demand.gpus),
-            leaf,
-            Some,
-        )?;
-        Some(gang(node, &mut PassCounts::default()).into_iter().map(|(_, gpu)| gpu).collect())
-    }
-
-    /// Adds a GPU that passed; says which GPUs to take once a node, or the fleet for `any`, has enough.
-    fn complete(&mut self, question: &Question<'_>, gpu: GpuId) -> Option<Vec<GpuId>> {
-        let wanted = question.demand.gpus;
-        if wanted == 1 {
-            return Some(vec![gpu]);
-        }
-        let node = match question.policy.place {
-            Place::Any => NodeId(0),
-            _ => question.gpus.get(gpu).node,
+            view: |summary: &GangSummary| summary.for_gang(self.demand.gpus),
+            ids: |nodes| self.gpus.of_nodes(nodes),
+            leaf: |node, _| gang(node, counts).get(wanted - 1).map(|&(cost, _)| cost),
+            best: Best::new(1),
         };
-        self.passed.push((node, gpu));
-        let count = self.on_node.entry(node).or_default();
-        *count += 1;
-        let on_node = self.passed.iter().filter(|(of, _)| *of == node).map(|&(_, gpu)| gpu);
-        (*count == wanted).then(|| on_node.collect())
+        descent.search_from_root(self);
+        let &(_, node) = descent.best.taken.first()?;
+        Some(gang(node, &mut PassCounts::default()).into_iter().map(|(_, gpu)| gpu).collect())
     }
 }
 
-/// Opens the most promising node of an index first, so that leaves come out in order of cost; ends when
-/// `take` accepts one.
-fn best_first<S: Summarize, T>(
-    frontier: &mut Frontier,
-    question: &Question<'_>,
-    tree: &Tournament<S>,
-    view: impl Fn(&S) -> Summary,
-    mut leaf: impl FnMut(usize) -> Leaf,
-    mut take: impl FnMut(usize) -> Option<T>,
-) -> Option<T> {
-    frontier.clear();
-    let root = Tournament::<S>::ROOT;
-    if question.hopeful(&view(tree.get(root))) {
-        frontier.push(Reverse((0, 0, root)));
+/// The cheapest so far, lower numbers first among equals.
+struct Best {
+    wanted: usize,
+    taken: Vec<(Cost, usize)>,
+}
+
+impl Best {
+    fn new(wanted: usize) -> Self {
+        Best { wanted, taken: Vec::new() }
     }
-    while let Some(Reverse((bound, first, node))) = frontier.pop() {
-        if let Some(player) = tree.player(node) {
-            match leaf(player) {
-                Leaf::No => {}
-                // The bound was too hopeful: others may be cheaper.
-                Leaf::Costs(cost) if cost > bound => frontier.push(Reverse((cost, first, node))),
-                Leaf::Costs(_) => {
-                    if let Some(found) = take(player) {
-                        return Some(found);
-                    }
-                }
-            }
-            continue;
-        }
-        for child in Tournament::<S>::children(node) {
-            let below = view(tree.get(child));
-            if question.hopeful(&below) {
-                let bound = question.preference.bound(&below, question.gpus.len());
-                frontier.push(Reverse((bound, below.first, child)));
-            }
+
+    /// What a newcomer must be better than.
+    fn rival(&self) -> Option<(Cost, usize)> {
+        self.taken.get(self.wanted - 1).copied()
+    }
+
+    fn offer(&mut self, candidate: (Cost, usize)) {
+        let place = self.taken.partition_point(|taken| *taken < candidate);
+        self.taken.insert(place, candidate);
+        self.taken.truncate(self.wanted);
+    }
+}
+
+/// A walk down an index, into the most promising half first and into the other only if it may hold
+/// something better than what was found.
+struct Descent<'a, S, View, Ids, Leaf> {
+    tree: &'a Tournament<S>,
+    view: View,
+    ids: Ids,
+    leaf: Leaf,
+    best: Best,
+}
+
+impl<S, View, Ids, Leaf> Descent<'_, S, View, Ids, Leaf>
+where
+    S: Summarize,
+    View: Fn(&S) -> Summary,
+    Ids: Fn(Range<usize>) -> Range<u32>,
+    Leaf: FnMut(usize, Option<(Cost, usize)>) -> Option<Cost>,
+{
+    fn search_from_root(&mut self, question: &Question<'_>) {
+        let root = Tournament::<S>::ROOT;
+        if let Some(promise) = self.promise(question, root) {
+            self.open(question, root, promise);
         }
     }
-    None
+
+    /// The least cost that can be found below, if anything can.
+    fn promise(&self, question: &Question<'_>, node: u32) -> Option<Cost> {
+        let players = self.tree.players_below(node);
+        let below = (self.view)(self.tree.get(node));
+        (!players.is_empty() && question.hopeful(&below))
+            .then(|| question.preference.bound(&below, (self.ids)(players), question.gpus.len()))
+    }
+
+    fn open(&mut self, question: &Question<'_>, node: u32, promise: Cost) {
+        let first = self.tree.players_below(node).start;
+        if self.best.rival().is_some_and(|rival| rival <= (promise, first)) {
+            return;
+        }
+        if let Some(player) = self.tree.player(node) {
+            if let Some(cost) = (self.leaf)(player, self.best.rival()) {
+                self.best.offer((cost, player));
+            }
+            return;
+        }
+        let [left, right] = Tournament::<S>::children(node);
+        match (self.promise(question, left), self.promise(question, right)) {
+            (Some(near), Some(far)) if near <= far => {
+                self.open(question, left, near);
+                self.open(question, right, far);
+            }
+            (Some(far), Some(near)) => {
+                self.open(question, right, near);
+                self.open(question, left, far);
+            }
+            (Some(only), None) => self.open(question, left, only),
+            (None, Some(only)) => self.open(question, right, only),
+            (None, None) => {}
+        }
+    }
 }

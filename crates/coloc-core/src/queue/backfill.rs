@@ -1,81 +1,180 @@
 //! EASY backfilling: the head is promised the earliest time at which running tasks, by their declared
 //! durations, will have made room; later tasks may start now only if that promise does not move.
+//!
+//! Whoever is gone by then moves nothing. Whoever is not may start where the head would still find its
+//! GPUs, and that depends on what it asks for, not on how long it stays: it is worked out once a shape.
 
+use super::Shape;
 use crate::demand::Demand;
 use crate::place::Search;
 use crate::policy::{Gate, MemoryBasis, Place, Policy};
 use crate::scheduler::{Turn, World};
 use crate::screen::Case;
 use coloc_model::{GpuId, NodeId, TaskId, Time};
+use rustc_hash::FxHashMap;
 
 /// How many waiting tasks are tried behind the head in one pass, as Slurm's `bf_max_job_test` bounds it.
 const DEPTH: usize = 500;
 
 pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     super::fifo::run(world, turn);
-    let Some(head) = world.waiting.head() else { return };
-    if turn.is_over() {
+    let Some(head) = world.head() else { return };
+    // Where whole GPUs are given and none is free, nobody can start.
+    if turn.is_over() || (world.policy.needs_idle() && world.gpus.idle() == 0) {
         return;
     }
-    let promised = promise(world, head, turn.now);
-    let ticket = world.tasks.live(head).ticket;
-    let candidates: Vec<TaskId> = world.waiting.behind(ticket).take(DEPTH).collect();
-    for candidate in candidates {
-        let Some(gpus) = world.find(turn, candidate, Search::Everywhere) else { continue };
-        if moves_promise(world, turn.now, head, promised, candidate, &gpus) {
-            continue;
+    let outlook = Outlook::new(world, head, turn.now);
+    // A head whose start nobody can foresee might be delayed by anybody.
+    if outlook.promised != Time::NEVER {
+        let stays_out = vec![false; world.widest as usize + 1];
+        Round { outlook, chances: FxHashMap::default(), stays_out }.run(world, turn);
+    }
+}
+
+/// When the head can start, and where.
+struct Outlook {
+    head: Demand,
+    promised: Time,
+    /// GPUs of each node that will have room for the head by then.
+    ready: Vec<(NodeId, usize)>,
+}
+
+impl Outlook {
+    fn new(world: &World, head: TaskId, now: Time) -> Self {
+        let head = world.demand(head);
+        let node = |gpu| node_of(world, gpu);
+        let free_at = |gpu| free_at(world, gpu, now, &head, None);
+        // GPUs of one node stand together.
+        let mut times: Vec<(NodeId, Time)> =
+            world.gpus.ids().map(|gpu| (node(gpu), free_at(gpu))).collect();
+        let last = head.gpus as usize - 1;
+        let mut promised = Time::NEVER;
+        for node in times.chunk_by_mut(|a, b| a.0 == b.0).filter(|node| node.len() > last) {
+            promised = promised.min(node.select_nth_unstable(last).1.1);
         }
-        world.start(turn, candidate, gpus);
-        if turn.is_over() {
-            break;
+        let ready = |node: &[(NodeId, Time)]| {
+            (node[0].0, node.iter().filter(|&&(_, at)| at <= promised).count())
+        };
+        let ready = times.chunk_by(|a, b| a.0 == b.0).map(ready).collect();
+        Outlook { head, promised, ready }
+    }
+
+    /// How many GPUs of each node the head would lose for good to a task there.
+    fn losses(&self, world: &World, now: Time, task: &Demand, gpus: &[GpuId]) -> Losses {
+        let mut losses: Losses = Vec::new();
+        for &gpu in gpus {
+            let by_then =
+                |newcomer| free_at(world, gpu, now, &self.head, newcomer) <= self.promised;
+            if by_then(None) && !by_then(Some(task)) {
+                let node = node_of(world, gpu);
+                match losses.iter_mut().find(|(of, _)| *of == node) {
+                    Some((_, lost)) => *lost += 1,
+                    None => losses.push((node, 1)),
+                }
+            }
+        }
+        losses
+    }
+
+    fn stands(&self, losses: &Losses) -> bool {
+        let lost = |node| losses.iter().find(|(of, _)| *of == node).map_or(0, |&(_, lost)| lost);
+        self.ready.iter().any(|&(node, ready)| ready >= self.head.gpus as usize + lost(node))
+    }
+
+    fn lose(&mut self, losses: &Losses) {
+        for &(node, lost) in losses {
+            if let Some((_, ready)) = self.ready.iter_mut().find(|(of, _)| *of == node) {
+                *ready -= lost;
+            }
         }
     }
 }
 
-/// Whether starting `candidate` on `gpus` would delay the head. A head whose start nobody can foresee
-/// might be delayed by anybody.
-fn moves_promise(
-    world: &World,
-    now: Time,
-    head: TaskId,
-    promised: Time,
-    candidate: TaskId,
-    gpus: &[GpuId],
-) -> bool {
-    let demand = world.demand(candidate);
-    let with_candidate = |gpu: GpuId| gpus.contains(&gpu).then_some(&demand);
-    promised == Time::NEVER || earliest(world, now, &world.demand(head), with_candidate) > promised
+/// GPUs that the head would lose, by node.
+type Losses = Vec<(NodeId, usize)>;
+
+/// What the tasks of a shape can expect now.
+enum Chance {
+    /// Nothing in this pass.
+    NoRoom,
+    /// These GPUs; whoever stays longer than promised takes some of them from the head.
+    Room { gpus: Vec<GpuId>, losses: Losses, harmless: bool },
 }
 
-/// The earliest time at which the head will fit if nothing else is started.
-fn promise(world: &World, head: TaskId, now: Time) -> Time {
-    earliest(world, now, &world.demand(head), |_| None)
+/// One look through the backlog.
+struct Round {
+    outlook: Outlook,
+    chances: FxHashMap<Shape, Chance>,
+    /// By number of GPUs, where these are merely counted: whoever stays longer than promised cannot start.
+    stays_out: Vec<bool>,
 }
 
-fn earliest<'a>(
-    world: &World,
-    now: Time,
-    head: &Demand,
-    newcomer: impl Fn(GpuId) -> Option<&'a Demand>,
-) -> Time {
-    let mut per_node: Vec<(NodeId, Time)> = world
-        .gpus
-        .iter()
-        .map(|(gpu, state)| {
-            let node = if world.policy.place == Place::Any { NodeId(0) } else { state.node };
-            (node, free_at(world, gpu, now, head, newcomer(gpu)))
-        })
-        .collect();
-    per_node.sort_unstable();
-    let wanted = head.gpus as usize;
-    per_node
-        .chunk_by(|a, b| a.0 == b.0)
-        .filter_map(|node| node.get(wanted - 1).map(|&(_, at)| at))
-        .min()
-        .unwrap_or(Time::NEVER)
+impl Round {
+    fn run(&mut self, world: &mut World, turn: &mut Turn) {
+        let whole = world.policy.needs_idle();
+        let mut at = 0;
+        // The head itself is one of them.
+        for _ in 0..=DEPTH {
+            let Some((next, entry)) = world.waiting.backlog_from(at) else { break };
+            at = next + 1;
+            if entry.task == self.outlook.head.task || (whole && entry.gpus > world.gpus.idle()) {
+                continue;
+            }
+            if world.over_quota(entry.task).is_some() {
+                continue;
+            }
+            let ends = match entry.span {
+                Some(span) if !world.policy.learn => turn.now + span,
+                _ => world.expected_end(entry.task, turn.now),
+            };
+            let is_gone = ends <= self.outlook.promised;
+            if is_gone || !self.stays_out[entry.gpus as usize] {
+                self.consider(world, turn, entry.task, is_gone);
+            }
+            if turn.is_over() || (whole && world.gpus.idle() == 0) {
+                break;
+            }
+        }
+        world.waiting.tidy();
+    }
+
+    fn consider(&mut self, world: &mut World, turn: &mut Turn, task: TaskId, is_gone: bool) {
+        let shape = world.shape(&world.tasks.live(task).task);
+        let chance = match self.chances.remove(&shape) {
+            Some(chance) => chance,
+            None => self.chance(world, turn, task),
+        };
+        match chance {
+            Chance::Room { gpus, losses, harmless } if is_gone || harmless => {
+                world.start(turn, task, gpus);
+                if !is_gone {
+                    self.outlook.lose(&losses);
+                }
+                // What is full stays full; what had room is to be asked again.
+                self.chances.retain(|_, chance| matches!(chance, Chance::NoRoom));
+            }
+            chance => {
+                // Where GPUs are merely counted, what the head can spare only shrinks in a pass.
+                let counted = world.policy.place == Place::Any && world.gpus.are_alike();
+                self.stays_out[shape.gpus as usize] |= counted;
+                self.chances.insert(shape, chance);
+            }
+        }
+    }
+
+    fn chance(&self, world: &mut World, turn: &mut Turn, task: TaskId) -> Chance {
+        let Some(gpus) = world.find(turn, task, Search::Everywhere) else { return Chance::NoRoom };
+        let losses = self.outlook.losses(world, turn.now, &world.demand(task), &gpus);
+        let harmless = self.outlook.stands(&losses);
+        Chance::Room { gpus, losses, harmless }
+    }
 }
 
-/// When one GPU, perhaps with a newcomer on it, could take the head: its tasks leave one by one, as
+fn node_of(world: &World, gpu: GpuId) -> NodeId {
+    if world.policy.place == Place::Any { NodeId(0) } else { world.gpus.get(gpu).node }
+}
+
+/// When one GPU, perhaps with a newcomer that stays, could take the head: its tasks leave one by one, as
 /// expected, on a copy of its ledger, until every rule that does not depend on the moment is content.
 pub(crate) fn free_at(
     world: &World,
@@ -84,24 +183,30 @@ pub(crate) fn free_at(
     head: &Demand,
     newcomer: Option<&Demand>,
 ) -> Time {
+    let state = world.gpus.get(gpu);
+    if head.idle_only && head.need <= state.capacity {
+        // All have to go.
+        let ends = state.residents().iter().map(|booking| world.expected_end(booking.task, now));
+        return if newcomer.is_some() { Time::NEVER } else { ends.fold(now, Time::max) };
+    }
     let gate = match world.policy.gate {
         gate @ Gate::Expected { .. } => gate,
         _ => Gate::Open,
     };
     let policy = &Policy { gate, memory: MemoryBasis::Ledger, ..world.policy };
-    let mut imagined = world.gpus.get(gpu).clone();
+    let mut imagined = state.clone();
     imagined.reserved = None;
     imagined.busy_until = now;
-    if let Some(demand) = newcomer {
-        let slot = world.slot(gpu, demand);
-        imagined.book(now, imagined.booking(demand, slot.instance));
-    }
     let mut leaving: Vec<(Time, TaskId)> = imagined
         .residents()
         .iter()
         .map(|booking| (world.expected_end(booking.task, now), booking.task))
         .collect();
     leaving.sort_unstable();
+    if let Some(demand) = newcomer {
+        let slot = world.slot(gpu, demand);
+        imagined.book(now, imagined.booking(demand, slot.instance));
+    }
     let mut leaving = leaving.into_iter();
     let mut at = now;
     while (Case { policy, state: &imagined, now, demand: head }).refusal().is_some() {

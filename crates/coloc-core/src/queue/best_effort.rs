@@ -1,8 +1,9 @@
-//! In order of arrival, or with a head start for what is expected to be short; those that do not fit are
-//! skipped.
+//! In order of arrival, or with a head start for what is expected to be short, or by what users have had;
+//! those that do not fit are skipped.
 
-use super::Ticket;
+use super::{Ticket, fair};
 use crate::place::{Search, hopeful};
+use crate::policy::Queue;
 use crate::scheduler::{Turn, World};
 use coloc_model::{GpuId, Millis, TaskId, Time};
 use std::cmp::Reverse;
@@ -11,7 +12,8 @@ use std::collections::BinaryHeap;
 /// The first waiting task of a shape.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Head {
-    turn: Time,
+    /// When its turn is, by the discipline's measure.
+    turn: u64,
     ticket: Ticket,
     shape: usize,
     task: TaskId,
@@ -27,11 +29,23 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     for index in 0..world.waiting.active.len() {
         let shape = world.waiting.active[index];
         if has_a_chance(world, shape, &improved) {
-            heads.extend(head(world, shape).map(Reverse));
+            heads.extend(head(world, turn.now, shape).map(Reverse));
         }
     }
     let mut heads = BinaryHeap::from(heads);
-    while let Some(Reverse(Head { shape, task, .. })) = heads.pop() {
+    while let Some(Reverse(Head { turn: expected, shape, task, .. })) = heads.pop() {
+        // Its user may have been served since.
+        if world.policy.queue == Queue::Fair
+            && let Some(now) = head(world, turn.now, shape).filter(|now| now.turn != expected)
+        {
+            heads.push(Reverse(now));
+            continue;
+        }
+        if world.over_quota(task).is_some() {
+            // GPUs that improve meanwhile must be offered once the quota allows.
+            world.waiting.shapes[shape].blocked = false;
+            continue;
+        }
         // Whoever came before may have taken the room.
         if !has_a_chance(world, shape, &improved) {
             continue;
@@ -53,7 +67,7 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
             world.improved = improved;
             return run(world, turn);
         }
-        if started && let Some(next) = head(world, shape) {
+        if started && let Some(next) = head(world, turn.now, shape) {
             heads.push(Reverse(next));
         }
     }
@@ -62,16 +76,19 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
 
 /// The first of a shape and when its turn is: on arrival, plus a handicap for the time that it is
 /// expected to take. The handicap is the same for all of a shape, so among them arrival decides.
-fn head(world: &World, shape: usize) -> Option<Head> {
+fn head(world: &World, now: Time, shape: usize) -> Option<Head> {
     let queue = &world.waiting.shapes[shape];
     let (&ticket, &task) = queue.tickets.first_key_value()?;
+    if world.policy.queue == Queue::Fair {
+        return Some(Head { turn: fair::turn(world, now, queue.user), ticket, shape, task });
+    }
     let mut turn = ticket.submitted;
     if world.policy.short_first > 0.0 {
         let expected = world.beliefs.expected_run_time(queue.signature).secs();
         let handicap = Millis::from_secs_f64(world.policy.short_first * expected);
         turn = turn + world.policy.overtake_limit.map_or(handicap, |most| handicap.min(most));
     }
-    Some(Head { turn, ticket, shape, task })
+    Some(Head { turn: turn.0, ticket, shape, task })
 }
 
 /// Whether a task of the shape might fit: a blocked shape has a chance only on GPUs that improved. Asked

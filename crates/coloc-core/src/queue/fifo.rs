@@ -7,7 +7,7 @@ use crate::scheduler::{Turn, World};
 pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     let mut improved = std::mem::take(&mut world.improved);
     world.gpus.take_improved(&mut improved);
-    while let Some(head) = world.waiting.head()
+    while let Some(head) = world.head()
         && !turn.is_over()
     {
         let known_blocked = world.blocked_head == Some(head) && !world.policy.time_matters();

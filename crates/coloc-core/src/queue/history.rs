@@ -34,6 +34,39 @@ pub(crate) struct History {
     simulators: Vec<(u64, f64)>,
 }
 
+/// The index with one quantum between two samples: there, each further bit of service takes the same
+/// from what is still to be spent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch {
+    /// Samples that end within the quantum.
+    ending: u64,
+    /// What all of them spend until then, including what was attained.
+    spent: u128,
+    /// It holds for less attained service than this.
+    until: u64,
+}
+
+impl Stretch {
+    /// The index at a point of the stretch.
+    pub(crate) fn index(&self, attained: GpuTime) -> f64 {
+        self.ratio(attained.0)
+    }
+
+    pub(crate) fn ends(&self) -> GpuTime {
+        GpuTime(self.until)
+    }
+
+    fn ratio(&self, a: u64) -> f64 {
+        if self.ending == 0 {
+            return 0.0;
+        }
+        let spent = self.spent - u128::from(self.ending) * u128::from(a);
+        // The same number, sooner, where it is short.
+        let spent = u64::try_from(spent).map_or_else(|_| spent as f64, |short| short as f64);
+        self.ending as f64 / spent
+    }
+}
+
 impl History {
     /// An empty history that grows.
     pub(crate) fn new(service: &Service) -> Self {
@@ -93,13 +126,21 @@ impl History {
 
     /// Tasks that end within the quantum over the service that it will cost, of those that attained `a`.
     fn ratio(&self, a: u64, quantum: Option<u64>) -> f64 {
+        self.stretch(a, quantum).ratio(a)
+    }
+
+    /// What the ratio is made of, from `a` on.
+    fn stretch(&self, a: u64, quantum: Option<u64>) -> Stretch {
         let n = self.samples.len();
         let beyond = self.count_up_to(a);
         let within = quantum.map_or(n, |quantum| self.count_up_to(a.saturating_add(quantum)));
-        let ending = (within - beyond) as u128;
-        let spent = self.sums[within] - self.sums[beyond] - ending * u128::from(a);
-        let spent = spent + (n - within) as u128 * u128::from(quantum.unwrap_or(0));
-        if ending == 0 { 0.0 } else { ending as f64 / spent as f64 }
+        let cut = (n - within) as u128 * u128::from(quantum.unwrap_or(0));
+        let next = |index: usize| self.samples.get(index).copied().unwrap_or(u64::MAX);
+        Stretch {
+            ending: (within - beyond) as u64,
+            spent: self.sums[within] - self.sums[beyond] + cut,
+            until: next(beyond).min(next(within).saturating_sub(quantum.unwrap_or(0))),
+        }
     }
 
     fn supremum(&self, a: u64, points: &[u64]) -> f64 {
@@ -113,9 +154,12 @@ impl History {
         next.checked_sub(1).map_or(0.0, |last| self.continuous[last].1)
     }
 
-    /// The index with a given quantum; without one, that of running to the end.
-    pub(crate) fn index_within(&self, attained: GpuTime, quantum: Option<GpuTime>) -> f64 {
-        if self.samples.is_empty() { 0.0 } else { self.ratio(attained.0, quantum.map(|q| q.0)) }
+    /// The index with a given quantum from here on; without one, that of running to the end.
+    pub(crate) fn index_within(&self, attained: GpuTime, quantum: Option<GpuTime>) -> Stretch {
+        if self.samples.is_empty() {
+            return Stretch { ending: 0, spent: 0, until: u64::MAX };
+        }
+        self.stretch(attained.0, quantum.map(|q| q.0))
     }
 
     /// The published simulator's table: its expectation is of `S` where it should be of `S − a`.
@@ -179,7 +223,8 @@ mod tests {
     fn a_quantum_limits_the_look_ahead() {
         let index = |attained, quantum: Option<u64>| {
             let quantum = quantum.map(GpuTime::from_secs);
-            history().index_within(GpuTime::from_secs(attained), quantum) * 1000.0
+            let attained = GpuTime::from_secs(attained);
+            history().index_within(attained, quantum).index(attained) * 1000.0
         };
         assert!((index(0, Some(4)) - 1.0 / 12.0).abs() < 1e-12);
         assert!((index(0, None) - 1.0 / 8.0).abs() < 1e-12);

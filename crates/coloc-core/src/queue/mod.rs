@@ -6,12 +6,17 @@
 
 pub mod allox;
 pub(crate) mod backfill;
+mod backlog;
 pub(crate) mod best_effort;
+mod fair;
 pub(crate) mod fifo;
 pub(crate) mod history;
 pub(crate) mod ranked;
 
 use crate::demand::Demand;
+use crate::policy::{Policy, Queue};
+use crate::scheduler::World;
+use backlog::{Backlog, Entry};
 use coloc_model::{Bytes, SignatureId, Task, TaskId, Time, UserId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -23,9 +28,14 @@ pub struct Ticket {
     pub(crate) number: u64,
 }
 
+impl Ticket {
+    /// Before everybody.
+    pub(crate) const FIRST: Ticket = Ticket { submitted: Time::START, number: 0 };
+}
+
 /// Everything about a waiting task that decides whether it fits somewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Shape {
+pub(crate) struct Shape {
     signature: SignatureId,
     gpus: u32,
     exclusive: bool,
@@ -55,10 +65,24 @@ impl Shape {
     }
 }
 
+impl World {
+    /// The shape of a task. Where whole GPUs are given and all have the same memory, nothing but their
+    /// number matters.
+    pub(crate) fn shape(&self, task: &Task) -> Shape {
+        let by_user = self.waiting.by_user;
+        if self.policy.needs_idle() && self.gpus.are_alike() {
+            Shape { user: by_user.then_some(task.user), ..Shape::whole(task.gpus) }
+        } else {
+            Shape::of(task, by_user)
+        }
+    }
+}
+
 /// The waiting tasks of one shape.
 #[derive(Clone, Debug)]
 struct ShapeQueue {
     signature: SignatureId,
+    user: UserId,
     tickets: BTreeMap<Ticket, TaskId>,
     /// The last one tried did not fit anywhere.
     blocked: bool,
@@ -70,6 +94,10 @@ struct ShapeQueue {
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     by_user: bool,
+    /// The discipline looks at shapes; others do without them.
+    by_shape: bool,
+    /// What backfilling looks through.
+    backlog: Option<Backlog>,
     order: BTreeMap<Ticket, TaskId>,
     shapes: Vec<ShapeQueue>,
     numbers: FxHashMap<Shape, usize>,
@@ -78,9 +106,12 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    pub(crate) fn new(by_user: bool) -> Self {
+    /// Where users are limited, tasks of two users are never alike.
+    pub(crate) fn new(policy: &Policy, limited: bool) -> Self {
         Waiting {
-            by_user,
+            by_user: policy.same_user || limited || policy.queue == Queue::Fair,
+            by_shape: matches!(policy.queue, Queue::BestEffort | Queue::Fair),
+            backlog: (policy.queue == Queue::Backfill).then(Backlog::default),
             order: BTreeMap::new(),
             shapes: Vec::new(),
             numbers: FxHashMap::default(),
@@ -93,6 +124,7 @@ impl Waiting {
         *self.numbers.entry(shape).or_insert_with(|| {
             self.shapes.push(ShapeQueue {
                 signature: task.signature,
+                user: task.user,
                 tickets: BTreeMap::new(),
                 blocked: false,
                 demand: None,
@@ -103,6 +135,12 @@ impl Waiting {
 
     pub(crate) fn insert(&mut self, ticket: Ticket, task: &Task) {
         self.order.insert(ticket, task.id);
+        if let Some(backlog) = &mut self.backlog {
+            backlog.insert(ticket, task);
+        }
+        if !self.by_shape {
+            return;
+        }
         let number = self.number(task);
         if self.shapes[number].tickets.is_empty() {
             self.active.push(number);
@@ -114,6 +152,12 @@ impl Waiting {
 
     pub(crate) fn remove(&mut self, ticket: Ticket, task: &Task) {
         self.order.remove(&ticket);
+        if let Some(backlog) = &mut self.backlog {
+            backlog.remove(ticket);
+        }
+        if !self.by_shape {
+            return;
+        }
         let number = self.number(task);
         self.shapes[number].tickets.remove(&ticket);
         if self.shapes[number].tickets.is_empty() {
@@ -126,10 +170,16 @@ impl Waiting {
         self.order.first_key_value().map(|(_, &task)| task)
     }
 
-    /// Those behind a ticket, in order.
-    pub(crate) fn behind(&self, ticket: Ticket) -> impl Iterator<Item = TaskId> + '_ {
-        use std::ops::Bound::{Excluded, Unbounded};
-        self.order.range((Excluded(ticket), Unbounded)).map(|(_, &task)| task)
+    /// The first task at or after a place in the backlog, and its place. Places hold until
+    /// [`Waiting::tidy`].
+    fn backlog_from(&self, at: usize) -> Option<(usize, Entry)> {
+        self.backlog.as_ref()?.from(at)
+    }
+
+    fn tidy(&mut self) {
+        if let Some(backlog) = &mut self.backlog {
+            backlog.tidy();
+        }
     }
 
     /// How many wait ahead of a ticket.

@@ -97,7 +97,7 @@ pub(crate) fn any_gate() -> impl Strategy<Value = Gate> {
 }
 
 pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
-    let queue = select(vec![Queue::Fifo, Queue::BestEffort, Queue::Backfill]);
+    let queue = select(vec![Queue::Fifo, Queue::BestEffort, Queue::Backfill, Queue::Fair]);
     let knowledge = select(vec![
         Knowledge::Estimated { margin: Bytes::ZERO },
         Knowledge::Estimated { margin: gib(1) },

@@ -1,4 +1,5 @@
 use super::{TaskBuilder, task};
+use coloc_core::accounts::Accounts;
 use coloc_core::{Effect, Event, Policy, Refusal, Scheduler};
 use coloc_model::{
     Activity, Bytes, Fleet, Fraction, GpuId, GpuSignal, Millis, Outcome, Placement, TaskId,
@@ -33,6 +34,11 @@ impl World {
             launches: Vec::new(),
             submitted: 0,
         }
+    }
+
+    /// With weights and quotas, said before anything is submitted.
+    pub(crate) fn with_accounts(self, accounts: Accounts) -> Self {
+        World { scheduler: self.scheduler.with_accounts(accounts), ..self }
     }
 
     /// A server of A100s with one of these tasks on each GPU, whatever the policy prefers: everything

@@ -1,12 +1,13 @@
 //! A modelled GPU: who is on it, how fast they run, what it draws.
 
-use coloc_model::{Activity, Bytes, GpuModel, GpuSignal, SignatureId, TaskId, Time};
+use super::seats::Seat;
+use coloc_model::{Activity, Bytes, GpuModel, GpuSignal, SignatureId, Time};
 use coloc_physics::{Part, Power, Profile};
 
 /// A task on a device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Guest {
-    pub(super) task: TaskId,
+    pub(super) seat: Seat,
     pub(super) profile: Profile,
     pub(super) signature: SignatureId,
     pub(super) part: Part,
@@ -20,6 +21,8 @@ pub(super) struct Guest {
     pub(super) local_rate: f64,
     /// Share of its speed that it really has: a gang is as fast as its slowest member.
     pub(super) rate: f64,
+    /// Its share of what the device drew since it came.
+    pub(super) energy_j: f64,
 }
 
 impl Guest {
@@ -61,9 +64,15 @@ impl Device {
         self.guests.iter().map(|guest| guest.held).sum()
     }
 
-    pub(super) fn guest_mut(&mut self, task: TaskId) -> &mut Guest {
-        let guest = self.guests.iter_mut().find(|guest| guest.task == task);
+    pub(super) fn guest_mut(&mut self, seat: Seat) -> &mut Guest {
+        let guest = self.guests.iter_mut().find(|guest| guest.seat == seat);
         guest.expect("a running task is on all of its devices")
+    }
+
+    /// Takes a guest off the device; the others keep their order.
+    pub(super) fn remove(&mut self, seat: Seat) -> Guest {
+        let index = self.guests.iter().position(|guest| guest.seat == seat);
+        self.guests.remove(index.expect("a running task is on all of its devices"))
     }
 
     /// What residents are doing, for the monitor's view.
@@ -73,7 +82,7 @@ impl Device {
 
     /// Brings the totals up to `now` and hands each guest its share of the energy: what the device draws
     /// anyway by residency, what its work costs by SM activity.
-    pub(super) fn account(&mut self, now: Time, mut charge: impl FnMut(TaskId, f64)) {
+    pub(super) fn account(&mut self, now: Time) {
         let span = now.since(self.since).secs();
         if span == 0.0 {
             return;
@@ -88,9 +97,9 @@ impl Device {
         }
         let even = 1.0 / self.guests.len() as f64;
         let work: f64 = self.guests.iter().map(Guest::sm).sum();
-        for guest in &self.guests {
+        for guest in &mut self.guests {
             let share = if work > 0.0 { guest.sm() / work } else { even };
-            charge(guest.task, (self.power.still * even + self.power.dynamic * share) * span);
+            guest.energy_j += (self.power.still * even + self.power.dynamic * share) * span;
         }
     }
 }

@@ -1,13 +1,17 @@
 //! The event loop: a virtual clock, modelled devices, and the real scheduler between them.
 
 mod clock;
+mod crowd;
 mod device;
+mod life;
 mod run;
+mod seats;
 
 use crate::estimator::{Estimates, Estimator, NoEstimate};
 use crate::metrics::{Summary, TaskResult};
 use crate::timeline::AttemptEnd;
 use crate::trace::Trace;
+use coloc_core::accounts::Accounts;
 use coloc_core::service::GpuTime;
 use coloc_core::{Policy, RejectedTask, Scheduler};
 use coloc_model::{Bytes, Fleet, GpuSignal, Millis, Share, Slot, SpeedTable, Task, TaskId, Time};
@@ -105,6 +109,8 @@ pub struct Simulation {
     pub history: Option<Vec<GpuTime>>,
     /// How fast tasks run on each kind of device; the scheduler knows it too.
     pub speeds: SpeedTable,
+    /// Weights and quotas of users and groups.
+    pub accounts: Accounts,
 }
 
 impl Simulation {
@@ -121,6 +127,7 @@ impl Simulation {
             preemption: PreemptionCost::default(),
             history: None,
             speeds: SpeedTable::default(),
+            accounts: Accounts::default(),
         }
     }
 
@@ -132,6 +139,9 @@ impl Simulation {
     ) -> Result<(Summary, Vec<TaskResult>), SimulationError> {
         let mut scheduler =
             Scheduler::new(&self.fleet, self.policy).with_speeds(self.speeds.clone());
+        if self.accounts != Accounts::default() {
+            scheduler = scheduler.with_accounts(self.accounts.clone());
+        }
         if let Some(samples) = &self.history {
             scheduler = scheduler.with_history(samples.clone());
         }

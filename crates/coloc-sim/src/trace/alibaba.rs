@@ -5,7 +5,7 @@
 use super::TraceTask;
 use super::read::Known;
 use super::table::{Fault, Layout, Row, empty};
-use coloc_model::{Bytes, SignatureId, UserId};
+use coloc_model::{Bytes, SignatureId};
 use coloc_physics::Profile;
 
 pub(super) const LAYOUT: Layout = Layout {
@@ -43,7 +43,7 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>
     Ok(Some(TraceTask {
         submit: row.time("creation_time")?,
         signature: SignatureId(known.names.number(&name)),
-        user: UserId(known.users.number(row.text("qos").unwrap_or("user"))),
+        user: known.user(row.text("qos"), None),
         gpus,
         duration,
         profile: Profile::new(part, part, part / 2.0, part / 2.0, WHOLE.scale(part)),

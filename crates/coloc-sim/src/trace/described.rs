@@ -6,15 +6,16 @@
 use super::read::Known;
 use super::table::{Fault, Layout, Row, empty};
 use super::{TraceErrorKind, TraceTask};
-use coloc_model::{Bytes, SignatureId, UserId};
+use coloc_model::{Bytes, SignatureId};
 use coloc_physics::Profile;
 use coloc_physics::catalogue::{self, Workload};
 
 /// The columns of the `coloc` format, in the order in which they are written.
-pub(super) const COLUMNS: [&str; 11] = [
+pub(super) const COLUMNS: [&str; 12] = [
     "submit_s",
     "task",
     "user",
+    "group",
     "gpus",
     "duration_s",
     "memory_mib",
@@ -57,7 +58,7 @@ fn submitted(
     Ok(Some(TraceTask {
         submit,
         signature: SignatureId(known.names.number(name)),
-        user: UserId(known.users.number(row.text("user").unwrap_or("user"))),
+        user: known.user(row.text("user"), row.text("group")),
         gpus: gpus.or(workload.map(|workload| workload.gpus)).unwrap_or(1),
         duration: duration.ok_or_else(|| missing("duration_s"))?,
         profile: profile(row, workload, missing)?,

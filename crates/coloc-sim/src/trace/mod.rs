@@ -20,7 +20,7 @@ pub use sampled::Sampled;
 pub use write::write;
 
 use crate::Names;
-use coloc_model::{Millis, SignatureId, Time, UserId};
+use coloc_model::{GroupId, Millis, SignatureId, Time, UserId};
 use coloc_physics::Profile;
 use coloc_physics::catalogue::{self, Class};
 
@@ -49,13 +49,32 @@ pub struct Trace {
     tasks: Vec<TraceTask>,
     names: Names,
     users: Names,
+    groups: Names,
+    /// The group of each user who has one.
+    memberships: Vec<Option<GroupId>>,
 }
 
 impl Trace {
     /// A trace of these tasks; those submitted at one time keep their order.
     pub fn new(mut tasks: Vec<TraceTask>, names: Names, users: Names) -> Self {
         tasks.sort_by_key(|task| task.submit);
-        Trace { tasks, names, users }
+        Trace { tasks, names, users, groups: Names::default(), memberships: Vec::new() }
+    }
+
+    /// Says which users belong to which groups.
+    #[must_use]
+    pub fn with_groups(self, groups: Names, memberships: Vec<Option<GroupId>>) -> Self {
+        Trace { groups, memberships, ..self }
+    }
+
+    /// Names of groups.
+    pub fn groups(&self) -> &Names {
+        &self.groups
+    }
+
+    /// The group of a user.
+    pub fn group_of(&self, user: UserId) -> Option<GroupId> {
+        self.memberships.get(user.index()).copied().flatten()
     }
 
     /// The tasks in order of submission. A task's id is its position.
@@ -71,6 +90,11 @@ impl Trace {
     /// Whose task it is.
     pub fn user(&self, task: &TraceTask) -> &str {
         self.users.name(task.user.0)
+    }
+
+    /// For which group it is.
+    pub fn group(&self, task: &TraceTask) -> Option<&str> {
+        self.group_of(task.user).map(|group| self.groups.name(group.0))
     }
 
     /// Names of what runs.

@@ -3,6 +3,7 @@
 use super::table::{Fault, Layout, Row, read_rows};
 use super::{Trace, TraceError, TraceErrorKind, TraceTask, alibaba, described, tiresias};
 use crate::Names;
+use coloc_model::{GroupId, UserId};
 use std::io::Read;
 use std::path::Path;
 
@@ -23,7 +24,33 @@ pub enum Format {
 #[derive(Default)]
 pub(super) struct Known {
     pub(super) names: Names,
-    pub(super) users: Names,
+    users: Names,
+    groups: Names,
+    memberships: Vec<Option<GroupId>>,
+}
+
+impl Known {
+    /// A user and the group that it acts for. One who acts for several groups is one user in each: quotas
+    /// and shares are agreed with both together.
+    pub(super) fn user(&mut self, user: Option<&str>, group: Option<&str>) -> UserId {
+        let user = user.unwrap_or("user");
+        let group = group.map(|group| GroupId(self.groups.number(group)));
+        let id = UserId(self.users.number(user));
+        if id.index() == self.memberships.len() {
+            self.memberships.push(group);
+        }
+        match group {
+            Some(group) if self.memberships[id.index()] != Some(group) => {
+                let apart = format!("{user}@{}", self.groups.name(group.0));
+                let id = UserId(self.users.number(&apart));
+                if id.index() == self.memberships.len() {
+                    self.memberships.push(Some(group));
+                }
+                id
+            }
+            _ => id,
+        }
+    }
 }
 
 /// Turns a row into a task; `None` for rows that are no work for a GPU.
@@ -53,7 +80,8 @@ pub fn read(file: &Path, input: impl Read, format: Format) -> Result<Trace, Trac
         let (file, kind) = (file.to_owned(), TraceErrorKind::Empty);
         return Err(TraceError { file, place: None, kind });
     }
-    Ok(Trace::new(tasks, known.names, known.users))
+    let trace = Trace::new(tasks, known.names, known.users);
+    Ok(trace.with_groups(known.groups, known.memberships))
 }
 
 /// The samples of a `duration` column in GPU seconds, whatever else the file holds.

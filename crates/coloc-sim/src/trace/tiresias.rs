@@ -4,7 +4,7 @@
 use super::TraceTask;
 use super::read::Known;
 use super::table::{Fault, Layout, Row, empty};
-use coloc_model::{Bytes, SignatureId, UserId};
+use coloc_model::{Bytes, SignatureId};
 use coloc_physics::Profile;
 
 pub(super) const LAYOUT: Layout = Layout::strict(
@@ -27,7 +27,7 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>
     Ok(Some(TraceTask {
         submit: row.time("submit_time")?,
         signature: SignatureId(known.names.number(row.text("model_name").unwrap_or("job"))),
-        user: UserId(known.users.number("user")),
+        user: known.user(None, None),
         gpus: row.gpus("num_gpu")?.ok_or_else(must("num_gpu"))?,
         duration: row.span("duration")?.ok_or_else(must("duration"))?,
         profile: profile(),

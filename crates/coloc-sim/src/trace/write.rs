@@ -14,6 +14,7 @@ pub fn write(trace: &Trace, output: impl Write) -> io::Result<()> {
             format!("{:.3}", task.submit.secs()),
             trace.name(task).to_owned(),
             trace.user(task).to_owned(),
+            trace.group(task).unwrap_or_default().to_owned(),
             task.gpus.to_string(),
             format!("{:.3}", task.duration.secs()),
             task.profile.memory.mib().to_string(),

@@ -1,5 +1,6 @@
 //! Flags that several verbs share.
 
+pub(crate) mod accounts;
 pub(crate) mod input;
 pub(crate) mod named_policy;
 pub(crate) mod physics;

@@ -1,5 +1,6 @@
 //! Policy flags: a preset sets defaults, explicit flags win, and without either nothing is implicit.
 
+use super::accounts::AccountArgs;
 use super::service::ServiceArgs;
 use clap::{Args, ValueEnum};
 use coloc_core::policy::{Gate, Knowledge, OnOom, Place, Policy, Queue, Recovery};
@@ -41,6 +42,8 @@ flag_values!(
         Las2d => Queue::Las2d,
         /// Tiresias: largest Gittins index of attained GPU time first, preemptive
         Gittins2d => Queue::Gittins2d,
+        /// The user who has had the least GPU time for its weight first
+        Fair => Queue::Fair,
         /// AlloX: one-device tasks matched to devices of different speed
         Allox => Queue::Allox,
     }
@@ -184,6 +187,8 @@ pub(crate) struct PolicyArgs {
     pub(crate) alpha: Option<f64>,
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
+    #[command(flatten)]
+    pub(crate) accounts: AccountArgs,
 }
 
 /// Without knowledge of memory a GPU must have this much free: CARMA's figure.
@@ -237,6 +242,7 @@ impl PolicyArgs {
         policy.recovery = self.recovery(policy.recovery);
         policy.alpha = self.alpha.map_or(policy.alpha, |alpha| alpha.clamp(0.0, 1.0));
         policy.service = self.service.over(policy.service);
+        policy.half_life = self.accounts.half_life.unwrap_or(policy.half_life);
         policy
     }
 

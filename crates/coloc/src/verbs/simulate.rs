@@ -36,6 +36,7 @@ impl Simulate {
         let mut simulation = Simulation::new(fleet, self.policy.policy(), self.policy.estimator());
         self.physics.apply(&mut simulation, trace.names())?;
         self.policy.service.apply(&mut simulation)?;
+        self.policy.accounts.apply(&mut simulation, &trace)?;
         let began = Instant::now();
         let mut progress = Progress::new(trace.tasks().len());
         let (summary, results) = match &self.timeline {

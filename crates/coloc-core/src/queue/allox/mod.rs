@@ -52,7 +52,10 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
             if turn.is_over() {
                 return;
             }
-            world.try_start(turn, tasks[job], Search::Only(&[gpu]));
+            // Another of its user's tasks may just have used up the quota.
+            if world.over_quota(tasks[job]).is_none() {
+                world.try_start(turn, tasks[job], Search::Only(&[gpu]));
+            }
         }
     }
     if !world.policy.needs_idle() {
@@ -66,7 +69,7 @@ fn join_others(world: &mut World, turn: &mut Turn, tasks: &[TaskId]) {
         if turn.is_over() {
             return;
         }
-        if world.tasks.live(task).run.is_none() {
+        if world.tasks.live(task).run.is_none() && world.over_quota(task).is_none() {
             world.try_start(turn, task, Search::Everywhere);
         }
     }
@@ -114,6 +117,7 @@ fn table(world: &World, tasks: &[TaskId], kinds: &BTreeMap<Kind, Vec<GpuId>>) ->
 fn admitted(world: &World) -> Vec<TaskId> {
     let most = world.gpus.len().max(LEAST_MATCHED);
     let user = |task: TaskId| world.tasks.live(task).task.user;
+    let may_start = |task: &TaskId| world.over_quota(*task).is_none();
     let waiting: BTreeSet<UserId> = world.waiting.iter().map(user).collect();
     let scores = scores(world);
     let score = |user: &UserId| scores.get(user).copied().unwrap_or(0.0);
@@ -122,7 +126,8 @@ fn admitted(world: &World) -> Vec<TaskId> {
     let share = (world.policy.alpha * users.len() as f64).ceil() as usize;
     users.truncate(share.max(1));
     let chosen: BTreeSet<UserId> = users.into_iter().collect();
-    world.waiting.iter().filter(|&task| chosen.contains(&user(task))).take(most).collect()
+    let matched = world.waiting.iter().filter(|&task| chosen.contains(&user(task)));
+    matched.filter(may_start).take(most).collect()
 }
 
 /// Progress of each user's running tasks, whatever they run on.

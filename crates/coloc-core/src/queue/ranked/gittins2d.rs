@@ -4,9 +4,36 @@
 //! history. With limits, the queue that holds `a` decides first, and `Δ` is the queue's limit.
 
 use super::seat::Rank;
-use crate::queue::history::History;
+use crate::queue::history::{History, Stretch};
 use crate::service::{GpuTime, Letter, Service};
 use coloc_model::Time;
+
+/// A queue and what the index is made of in it, until enough was attained for that to change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stage {
+    level: usize,
+    stretch: Stretch,
+    until: GpuTime,
+}
+
+impl Stage {
+    pub(super) fn of(service: &Service, history: &History, attained: GpuTime) -> Self {
+        let level = service.thresholds.level(attained);
+        let limit = service.thresholds.limit(level);
+        let stretch = history.index_within(attained, limit);
+        let until = limit.map_or(stretch.ends(), |limit| limit.min(stretch.ends()));
+        Stage { level, stretch, until }
+    }
+
+    pub(super) fn holds(&self, attained: GpuTime) -> bool {
+        attained < self.until
+    }
+
+    pub(super) fn rank(&self, attained: GpuTime, first_start: Option<Time>) -> Rank {
+        let started = first_start.unwrap_or(Time::NEVER).0;
+        Rank::falling(self.level, self.stretch.index(attained), started)
+    }
+}
 
 pub(super) fn rank(
     service: &Service,
@@ -19,8 +46,7 @@ pub(super) fn rank(
     match service.letter {
         Letter::Simulator => Rank::falling(level, history.simulators_index(attained), submitted.0),
         Letter::Paper if service.thresholds.is_some() => {
-            let quantum = service.thresholds.limit(level);
-            Rank::falling(level, history.index_within(attained, quantum), started)
+            Stage::of(service, history, attained).rank(attained, first_start)
         }
         Letter::Paper => Rank::falling(0, history.index(attained), started),
     }

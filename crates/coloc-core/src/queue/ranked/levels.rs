@@ -1,6 +1,7 @@
 //! Moving between queues: demotion by service, promotion of the starving, and when either is next due.
 
 use super::seat::{Group, Tie};
+use super::{Ranked, Standing};
 use crate::policy::{Policy, Queue};
 use crate::scheduler::World;
 use crate::service::{GpuTime, Letter};
@@ -38,7 +39,7 @@ impl World {
         {
             self.reseat(task, |world, record| {
                 record.standing.promoted(now);
-                let rank = world.ranked.rank(now, &world.policy, record);
+                let rank = world.ranked.rank_of(now, &world.policy, record);
                 record.standing.seat = (rank, world.ranked.tail(task.0));
             });
         }
@@ -52,24 +53,29 @@ impl World {
             return;
         }
         for index in 0..self.ranked.running.len() {
-            let task = self.ranked.running[index];
-            let Some(record) = self.tasks.get_mut(task) else { continue };
-            let attained = record.standing.attained(now, true, record.task.gpus);
-            let standing = &mut record.standing;
+            let tail = self.ranked.tail(index as u32);
+            let Ranked { running, books, .. } = &mut self.ranked;
+            let holder = &running[index];
+            let standing = books.standing_mut(holder);
+            let attained = standing.attained(now, true, holder.gpus);
             if service.thresholds.limit(standing.level).is_some_and(|limit| attained >= limit) {
                 standing.level += 1;
-                standing.seat.1 = self.ranked.tail(index as u32);
+                standing.seat.1 = tail;
+                if let Some(record) = self.tasks.get_mut(holder.task) {
+                    record.standing = *standing;
+                }
             }
         }
     }
 
-    /// After a change of history every waiting task has a new index.
+    /// After a change of history every task has a new index.
     pub(crate) fn reseat_all(&mut self, now: Time) {
+        self.ranked.books.forget_stages();
         let classes = std::mem::take(&mut self.ranked.classes);
         self.ranked.classes.resize_with(classes.len(), Default::default);
         for (class, tasks) in classes.into_iter().enumerate() {
             for ((_, tie), task) in tasks {
-                let rank = self.ranked.rank(now, &self.policy, self.tasks.live(task));
+                let rank = self.ranked.rank_of(now, &self.policy, self.tasks.live(task));
                 if let Some(record) = self.tasks.get_mut(task) {
                     record.standing.seat = (rank, tie);
                 }
@@ -98,11 +104,16 @@ impl World {
     }
 
     /// When a running task changes queue.
-    pub(super) fn crossing(&self, now: Time, record: &Record) -> Option<Time> {
-        if !uses_service(self.policy.queue) {
+    pub(super) fn crossing(
+        policy: &Policy,
+        now: Time,
+        gpus: u32,
+        standing: &Standing,
+    ) -> Option<Time> {
+        if !uses_service(policy.queue) {
             return None;
         }
-        let (service, standing, gpus) = (&self.policy.service, &record.standing, record.task.gpus);
+        let service = &policy.service;
         let ran = standing.ran(now, true);
         match service.letter {
             Letter::Paper => {
@@ -120,7 +131,7 @@ impl World {
     }
 }
 
-impl super::Ranked {
+impl Ranked {
     /// Behind everybody in a queue.
     fn tail(&self, index: u32) -> Tie {
         Tie { epoch: self.epoch, group: Group::Moved, index }

@@ -5,6 +5,7 @@
 //! of it does, so a pass costs as much as there are classes and running tasks.
 
 mod gittins2d;
+mod holders;
 mod las2d;
 mod levels;
 mod pass;
@@ -21,10 +22,26 @@ use super::history::History;
 use crate::policy::{Policy, Queue};
 use crate::service::Letter;
 use crate::tasks::Record;
-use coloc_model::{Task, TaskId, Time};
+use coloc_model::{Millis, Task, TaskId, Time};
+use holders::{Books, Holder};
 use rustc_hash::FxHashMap;
 use seat::{Group, Rank, Seat};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What a task asks for, as far as ranks depend on it.
+#[derive(Clone, Copy, Debug)]
+struct Asks {
+    gpus: u32,
+    duration: Option<Millis>,
+    submitted: Time,
+}
+
+impl Asks {
+    fn of(record: &Record) -> Self {
+        let Task { gpus, duration, .. } = record.task;
+        Asks { gpus, duration, submitted: record.ticket.submitted }
+    }
+}
 
 /// All tasks of a preemptive discipline, in order.
 #[derive(Clone, Default, Debug)]
@@ -33,7 +50,8 @@ pub(crate) struct Ranked {
     epoch: i64,
     arrived: u32,
     /// Those on GPUs, best first as of the last pass.
-    running: Vec<TaskId>,
+    running: Vec<Holder>,
+    books: Books,
     classes: Vec<BTreeMap<Seat, TaskId>>,
     numbers: FxHashMap<Shape, usize>,
     /// When waiting tasks will have waited too long.
@@ -49,11 +67,12 @@ impl Ranked {
     }
 
     /// Gives a task that just arrived its place behind all equals.
-    pub(crate) fn arrive(&mut self, now: Time, policy: &Policy, record: &mut Record) {
+    pub(crate) fn arrive(&mut self, now: Time, policy: &Policy, record: &mut Record, shape: Shape) {
         record.standing.since = now;
+        record.standing.class = self.class(shape) as u32;
         let tie = Tie { epoch: self.epoch, group: Group::Arrived, index: self.arrived };
         self.arrived += 1;
-        record.standing.seat = (self.rank(now, policy, record), tie);
+        record.standing.seat = (self.rank_of(now, policy, record), tie);
         self.insert(policy, record);
     }
 
@@ -65,13 +84,13 @@ impl Ranked {
         record: &mut Record,
         tie: Tie,
     ) -> usize {
-        record.standing.seat = (self.rank(now, policy, record), tie);
+        record.standing.seat = (self.rank_of(now, policy, record), tie);
         self.insert(policy, record);
-        self.class(policy, &record.task)
+        record.standing.class as usize
     }
 
     fn insert(&mut self, policy: &Policy, record: &Record) {
-        let class = self.class(policy, &record.task);
+        let class = record.standing.class as usize;
         self.classes[class].insert(record.standing.seat, record.task.id);
         if let Some(at) = levels::promotion(policy, record) {
             self.promotions.insert((at, record.task.id));
@@ -80,20 +99,14 @@ impl Ranked {
 
     /// Takes a waiting task out.
     pub(crate) fn remove(&mut self, policy: &Policy, record: &Record) {
-        let class = self.class(policy, &record.task);
+        let class = record.standing.class as usize;
         self.classes[class].remove(&record.standing.seat);
         if let Some(at) = levels::promotion(policy, record) {
             self.promotions.remove(&(at, record.task.id));
         }
     }
 
-    /// Where whole GPUs are given, nothing but their number matters.
-    fn class(&mut self, policy: &Policy, task: &Task) -> usize {
-        let shape = if policy.needs_idle() {
-            Shape::whole(task.gpus)
-        } else {
-            Shape::of(task, policy.same_user)
-        };
+    fn class(&mut self, shape: Shape) -> usize {
         let next = self.classes.len();
         let class = *self.numbers.entry(shape).or_insert(next);
         if class == next {
@@ -102,34 +115,57 @@ impl Ranked {
         class
     }
 
-    fn rank(&self, now: Time, policy: &Policy, record: &Record) -> Rank {
-        let (task, standing, running) = (&record.task, &record.standing, record.run.is_some());
-        let service = &policy.service;
-        let attained = standing.attained(now, running, task.gpus);
-        let level = match service.letter {
-            Letter::Paper => service.thresholds.level(attained),
-            Letter::Simulator => standing.level,
-        };
-        let started = standing.first_start;
-        match policy.queue {
-            Queue::Srtf => shortest::remaining_time(task.duration, standing.done(now, running)),
-            Queue::Srsf => {
-                let done = standing.done(now, running);
-                shortest::remaining_service(task.duration, done, task.gpus)
-            }
-            Queue::Las2d => las2d::rank(service, level, attained, started),
-            Queue::Gittins2d => {
-                let times = (record.ticket.submitted, started);
-                gittins2d::rank(service, &self.history, level, attained, times)
-            }
-            Queue::Sjf | Queue::Fifo | Queue::BestEffort | Queue::Backfill | Queue::Allox => {
-                shortest::job(task.duration)
-            }
-        }
+    fn rank_of(&self, now: Time, policy: &Policy, record: &Record) -> Rank {
+        let (standing, running) = (&record.standing, record.run.is_some());
+        rank(now, policy, &self.history, &Asks::of(record), standing, running)
     }
 
     /// A task is off its GPUs for good, or was brought back by other means.
     pub(crate) fn forget_running(&mut self, task: TaskId) {
-        self.running.retain(|&running| running != task);
+        if let Some(index) = self.running.iter().position(|holder| holder.task == task) {
+            let holder = self.running.remove(index);
+            self.books.close(&holder);
+        }
+    }
+}
+
+/// What a discipline says of a task.
+#[inline]
+fn rank(
+    now: Time,
+    policy: &Policy,
+    history: &History,
+    asks: &Asks,
+    standing: &Standing,
+    running: bool,
+) -> Rank {
+    let service = &policy.service;
+    let attained = || standing.attained(now, running, asks.gpus);
+    let level = |attained| match service.letter {
+        Letter::Paper => service.thresholds.level(attained),
+        Letter::Simulator => standing.level,
+    };
+    let started = standing.first_start;
+    match policy.queue {
+        Queue::Srtf => shortest::remaining_time(asks.duration, standing.done(now, running)),
+        Queue::Srsf => {
+            let done = standing.done(now, running);
+            shortest::remaining_service(asks.duration, done, asks.gpus)
+        }
+        Queue::Las2d => {
+            let attained = attained();
+            las2d::rank(service, level(attained), attained, started)
+        }
+        Queue::Gittins2d => {
+            let (attained, times) = (attained(), (asks.submitted, started));
+            gittins2d::rank(service, history, level(attained), attained, times)
+        }
+        // Those that do not preempt have no ranks.
+        Queue::Sjf
+        | Queue::Fifo
+        | Queue::BestEffort
+        | Queue::Backfill
+        | Queue::Fair
+        | Queue::Allox => shortest::job(asks.duration),
     }
 }

@@ -1,7 +1,7 @@
 //! The walk: in the order of ranks, whoever fits gets GPUs; running tasks that lost their place go.
 
-use super::Ranked;
 use super::seat::{Group, Seat, Tie};
+use super::{Asks, Holder, Ranked};
 use crate::gpus::Booking;
 use crate::place::Search;
 use crate::policy::{Place, Queue};
@@ -10,16 +10,6 @@ use crate::service::Letter;
 use coloc_model::{GpuId, TaskId, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// A running task in its place.
-#[derive(Clone, Copy, Debug)]
-struct Holder {
-    seat: Seat,
-    task: TaskId,
-    gpus: u32,
-    /// When it changes queue, if it goes on.
-    crossing: Option<Time>,
-}
 
 /// One walk over all tasks.
 struct Walk {
@@ -47,23 +37,30 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
         if walk.blocked[class] || world.tasks.live(task).run.is_some() {
             continue;
         }
+        if world.over_quota(task).is_some() {
+            walk.blocked[class] = true;
+            continue;
+        }
         walk.pass_better_holders(seat);
         let Some(gpus) = walk.room(world, turn, task) else {
             walk.blocked[class] = true;
             continue;
         };
-        let wanted = gpus.len() as u32;
         world.start(turn, task, gpus);
-        let crossing = world.crossing(now, world.tasks.live(task));
-        let holder = Holder { seat, task, gpus: wanted, crossing };
+        let record = world.tasks.live(task);
+        let (asks, standing) = (Asks::of(record), record.standing);
+        let mut holder = world.ranked.books.open(seat, task, asks, standing);
+        let Ranked { books, history, .. } = &mut world.ranked;
+        holder.seat.0 = books.look_at(now, &world.policy, history, &holder).0;
         walk.holders.insert(walk.at_risk, holder);
         walk.at_risk += 1;
         walk.candidates.extend(world.ranked.head(class).map(Reverse));
     }
-    world.ranked.running = walk.holders.iter().map(|holder| holder.task).collect();
+    let crossings = walk.holders.iter().map(|holder| world.ranked.books.crossing(holder));
+    let crossing = crossings.min().filter(|&at| at != Time::NEVER);
+    world.ranked.running = walk.holders;
     world.ranked.epoch += 1;
     world.ranked.arrived = 0;
-    let crossing = walk.holders.iter().filter_map(|holder| holder.crossing).min();
     world.ranked.look_at = world.next_change(now, crossing);
 }
 
@@ -82,17 +79,25 @@ impl Walk {
             // Those that run stand at the head of the simulator's lists.
             Letter::Simulator => -world.ranked.epoch,
         };
-        let moved = |tie: Tie| tie.group == Group::Moved && tie.epoch == world.ranked.epoch;
-        let mut holders: Vec<Holder> = Vec::with_capacity(world.ranked.running.len());
-        for (index, &task) in world.ranked.running.iter().enumerate() {
-            let record = world.tasks.live(task);
-            let tie = Tie { epoch, group: Group::Ran, index: index as u32 };
-            let tie = Some(record.standing.seat.1).filter(|&tie| moved(tie)).unwrap_or(tie);
-            let rank = world.ranked.rank(now, &world.policy, record);
-            let crossing = world.crossing(now, record);
-            holders.push(Holder { seat: (rank, tie), task, gpus: record.task.gpus, crossing });
+        let mut holders = std::mem::take(&mut world.ranked.running);
+        // Who cannot be preempted needs no place.
+        if world.policy.queue != Queue::Sjf {
+            let Ranked { books, history, epoch: pass, .. } = &mut world.ranked;
+            let mut sorted = true;
+            let mut before = Seat::default();
+            for (index, holder) in holders.iter_mut().enumerate() {
+                let (rank, own) = books.look_at(now, &world.policy, history, holder);
+                let moved = own.group == Group::Moved && own.epoch == *pass;
+                let tie = Tie { epoch, group: Group::Ran, index: index as u32 };
+                holder.seat = (rank, if moved { own } else { tie });
+                sorted &= index == 0 || before <= holder.seat;
+                before = holder.seat;
+            }
+            // Mostly they still are in order.
+            if !sorted {
+                holders.sort_by_key(|holder| holder.seat);
+            }
         }
-        holders.sort_by_key(|holder| holder.seat);
         let classes = world.ranked.classes.len();
         let mut walk = Walk {
             at_risk: 0,
@@ -123,47 +128,95 @@ impl Walk {
         if whole && world.gpus.idle() + self.gpus_at_risk < wanted {
             return None;
         }
-        // Where any GPU will do, counting is enough.
-        let counts = whole && world.policy.place == Place::Any;
-        let mut fits = |world: &mut World| {
-            (!whole || world.gpus.idle() >= wanted)
-                && (counts || world.find(turn, task, Search::Everywhere).is_some())
+        let victims = if whole && world.policy.place == Place::Any {
+            self.fewest_by_count(world, wanted)
+        } else {
+            self.fewest(world, turn, task, wanted)
         };
-        let mut victims = Vec::new();
-        if !fits(world) {
-            let mut lifted = Vec::new();
-            let mut found = false;
-            for holder in self.holders[self.at_risk..].iter().rev() {
-                if world.tasks.live(holder.task).cancelled {
-                    continue;
-                }
-                lifted.push((*holder, world.lift(holder.task)));
-                found = fits(world);
-                if found {
-                    break;
-                }
-            }
-            // Best first: whoever can stay beside the newcomer does.
-            for (holder, bookings) in lifted.into_iter().rev() {
-                world.put_back(&bookings);
-                if found && !fits(world) {
-                    world.lift(holder.task);
-                    victims.push(holder);
-                }
-            }
-            if !found {
-                return None;
-            }
+        let victims = victims?;
+        if !victims.is_empty() {
+            self.holders.retain(|holder| !victims.iter().any(|victim| victim.task == holder.task));
         }
-        self.holders.retain(|holder| !victims.iter().any(|victim| victim.task == holder.task));
         for victim in victims {
             self.preempt(world, turn, victim);
         }
         world.find(turn, task, Search::Everywhere)
     }
 
+    /// Whom to preempt where any GPU will do and counting is enough: from the worst on until there are
+    /// enough, and of those, best first, whoever need not go stays.
+    fn fewest_by_count(&self, world: &mut World, wanted: u32) -> Option<Vec<Holder>> {
+        let mut free = world.gpus.idle();
+        let mut first = self.holders.len();
+        let is_cancelled = |world: &World, task| world.tasks.live(task).cancelled;
+        while free < wanted && first > self.at_risk {
+            first -= 1;
+            let holder = &self.holders[first];
+            if !is_cancelled(world, holder.task) {
+                free += holder.gpus;
+            }
+        }
+        if free < wanted {
+            return None;
+        }
+        let mut victims = Vec::new();
+        for holder in &self.holders[first..] {
+            if is_cancelled(world, holder.task) {
+                continue;
+            }
+            if free - holder.gpus >= wanted {
+                free -= holder.gpus;
+            } else {
+                world.lift(holder.task);
+                victims.push(*holder);
+            }
+        }
+        Some(victims)
+    }
+
+    /// Whom to preempt, found out by trying.
+    fn fewest(
+        &self,
+        world: &mut World,
+        turn: &mut Turn,
+        task: TaskId,
+        wanted: u32,
+    ) -> Option<Vec<Holder>> {
+        let whole = world.policy.needs_idle();
+        let mut fits = |world: &mut World| {
+            (!whole || world.gpus.idle() >= wanted)
+                && world.find(turn, task, Search::Everywhere).is_some()
+        };
+        let mut victims = Vec::new();
+        if fits(world) {
+            return Some(victims);
+        }
+        let mut lifted = Vec::new();
+        let mut found = false;
+        for holder in self.holders[self.at_risk..].iter().rev() {
+            if world.tasks.live(holder.task).cancelled {
+                continue;
+            }
+            lifted.push((holder, world.lift(holder.task)));
+            found = fits(world);
+            if found {
+                break;
+            }
+        }
+        // Best first: whoever can stay beside the newcomer does.
+        for (holder, bookings) in lifted.into_iter().rev() {
+            world.put_back(&bookings);
+            if found && !fits(world) {
+                world.lift(holder.task);
+                victims.push(*holder);
+            }
+        }
+        found.then_some(victims)
+    }
+
     fn preempt(&mut self, world: &mut World, turn: &mut Turn, holder: Holder) {
         self.gpus_at_risk -= holder.gpus;
+        world.ranked.books.close(&holder);
         let class = world.preempt(turn, holder.task, holder.seat.1);
         if self.blocked.len() <= class {
             self.blocked.resize(class + 1, false);

@@ -19,6 +19,8 @@ pub(crate) struct Standing {
     pub(crate) first_start: Option<Time>,
     /// Its queue, where that is a matter of history.
     pub(crate) level: usize,
+    /// Its class among those that wait.
+    pub(crate) class: u32,
     /// Its place in the order, as of the last pass that moved it.
     pub(crate) seat: Seat,
 }

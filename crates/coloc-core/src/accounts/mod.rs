@@ -1,0 +1,66 @@
+//! Who may hold how much, who has had how much, and who is owed more.
+
+mod holdings;
+mod quota;
+
+pub(crate) use holdings::{Charge, Holdings};
+pub use quota::{OverQuota, Quota, Resource, Whose};
+
+use coloc_model::{GroupId, UserId};
+
+/// What is agreed with one user.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Account {
+    /// Its share of the fleet against that of others.
+    pub weight: f64,
+    /// The most that it may hold at once.
+    pub quota: Quota,
+    /// The group whose quota it shares.
+    pub group: Option<GroupId>,
+}
+
+impl Account {
+    /// A share like everybody's, and no limit.
+    pub const PLAIN: Account = Account { weight: 1.0, quota: Quota::NONE, group: None };
+}
+
+/// What is agreed with everybody. Without agreements all are equal and nothing is limited.
+#[derive(Clone, Default, PartialEq, Debug)]
+pub struct Accounts {
+    users: Vec<Account>,
+    groups: Vec<Quota>,
+}
+
+impl Accounts {
+    /// What is agreed with a user.
+    pub fn user(&self, user: UserId) -> Account {
+        self.users.get(user.index()).copied().unwrap_or(Account::PLAIN)
+    }
+
+    /// The most that a group may hold at once.
+    pub fn group(&self, group: GroupId) -> Quota {
+        self.groups.get(group.index()).copied().unwrap_or(Quota::NONE)
+    }
+
+    /// Agrees something with a user.
+    pub fn set_user(&mut self, user: UserId, account: Account) {
+        if self.users.len() <= user.index() {
+            self.users.resize(user.index() + 1, Account::PLAIN);
+        }
+        self.users[user.index()] = account;
+    }
+
+    /// Limits a group.
+    pub fn set_group(&mut self, group: GroupId, quota: Quota) {
+        if self.groups.len() <= group.index() {
+            self.groups.resize(group.index() + 1, Quota::NONE);
+        }
+        self.groups[group.index()] = quota;
+    }
+
+    /// Somebody is limited.
+    pub fn have_quotas(&self) -> bool {
+        let limited = |quota: &Quota| *quota != Quota::NONE;
+        self.groups.iter().any(limited) || self.users.iter().any(|user| limited(&user.quota))
+    }
+}

@@ -1,0 +1,130 @@
+//! The running tasks of a preemptive discipline. A pass looks at all of them and sorts them, so the list
+//! that is sorted is short and light; what ranks are worked out from stays where it is.
+
+use super::seat::{Rank, Seat, Tie};
+use super::{Asks, Standing, gittins2d};
+use crate::policy::{Policy, Queue};
+use crate::queue::history::History;
+use crate::scheduler::World;
+use crate::service::Letter;
+use coloc_model::{TaskId, Time};
+
+/// A running task in its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holder {
+    pub(super) seat: Seat,
+    pub(super) task: TaskId,
+    pub(super) gpus: u32,
+    /// Where its books are.
+    page: u32,
+}
+
+/// What a running task's rank is worked out from; its standing does not change while it runs.
+#[derive(Clone, Copy, Debug)]
+struct Page {
+    asks: Asks,
+    standing: Standing,
+    /// When it changes queue, if it goes on; never in the last.
+    crossing: Time,
+    /// From when on its rank is to be worked out anew.
+    stale_at: Time,
+    /// What its Gittins index is made of now.
+    stage: Option<gittins2d::Stage>,
+}
+
+/// The books of those that run.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Books {
+    pages: Vec<Page>,
+    free: Vec<u32>,
+}
+
+impl Books {
+    /// A page for a task that starts.
+    pub(super) fn open(
+        &mut self,
+        seat: Seat,
+        task: TaskId,
+        asks: Asks,
+        standing: Standing,
+    ) -> Holder {
+        let (crossing, stale_at, stage) = (Time::START, Time::START, None);
+        let page = Page { asks, standing, crossing, stale_at, stage };
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.pages[number as usize] = page;
+                number
+            }
+            None => {
+                self.pages.push(page);
+                self.pages.len() as u32 - 1
+            }
+        };
+        Holder { seat, task, gpus: asks.gpus, page: number }
+    }
+
+    pub(super) fn close(&mut self, holder: &Holder) {
+        self.free.push(holder.page);
+    }
+
+    pub(super) fn standing_mut(&mut self, holder: &Holder) -> &mut Standing {
+        &mut self.pages[holder.page as usize].standing
+    }
+
+    pub(super) fn crossing(&self, holder: &Holder) -> Time {
+        self.pages[holder.page as usize].crossing
+    }
+
+    /// Indices have changed.
+    pub(super) fn forget_stages(&mut self) {
+        self.pages.iter_mut().for_each(|page| page.stage = None);
+    }
+
+    /// A running task's rank now, and the tie that it was last given; works out anew what does not hold
+    /// any more.
+    #[inline]
+    pub(super) fn look_at(
+        &mut self,
+        now: Time,
+        policy: &Policy,
+        history: &History,
+        holder: &Holder,
+    ) -> (Rank, Tie) {
+        let page = &mut self.pages[holder.page as usize];
+        let rank =
+            if now < page.stale_at { holder.seat.0 } else { page.rank(now, policy, history) };
+        (rank, page.standing.seat.1)
+    }
+}
+
+impl Page {
+    #[inline]
+    fn rank(&mut self, now: Time, policy: &Policy, history: &History) -> Rank {
+        let Page { asks, standing, .. } = self;
+        let service = &policy.service;
+        if service.letter == Letter::Simulator || !service.thresholds.is_some() {
+            let crossing = World::crossing(policy, now, asks.gpus, standing);
+            self.crossing = crossing.unwrap_or(Time::NEVER);
+            return super::rank(now, policy, history, asks, standing, true);
+        }
+        // By the paper, the time at which a running task crosses a limit is known when it starts.
+        if self.crossing <= now {
+            let crossing = World::crossing(policy, now, asks.gpus, standing);
+            self.crossing = crossing.unwrap_or(Time::NEVER);
+        }
+        match policy.queue {
+            Queue::Las2d => self.stale_at = self.crossing,
+            Queue::Gittins2d => {
+                let attained = standing.attained(now, true, asks.gpus);
+                if self.stage.is_none_or(|stage| !stage.holds(attained)) {
+                    self.stage = None;
+                }
+                let anew = || gittins2d::Stage::of(service, history, attained);
+                let stage = self.stage.get_or_insert_with(anew);
+                return stage.rank(attained, standing.first_start);
+            }
+            _ => {}
+        }
+        super::rank(now, policy, history, asks, standing, true)
+    }
+}

@@ -1,0 +1,124 @@
+//! What neighbours do to each other's speed, and what a monitor sees of it.
+
+use super::Observer;
+use super::clock::Due;
+use super::device::Guest;
+use super::run::Run;
+use super::seats::Seat;
+use coloc_core::Event;
+use coloc_model::{GpuId, GpuSignal, Slot, Time};
+use coloc_physics::{Resident, SharedGpu};
+
+/// Buffers that are used again and again.
+#[derive(Default)]
+pub(super) struct Scratch {
+    rates: Vec<f64>,
+    touched: Vec<GpuId>,
+    changed: Vec<Seat>,
+}
+
+impl<O: Observer> Run<'_, O> {
+    /// Somebody came or went on these GPUs: everybody on them gets a new speed.
+    pub(super) fn crowd_changed(&mut self, now: Time, slots: &[Slot]) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.touched.clear();
+        scratch.changed.clear();
+        for slot in slots {
+            self.recompute_local_rates(slot.gpu, &mut scratch);
+            scratch.touched.push(slot.gpu);
+        }
+        for &seat in &scratch.changed {
+            self.change_speed(now, seat, &mut scratch.touched);
+        }
+        scratch.touched.sort_unstable();
+        scratch.touched.dedup();
+        for &gpu in &scratch.touched {
+            self.report(now, gpu);
+        }
+        self.scratch = scratch;
+    }
+
+    fn recompute_local_rates(&mut self, gpu: GpuId, scratch: &mut Scratch) {
+        let share = self.simulation.policy.share;
+        let device = &mut self.devices[gpu.index()];
+        match &device.guests[..] {
+            [] => return,
+            [only] => {
+                self.simulation.physics.rates(share, &[resident(only)], &mut scratch.rates);
+            }
+            all => {
+                let all: Vec<Resident<'_>> = all.iter().map(resident).collect();
+                self.simulation.physics.rates(share, &all, &mut scratch.rates);
+            }
+        }
+        for (guest, &rate) in device.guests.iter_mut().zip(&scratch.rates) {
+            if guest.local_rate != rate {
+                guest.local_rate = rate;
+                scratch.changed.push(guest.seat);
+            }
+        }
+    }
+
+    /// Gives a task the speed of its slowest GPU, and works out anew when it will be done.
+    fn change_speed(&mut self, now: Time, seat: Seat, touched: &mut Vec<GpuId>) {
+        let only = self.seats.progress(seat).only_gpu;
+        let gang = only.is_none().then(|| self.seats.stay(seat).placement.slots.clone());
+        let gpus = || only.into_iter().chain(gang.iter().flat_map(|s| s.iter().map(|s| s.gpu)));
+        let (mut slowest, mut speed) = (f64::INFINITY, f64::INFINITY);
+        for gpu in gpus() {
+            let guest = self.devices[gpu.index()].guest_mut(seat);
+            slowest = slowest.min(guest.local_rate);
+            speed = speed.min(guest.local_rate * guest.speed);
+        }
+        let progress = self.seats.progress(seat);
+        let rate = speed * progress.luck;
+        if rate == progress.rate {
+            return;
+        }
+        progress.turn(now, rate);
+        let (task, end) = (progress.task, progress.end());
+        // A finish that is due too early will find out by itself.
+        if end < progress.queued {
+            progress.queued = end;
+            let stamp = self.seats.stamp(seat);
+            self.agenda.add(Due::finish(end, task, seat, stamp));
+        }
+        for gpu in gpus() {
+            let device = &mut self.devices[gpu.index()];
+            device.account(now);
+            // A lucky run is faster, not busier: activity follows the speed that the device allows.
+            device.guest_mut(seat).rate = slowest;
+            touched.push(gpu);
+        }
+    }
+
+    /// Works out what a monitor shows of a GPU from now on.
+    fn report(&mut self, now: Time, gpu: GpuId) {
+        let device = &mut self.devices[gpu.index()];
+        device.account(now);
+        let activity = SharedGpu::observed(device.activities());
+        device.power = self.simulation.power.draw(device.model, device.guests.len(), &activity);
+        device.signal = GpuSignal { activity, used: device.used() };
+        self.show(now, gpu);
+    }
+
+    /// The same after a change of memory alone.
+    pub(super) fn report_memory(&mut self, now: Time, gpu: GpuId) {
+        let device = &mut self.devices[gpu.index()];
+        device.signal.used = device.used();
+        self.show(now, gpu);
+    }
+
+    fn show(&mut self, now: Time, gpu: GpuId) {
+        let device = &self.devices[gpu.index()];
+        let signal = device.signal;
+        self.observer.gpu_changed(now, gpu.index(), &signal, device.power.watts());
+        if self.monitored {
+            self.tell(now, Event::GpuSeen { gpu, signal });
+        }
+    }
+}
+
+fn resident(guest: &Guest) -> Resident<'_> {
+    Resident { profile: &guest.profile, signature: guest.signature, part: guest.part }
+}

@@ -1,0 +1,159 @@
+//! A task's life on its GPUs: launch, memory growth, and the ways to leave.
+
+use super::Observer;
+use super::clock::Due;
+use super::device::Guest;
+use super::run::Run;
+use super::seats::{Progress, Seat, Stamp, Stay};
+use crate::timeline::AttemptEnd;
+use coloc_core::Event;
+use coloc_model::{Bytes, Outcome, Placement, Slot, TaskId, Time};
+use coloc_physics::{Growth, Part};
+
+/// The speed of a task on a device that it was not meant for.
+const SLOWEST: f64 = 0.001;
+
+impl<O: Observer> Run<'_, O> {
+    pub(super) fn launch(&mut self, now: Time, task: TaskId, placement: Placement) {
+        let traced = &self.trace.tasks()[task.index()];
+        let result = &mut self.results[task.index()];
+        let attempt = result.preemptions + result.ooms;
+        result.start.get_or_insert(now);
+        let slots = placement.slots.clone();
+        let growth = Growth::LAUNCH;
+        let progress = Progress {
+            task,
+            only_gpu: if let [only] = &*slots { Some(only.gpu) } else { None },
+            left: self.saved.remove(&task).unwrap_or(traced.duration.0 as f64),
+            rate: 0.0,
+            luck: self.simulation.noise.map_or(1.0, |noise| noise.speed(task.0, attempt)),
+            as_of: now,
+            queued: Time::NEVER,
+        };
+        let stay = Stay { placement, started: now, growth };
+        let (seat, stamp) = self.seats.take(progress, stay);
+        for slot in slots.iter() {
+            let guest = self.guest(task, seat, slot);
+            let device = &mut self.devices[slot.gpu.index()];
+            device.account(now);
+            device.guests.push(guest);
+        }
+        if let Some((after, _)) = growth.next() {
+            self.agenda.add(Due::grow(now + after, task, seat, stamp));
+        }
+        let held = growth.held(traced.profile.memory);
+        self.crowd_changed(now, &slots);
+        self.allocate(now, task, seat, &slots, held);
+    }
+
+    /// A task as one of its devices sees it.
+    fn guest(&self, task: TaskId, seat: Seat, slot: &Slot) -> Guest {
+        let traced = &self.trace.tasks()[task.index()];
+        let model = self.devices[slot.gpu.index()].model;
+        // Nobody places a task where it cannot run unless told nothing of speeds.
+        let speed = self.simulation.speeds.speed(traced.signature, model).unwrap_or(SLOWEST);
+        Guest {
+            seat,
+            profile: traced.profile,
+            signature: traced.signature,
+            part: slot.instance.map_or(Part::Whole, |i| Part::of_instance(model, i)),
+            held: Bytes::ZERO,
+            limit: slot.instance.map_or(model.memory(), |i| i.memory),
+            speed,
+            local_rate: 0.0,
+            rate: 0.0,
+            energy_j: 0.0,
+        }
+    }
+
+    /// The next step of a task's memory, unless the task is gone.
+    pub(super) fn grow(&mut self, now: Time, seat: Seat, stamp: Stamp) {
+        let Some(stay) = self.seats.launched(seat, stamp) else { return };
+        let Some((_, growth)) = stay.growth.next() else { return };
+        stay.growth = growth;
+        let (started, slots) = (stay.started, stay.placement.slots.clone());
+        let task = self.seats.progress(seat).task;
+        if let Some((after, _)) = growth.next() {
+            self.agenda.add(Due::grow(started + after, task, seat, stamp));
+        }
+        let held = growth.held(self.trace.tasks()[task.index()].profile.memory);
+        self.allocate(now, task, seat, &slots, held);
+    }
+
+    /// A task wants to hold `held` on each of its GPUs. If one has no room, the task that asked dies.
+    fn allocate(&mut self, now: Time, task: TaskId, seat: Seat, slots: &[Slot], held: Bytes) {
+        let fits = slots.iter().all(|slot| {
+            let device = &mut self.devices[slot.gpu.index()];
+            let (capacity, used) = (device.model.memory(), device.used());
+            let guest = device.guest_mut(seat);
+            held <= guest.limit && used - guest.held + held <= capacity
+        });
+        if !fits {
+            self.results[task.index()].ooms += 1;
+            let outcome = Outcome::OutOfMemory { wanted: held };
+            self.leave(now, seat, AttemptEnd::OutOfMemory, outcome);
+            return;
+        }
+        for slot in slots {
+            let device = &mut self.devices[slot.gpu.index()];
+            device.account(now);
+            device.guest_mut(seat).held = held;
+            self.report_memory(now, slot.gpu);
+        }
+        self.tell(now, Event::TaskSeen { task, used: held });
+    }
+
+    /// A finish is due. Where neighbours have slowed the task since, its end lies further ahead.
+    pub(super) fn finish_due(&mut self, now: Time, seat: Seat, stamp: Stamp) {
+        if !self.seats.finishes(seat, stamp) {
+            return;
+        }
+        let progress = self.seats.progress(seat);
+        let end = progress.end();
+        if end <= now {
+            return self.leave(now, seat, AttemptEnd::Completed, Outcome::Completed);
+        }
+        progress.queued = end;
+        self.agenda.add(Due::finish(end, progress.task, seat, stamp));
+    }
+
+    /// A task's process ended, well or not.
+    pub(super) fn leave(&mut self, now: Time, seat: Seat, end: AttemptEnd, outcome: Outcome) {
+        if let Some(task) = self.clear(now, seat, end) {
+            self.tell(now, Event::Ended { task, outcome });
+        }
+    }
+
+    /// Takes a task off its GPUs. What it has yet to do it does later, and what it costs to save and
+    /// restore its state comes on top.
+    pub(super) fn preempt(&mut self, now: Time, task: TaskId) {
+        let Some(seat) = self.seats.of(task) else { return };
+        let left = self.seats.progress(seat).left_at(now).max(0.0);
+        let memory = self.trace.tasks()[task.index()].profile.memory;
+        let cost = self.simulation.preemption.cost(memory);
+        self.saved.insert(task, left + cost.0 as f64);
+        self.results[task.index()].preemptions += 1;
+        self.clear(now, seat, AttemptEnd::Preempted);
+    }
+
+    /// Empties a seat and says whose it was.
+    fn clear(&mut self, now: Time, seat: Seat, end: AttemptEnd) -> Option<TaskId> {
+        let (task, Stay { placement, started, .. }) = self.seats.leave(seat)?;
+        let slots = placement.slots;
+        let result = &mut self.results[task.index()];
+        for slot in slots.iter() {
+            let device = &mut self.devices[slot.gpu.index()];
+            device.account(now);
+            result.energy_j += device.remove(seat).energy_j;
+        }
+        // Whoever ran out of memory starts from nothing; whoever was preempted goes on.
+        result.ran_s = match end {
+            AttemptEnd::OutOfMemory => 0.0,
+            _ => result.ran_s + now.since(started).secs(),
+        };
+        self.observer.attempt_ended(task, started, now, &slots, end);
+        // A monitor sees the process gone no later than anybody hears of its end.
+        self.crowd_changed(now, &slots);
+        Some(task)
+    }
+}

@@ -1,0 +1,143 @@
+//! The tasks that are on their GPUs, in seats that are used again: what is hot stays together, however
+//! many tasks a trace has.
+
+use coloc_model::{GpuId, Millis, Placement, TaskId, Time};
+use coloc_physics::Growth;
+use rustc_hash::FxHashMap;
+
+/// Where a running task is kept.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub(super) struct Seat(u32);
+
+/// A number that a seat never gives out twice.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub(super) struct Stamp(u32);
+
+/// How far a running task is. It changes whenever a neighbour comes or goes, so it has a cache line to
+/// itself.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Progress {
+    pub(super) task: TaskId,
+    /// Its GPU, if it has only one.
+    pub(super) only_gpu: Option<GpuId>,
+    /// Milliseconds of work left, at the speed of running alone.
+    pub(super) left: f64,
+    pub(super) rate: f64,
+    /// Factor by which this run is faster or slower than its profile.
+    pub(super) luck: f64,
+    pub(super) as_of: Time,
+    /// When the finish that is in the agenda is due: never after the task's end.
+    pub(super) queued: Time,
+}
+
+impl Progress {
+    /// When it will be done, at its present speed.
+    pub(super) fn end(&self) -> Time {
+        let millis = (self.left.max(0.0) / self.rate - 1e-6).ceil().max(0.0);
+        self.as_of + Millis(millis as u64)
+    }
+
+    /// From now on it has this speed.
+    pub(super) fn turn(&mut self, now: Time, rate: f64) {
+        self.left = self.left_at(now);
+        self.as_of = now;
+        self.rate = rate;
+    }
+
+    pub(super) fn left_at(&self, now: Time) -> f64 {
+        self.left - self.rate * now.since(self.as_of).0 as f64
+    }
+}
+
+/// The rest of what there is to know of a running task.
+#[derive(Clone, Debug)]
+pub(super) struct Stay {
+    pub(super) placement: Placement,
+    pub(super) started: Time,
+    pub(super) growth: Growth,
+}
+
+/// Which entries of the agenda are valid for a seat.
+#[derive(Clone, Copy, Default, Debug)]
+struct Stamps {
+    /// That of the occupant's launch: its memory steps carry it.
+    launch: Stamp,
+    /// The newest: the one finish that is valid carries it.
+    newest: Stamp,
+}
+
+/// Every running task.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Seats {
+    progress: Vec<Progress>,
+    stays: Vec<Option<Stay>>,
+    stamps: Vec<Stamps>,
+    free: Vec<Seat>,
+    of_task: FxHashMap<TaskId, Seat>,
+}
+
+impl Seats {
+    /// Seats a task; the stamp is that of its launch.
+    pub(super) fn take(&mut self, progress: Progress, stay: Stay) -> (Seat, Stamp) {
+        let seat = self.free.pop().unwrap_or_else(|| {
+            self.progress.push(progress);
+            self.stays.push(None);
+            self.stamps.push(Stamps::default());
+            Seat(self.stays.len() as u32 - 1)
+        });
+        self.of_task.insert(progress.task, seat);
+        self.progress[seat.0 as usize] = progress;
+        self.stays[seat.0 as usize] = Some(stay);
+        let launch = self.stamp(seat);
+        self.stamps[seat.0 as usize].launch = launch;
+        (seat, launch)
+    }
+
+    /// Frees the seat of a task.
+    pub(super) fn leave(&mut self, seat: Seat) -> Option<(TaskId, Stay)> {
+        let stay = self.stays[seat.0 as usize].take()?;
+        let task = self.progress[seat.0 as usize].task;
+        self.stamp(seat);
+        self.of_task.remove(&task);
+        self.free.push(seat);
+        Some((task, stay))
+    }
+
+    /// A new stamp, which makes the finish that was due before invalid.
+    pub(super) fn stamp(&mut self, seat: Seat) -> Stamp {
+        let newest = &mut self.stamps[seat.0 as usize].newest;
+        newest.0 += 1;
+        *newest
+    }
+
+    pub(super) fn progress(&mut self, seat: Seat) -> &mut Progress {
+        &mut self.progress[seat.0 as usize]
+    }
+
+    /// The stay of a task that runs.
+    pub(super) fn stay(&self, seat: Seat) -> &Stay {
+        let stay = self.stays[seat.0 as usize].as_ref();
+        stay.expect("a guest of a device has a seat")
+    }
+
+    /// Whoever was launched with this stamp and still runs.
+    pub(super) fn launched(&mut self, seat: Seat, stamp: Stamp) -> Option<&mut Stay> {
+        let stamps = self.stamps[seat.0 as usize];
+        self.stays[seat.0 as usize].as_mut().filter(|_| stamps.launch == stamp)
+    }
+
+    /// Whether a finish with this stamp is the valid one.
+    pub(super) fn finishes(&self, seat: Seat, stamp: Stamp) -> bool {
+        self.stamps[seat.0 as usize].newest == stamp
+    }
+
+    /// The seat of a task that runs.
+    pub(super) fn of(&self, task: TaskId) -> Option<Seat> {
+        self.of_task.get(&task).copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.of_task.len()
+    }
+}
