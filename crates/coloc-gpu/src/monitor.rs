@@ -274,7 +274,7 @@ fn look(driver: &mut dyn Driver, now: Time, target: &mut Target) -> Result<Seen,
         Source::Gpm => driver.gpm(index),
         Source::ProcessUtilization => {
             by_process = driver.process_utilization(index)?;
-            Ok(sum(&by_process))
+            Ok(sum(&by_process, &vitals))
         }
         Source::Utilization => Ok(vitals.utilization.map(|gpu| Reading {
             gpu: Some(gpu),
@@ -285,14 +285,14 @@ fn look(driver: &mut dyn Driver, now: Time, target: &mut Target) -> Result<Seen,
     Ok(Seen { vitals, processes, by_process, best })
 }
 
-/// Time shares of all processes together; `None` when nothing ran.
-fn sum(by_process: &[ProcessUtilization]) -> Option<Reading> {
+/// Time shares of all processes together, not below what the device says of itself; `None` when nothing ran.
+fn sum(by_process: &[ProcessUtilization], vitals: &Vitals) -> Option<Reading> {
     let total = |of: fn(&ProcessUtilization) -> Fraction| {
         Fraction::saturating(by_process.iter().map(|process| of(process).get()).sum())
     };
     (!by_process.is_empty()).then(|| Reading {
-        gpu: Some(total(|process| process.sm)),
-        dram: Some(total(|process| process.memory)),
+        gpu: Some(total(|process| process.sm)).max(vitals.utilization),
+        dram: Some(total(|process| process.memory)).max(vitals.memory_utilization),
         ..Reading::default()
     })
 }

@@ -97,7 +97,8 @@ fn small_kernels_utilize_a_gpu_fully_and_leave_its_sms_idle() {
     let gpu = &answer["gpus"][0];
     assert_eq!(gpu["utilization"].as_f64(), Some(1.0), "{gpu}");
     assert!(gpu["smact"].as_f64().is_some_and(|smact| smact < 0.15), "{gpu}");
-    assert_eq!(gpu["source"], "gpm");
+    // Whichever of the two answered first.
+    assert!(gpu["source"] == "gpm" || gpu["source"] == "dcgm_dmon", "{gpu}");
 }
 
 #[test]
