@@ -34,7 +34,22 @@ fn main() {
             .status()
             .expect("the child runs");
         assert!(status.success());
+        compare_with_nvitop(&home);
     }
+}
+
+/// nvitop's library on the same fleet, in the environment that `cargo xtask test` makes for other people's clients. Its
+/// GPUs have a process each, as ours have.
+fn compare_with_nvitop(home: &FleetHome) {
+    let python = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/clients/bin/python");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/nvitop_samples.py");
+    if !std::path::Path::new(python).exists() {
+        println!("  nvitop: SKIPPED, it is not installed in target/clients");
+        return;
+    }
+    occupy(home.emulator());
+    let status = Command::new(python).arg(script).envs(home.environment()).status();
+    assert!(status.is_ok_and(|status| status.success()), "nvitop ran");
 }
 
 fn monitor() -> Monitor {
