@@ -35,7 +35,7 @@ def percent(share):
 
 
 def start_trainers():
-    """One trainer alone on GPU 0, and one that shares GPU 1 with nobody but takes GPU 2 as well."""
+    """One trainer on GPU 0 and one that takes GPUs 1 and 2; the last GPU stays idle."""
     tasks = [("resnet", "0"), ("xlnet_base_cased_2", "1,2")]
     trainers = []
     for profile, devices in tasks:
@@ -53,11 +53,7 @@ def start_trainers():
 
 def check_coloc_gpus(truth):
     """coloc's own monitor goes through NVML, as everybody else's."""
-    answer = subprocess.run([COLOC, "gpus", "--json"], capture_output=True, text=True)
-    if answer.returncode != 0 and "unrecognized subcommand" in answer.stderr:
-        print("SKIPPED: this coloc has no `gpus`; the fleet's own numbers are the only witness")
-        return
-    seen = json.loads(answer.stdout)
+    seen = json.loads(coloc("gpus", "--json"))
     agree("coloc gpus", "the number of GPUs", len(seen["gpus"]), len(truth["gpus"]))
     for own, gpu in zip(seen["gpus"], truth["gpus"]):
         for field in ["index", "uuid", "name", "memory_total_bytes", "memory_used_bytes", "power_w",
@@ -192,6 +188,35 @@ def check_zeus_on_running_clock():
         agree("zeus", "energy within 1 % of power times time", error < 0.01, True)
 
 
+def check_cuda_bindings():
+    """NVIDIA's own Python bindings to the driver API: memory is booked, copied, refused and given back."""
+    from cuda.bindings import driver as cuda
+
+    def call(function, *arguments):
+        code, *results = function(*arguments)
+        agree("cuda-bindings", function.__name__, code, cuda.CUresult.CUDA_SUCCESS)
+        return results[0] if len(results) == 1 else results
+
+    call(cuda.cuInit, 0)
+    agree("cuda-bindings", "the number of GPUs", call(cuda.cuDeviceGetCount), 4)
+    device = call(cuda.cuDeviceGet, 3)
+    agree("cuda-bindings", "uuid", "GPU-" + call(cuda.cuDeviceGetUuid, device).bytes.hex(),
+          fleet()["gpus"][3]["uuid"].replace("-", "").replace("GPU", "GPU-"))
+    call(cuda.cuCtxCreate, 0, device)
+    free, total = call(cuda.cuMemGetInfo)
+    memory = call(cuda.cuMemAlloc, 1 << 30)
+    agree("cuda-bindings", "free memory", call(cuda.cuMemGetInfo), [free - (1 << 30), total])
+    agree("cuda-bindings", "used memory", fleet()["gpus"][3]["memory_used_bytes"], total - free + (1 << 30))
+    there, back = bytes(range(256)), bytearray(256)
+    call(cuda.cuMemcpyHtoD, memory, there, 256)
+    call(cuda.cuMemcpyDtoH, back, memory, 256)
+    agree("cuda-bindings", "a copy there and back", bytes(back), there)
+    refused = cuda.cuMemAlloc(60 << 30)[0]
+    agree("cuda-bindings", "60 GiB", refused, cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY)
+    call(cuda.cuMemFree, memory)
+    agree("cuda-bindings", "free memory", call(cuda.cuMemGetInfo), [free, total])
+
+
 def main():
     trainers = start_trainers()
     coloc("emu", "clock", "--freeze")
@@ -200,10 +225,12 @@ def main():
         check(truth)
     agree("the fleet", "standing still", fleet(), truth)
     check_zeus_on_running_clock()
+    check_cuda_bindings()
     for trainer in trainers:
         trainer.kill()
         trainer.wait()
-    print(f"nvidia-ml-py, gpustat, nvitop, codecarbon and zeus agree with the fleet: {checks} checks")
+    names = "nvidia-ml-py, gpustat, nvitop, codecarbon, zeus and cuda-bindings"
+    print(f"{names} agree with the fleet and with coloc gpus: {checks} checks")
 
 
 main()

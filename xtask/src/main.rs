@@ -13,7 +13,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   test    everything: format, lints, walls, licences, tests, docs, demo
   lint    format, lints, walls and licences only
-  clients nvidia-ml-py, gpustat, nvitop, zeus and codecarbon on emulated GPUs
+  clients nvidia-ml-py, gpustat, nvitop, zeus, codecarbon and cuda-bindings on emulated GPUs
   bench   the benchmarks behind docs/performance.md";
 
 fn main() -> ExitCode {
