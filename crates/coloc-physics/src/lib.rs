@@ -4,6 +4,7 @@
 //! that a policy is not tested against its own assumptions.
 
 pub mod catalogue;
+pub mod gavel;
 mod growth;
 mod interference;
 mod noise;

@@ -109,6 +109,8 @@ pub struct Simulation {
     pub history: Option<Vec<GpuTime>>,
     /// How fast tasks run on each kind of device; the scheduler knows it too.
     pub speeds: SpeedTable,
+    /// Speed of a gang that is spread over nodes against one that is not, where nobody measured it.
+    pub spread_speed: f64,
     /// Weights and quotas of users and groups.
     pub accounts: Accounts,
 }
@@ -127,6 +129,7 @@ impl Simulation {
             preemption: PreemptionCost::default(),
             history: None,
             speeds: SpeedTable::default(),
+            spread_speed: 1.0,
             accounts: Accounts::default(),
         }
     }

@@ -4,7 +4,8 @@ use crate::error::CliError;
 use clap::Args;
 use coloc_model::{Share, SignatureId};
 use coloc_physics::{Interference, Noise, PairTable, SharedGpu, SlowdownPair};
-use coloc_sim::{Names, Simulation};
+use coloc_sim::trace::published_speeds;
+use coloc_sim::{Names, Simulation, Trace};
 use std::path::{Path, PathBuf};
 
 /// The model behind a simulation.
@@ -35,8 +36,9 @@ impl Default for PhysicsArgs {
 }
 
 impl PhysicsArgs {
-    /// Applies the flags to a simulation; `names` are those of the trace.
-    pub(crate) fn apply(&self, simulation: &mut Simulation, names: &Names) -> Result<(), CliError> {
+    /// Applies the flags to a simulation of a trace.
+    pub(crate) fn apply(&self, simulation: &mut Simulation, trace: &Trace) -> Result<(), CliError> {
+        let names = trace.names();
         if !(0.0..=100.0).contains(&self.interference) {
             let message = format!("--interference takes 0 to 100, not {}", self.interference);
             return Err(CliError::Usage(message));
@@ -47,8 +49,10 @@ impl PhysicsArgs {
         };
         let interference = Interference::default().scaled(self.interference);
         simulation.physics = SharedGpu { interference, pairs };
+        simulation.speeds = published_speeds(trace);
         if let Some(file) = &self.speeds {
-            simulation.speeds = super::speeds::read(file, names)?;
+            let told = super::speeds::read(file, names)?;
+            simulation.speeds = told.or(std::mem::take(&mut simulation.speeds));
         }
         simulation.noise = self.noise.then(|| Noise::new(self.seed));
         Ok(())
