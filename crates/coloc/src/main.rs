@@ -21,7 +21,7 @@ struct Cli {
 enum Verb {
     Demo(verbs::demo::Demo),
     Simulate(Box<verbs::simulate::Simulate>),
-    Compare(verbs::compare::Compare),
+    Compare(Box<verbs::compare::Compare>),
     Collocate(verbs::collocate::Collocate),
     Trace(verbs::trace::TraceVerb),
     Estimate(Box<verbs::estimate::EstimateArgs>),
