@@ -4,7 +4,7 @@
 //! once a second from a device or once a change from a simulator; scores are computed when a decision
 //! asks for them.
 
-use coloc_model::{Activity, Fraction, Millis, Time};
+use coloc_model::{Activity, Fraction, Millis, Time, WindowScores};
 use std::collections::VecDeque;
 
 /// CARMA's window: 30 samples, one a second.
@@ -100,8 +100,7 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// CARMA's risk score of a metric: 0.20 mean + 0.20 median + 0.30 p95 + 0.10 p50 + 0.20 EMA, with
-    /// alpha = 2/(W+1); median and p50 are one thing, so it weighs 0.30 in effect.
+    /// CARMA's risk score of a metric.
     pub(crate) fn risk(&self, metric: fn(&Activity) -> Fraction) -> Fraction {
         let mut values = self.runs.map(|(level, count)| (metric(&level).get(), count));
         let runs = &mut values[..self.len];
@@ -118,7 +117,7 @@ impl Samples {
             .fold(oldest, |ema, &(value, count)| value + (ema - value) * DECAY_POWERS[count]);
         runs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         let (median, p95) = (percentile(runs, 0.5), percentile(runs, 0.95));
-        Fraction::saturating(0.2 * mean + 0.3 * median + 0.3 * p95 + 0.2 * ema)
+        WindowScores { mean, median, p95, ema }.risk()
     }
 }
 

@@ -121,6 +121,17 @@ impl Fleet {
         Ok(fleet)
     }
 
+    /// One server with these GPUs, of which at least one must be.
+    pub fn server(models: &[GpuModel]) -> Result<Self, FleetError> {
+        let gpus = models.len() as u64;
+        if gpus == 0 || gpus > MAX_GPUS {
+            return Err(FleetError::Size { gpus });
+        }
+        let node = NodeId(0);
+        let gpus = models.iter().map(|&model| Gpu { model, node }).collect();
+        Ok(Fleet { gpus, nodes: vec![Node { gpus: 0..models.len() as u32 }] })
+    }
+
     /// How many GPUs there are.
     pub fn len(&self) -> usize {
         self.gpus.len()
@@ -201,15 +212,20 @@ impl TryFrom<FleetFile> for Fleet {
 }
 
 impl fmt::Display for Fleet {
-    /// The shortest spec that names this fleet.
+    /// The shortest spec that names this fleet. A server with several kinds of GPUs, which a spec cannot
+    /// say, has a `+` between them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shape = |node: &Node| (node.len(), self.gpus[node.gpus.start as usize].model);
+        let shape = |node: &Node| {
+            let gpus = &self.gpus[node.gpus.start as usize..node.gpus.end as usize];
+            let kinds = gpus.chunk_by(|a, b| a.model == b.model);
+            kinds.map(|run| format!("{}x{}", run.len(), run[0].model)).collect::<Vec<_>>().join("+")
+        };
+        let shapes: Vec<String> = self.nodes.iter().map(shape).collect();
         let mut groups: Vec<String> = Vec::new();
-        for run in self.nodes.chunk_by(|a, b| shape(a) == shape(b)) {
-            let (gpus, model) = shape(&run[0]);
+        for run in shapes.chunk_by(|a, b| a == b) {
             groups.push(match run.len() {
-                1 => format!("{gpus}x{model}"),
-                nodes => format!("{nodes}x{gpus}x{model}"),
+                1 => run[0].clone(),
+                nodes => format!("{nodes}x{}", run[0]),
             });
         }
         f.pad(&groups.join(","))
@@ -246,6 +262,15 @@ mod tests {
         assert!(matches!(huge, Err(FleetError::Group { .. })));
         let large = "4000000000x4000000000xT4-16GB".parse::<Fleet>();
         assert!(matches!(large, Err(FleetError::Size { .. })));
+    }
+
+    #[test]
+    fn a_server_may_have_several_kinds() {
+        let models = ["A100-40GB", "A100-40GB", "T4-16GB"].map(|name| name.parse().expect("known"));
+        let fleet = Fleet::server(&models).expect("three GPUs");
+        assert_eq!((fleet.len(), fleet.nodes().len()), (3, 1));
+        assert_eq!(fleet.to_string(), "2xA100-40GB+1xT4-16GB");
+        assert!(Fleet::server(&[]).is_err());
     }
 
     proptest! {

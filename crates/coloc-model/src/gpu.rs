@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 
-/// A kind of device. Copies are cheap: it points into the table of known models.
+/// A kind of device. Copies are cheap: it points into the table of known models, or to a description
+/// of a board that the table does not have.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct GpuModel(&'static Sheet);
@@ -64,7 +66,35 @@ pub static KNOWN_MODELS: [GpuModel; 13] = {
     models
 };
 
+/// Boards that a driver described and the table does not have. They live as long as the process: a
+/// machine has a handful of kinds, and a model must stay cheap to copy.
+static DESCRIBED: Mutex<Vec<&'static Sheet>> = Mutex::new(Vec::new());
+
+/// What a driver says of a board.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BoardDescription {
+    /// The driver's name for it, such as `NVIDIA L40S`.
+    pub name: String,
+    /// Memory of the device.
+    pub memory: Bytes,
+    /// Streaming multiprocessors; 0 when unknown.
+    pub sms: u32,
+    /// The board's power limit; 0 when unknown.
+    pub limit_watts: f64,
+}
+
+/// How far the memory that a driver reports may lie below the data sheet's (ECC, firmware).
+const MEMORY_TOLERANCE: f64 = 0.08;
+/// Idle power of a board that nobody measured, as a share of its limit; about what the table's have.
+const IDLE_SHARE: f64 = 0.12;
+
 impl GpuModel {
+    /// The model of a board as its driver describes it. A board that the table does not have gets a model
+    /// of its own, without MIG, whose idle power is a guess.
+    pub fn of_board(board: &BoardDescription) -> GpuModel {
+        known_board(board).unwrap_or_else(|| described(board))
+    }
+
     /// The A100 with 40 GB, on which the published collocation results were measured.
     pub const A100_40GB: GpuModel = GpuModel(&SHEETS[0]);
 
@@ -97,6 +127,42 @@ impl GpuModel {
     pub fn mig(self) -> Option<&'static MigTable> {
         self.0.mig
     }
+}
+
+/// The table's model whose chip the name has as a word and whose memory is about the same.
+fn known_board(board: &BoardDescription) -> Option<GpuModel> {
+    let name = board.name.to_ascii_uppercase().replace("RTX ", "RTX");
+    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    KNOWN_MODELS.iter().copied().find(|model| {
+        let chip = model.name().split('-').next().unwrap_or_default();
+        let off = board.memory.mib() / model.memory().mib() - 1.0;
+        words.contains(&chip) && off.abs() < MEMORY_TOLERANCE
+    })
+}
+
+fn described(board: &BoardDescription) -> GpuModel {
+    let chip = board.name.trim().trim_start_matches("NVIDIA ").trim_start_matches("GeForce ");
+    let chip: String = chip
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' })
+        .take(48)
+        .collect();
+    let name = format!("{chip}-{:.0}GB", board.memory.gib());
+    let mut known = DESCRIBED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(sheet) = known.iter().find(|sheet| sheet.name == name) {
+        return GpuModel(sheet);
+    }
+    let watts = if board.limit_watts.is_finite() { board.limit_watts.max(0.0) } else { 0.0 };
+    let sheet: &'static Sheet = Box::leak(Box::new(Sheet {
+        name: Box::leak(name.into_boxed_str()),
+        memory_mib: board.memory.mib() as u64,
+        sms: board.sms,
+        idle_watts: watts * IDLE_SHARE,
+        limit_watts: watts,
+        mig: None,
+    }));
+    known.push(sheet);
+    GpuModel(sheet)
 }
 
 impl PartialEq for GpuModel {
@@ -141,9 +207,11 @@ impl FromStr for GpuModel {
     type Err = UnknownModel;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let described = DESCRIBED.lock().unwrap_or_else(PoisonError::into_inner);
         KNOWN_MODELS
             .iter()
             .copied()
+            .chain(described.iter().map(|sheet| GpuModel(sheet)))
             .find(|model| model.name().eq_ignore_ascii_case(name))
             .ok_or_else(|| UnknownModel { name: name.to_owned() })
     }
@@ -159,5 +227,52 @@ impl TryFrom<String> for GpuModel {
 impl From<GpuModel> for String {
     fn from(model: GpuModel) -> String {
         model.name().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn board(name: &str, mib: u64) -> BoardDescription {
+        BoardDescription {
+            name: name.to_owned(),
+            memory: Bytes::from_mib(mib),
+            sms: 142,
+            limit_watts: 350.0,
+        }
+    }
+
+    #[test]
+    fn boards_are_known_by_the_names_that_drivers_give_them() {
+        for (name, mib, model) in [
+            ("NVIDIA A100-SXM4-40GB", 40_960, "A100-40GB"),
+            ("NVIDIA A100-PCIE-40GB", 40_536, "A100-40GB"),
+            ("NVIDIA A100 80GB PCIe", 81_920, "A100-80GB"),
+            ("NVIDIA H100 80GB HBM3", 81_559, "H100-80GB"),
+            ("NVIDIA H200", 143_771, "H200-141GB"),
+            ("Tesla V100-SXM2-16GB", 16_160, "V100-16GB"),
+            ("Tesla V100-SXM2-32GB", 32_510, "V100-32GB"),
+            ("Tesla P100-PCIE-16GB", 16_280, "P100-16GB"),
+            ("Tesla K80", 11_441, "K80-12GB"),
+            ("Tesla T4", 15_360, "T4-16GB"),
+            ("NVIDIA GeForce RTX 3090", 24_576, "RTX3090-24GB"),
+            ("NVIDIA GeForce RTX 4090", 24_564, "RTX4090-24GB"),
+            ("NVIDIA A30", 24_576, "A30-24GB"),
+        ] {
+            assert_eq!(GpuModel::of_board(&board(name, mib)).name(), model, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_board_gets_a_model_of_its_own() {
+        let model = GpuModel::of_board(&board("NVIDIA L40S", 46_068));
+        assert_eq!((model.name(), model.sms()), ("L40S-45GB", 142));
+        assert_eq!(model.memory(), Bytes::from_mib(46_068));
+        assert_eq!(GpuModel::of_board(&board("NVIDIA L40S", 46_068)), model);
+        assert_eq!("l40s-45gb".parse(), Ok(model));
+        // The same chip with other memory is another board.
+        let other = GpuModel::of_board(&board("NVIDIA A100-SXM4-64GB", 65_536));
+        assert_eq!(other.name(), "A100_SXM4_64GB-64GB");
     }
 }

@@ -11,10 +11,10 @@ mod task;
 mod units;
 
 pub use fleet::{Fleet, FleetError, FleetFile, Gpu, Node};
-pub use gpu::{GpuModel, KNOWN_MODELS, UnknownModel};
+pub use gpu::{BoardDescription, GpuModel, KNOWN_MODELS, UnknownModel};
 pub use ids::{GpuId, GroupId, NodeId, SignatureId, TaskId, UserId};
 pub use share::Share;
-pub use signal::{Activity, GpuSignal};
+pub use signal::{Activity, GpuSignal, WindowScores};
 pub use speeds::SpeedTable;
 pub use task::{Estimate, Outcome, Placement, Slot, Task, TaskState};
 pub use units::{Bytes, Fraction, Millis, ParseUnitError, Time};

@@ -27,3 +27,25 @@ pub struct GpuSignal {
     /// Memory in use on the device by everyone, contexts included.
     pub used: Bytes,
 }
+
+/// What a window of samples of one metric says.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct WindowScores {
+    /// The mean.
+    pub mean: f64,
+    /// The median.
+    pub median: f64,
+    /// The 95th percentile, interpolated between the two nearest samples.
+    pub p95: f64,
+    /// The exponential moving average with alpha = 2/(samples + 1), begun at the oldest sample.
+    pub ema: f64,
+}
+
+impl WindowScores {
+    /// CARMA's risk score: 0.20 mean + 0.20 median + 0.30 p95 + 0.10 p50 + 0.20 EMA. Median and p50 are
+    /// one thing, so it weighs 0.30 in effect.
+    pub fn risk(&self) -> Fraction {
+        let WindowScores { mean, median, p95, ema } = *self;
+        Fraction::saturating(0.2 * mean + 0.3 * median + 0.3 * p95 + 0.2 * ema)
+    }
+}

@@ -3,9 +3,6 @@
 
 use coloc_model::{Bytes, Millis};
 
-/// A CUDA context with the libraries of a training framework loaded.
-const CONTEXT: Bytes = Bytes::from_mib(450);
-
 /// When the next step comes, and how much of the plateau the task holds from then on.
 const STEPS: [(Millis, f64); 3] =
     [(Millis::ZERO, 0.0), (Millis::from_secs(8), 0.6), (Millis::from_secs(20), 1.0)];
@@ -20,12 +17,15 @@ impl Growth {
     /// A task that was just launched.
     pub const LAUNCH: Growth = Growth { step: 0 };
 
+    /// What a CUDA context takes with the libraries of a training framework loaded.
+    pub const CONTEXT: Bytes = Bytes::from_mib(450);
+
     /// Memory held at this step by a task that settles at `plateau`.
     pub fn held(self, plateau: Bytes) -> Bytes {
         if self.step + 1 == STEPS.len() {
             return plateau;
         }
-        plateau.scale(STEPS[self.step].1).max(CONTEXT.min(plateau))
+        plateau.scale(STEPS[self.step].1).max(Self::CONTEXT.min(plateau))
     }
 
     /// The step after this one, and how long after launch it comes.

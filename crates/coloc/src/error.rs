@@ -35,9 +35,24 @@ pub(crate) enum CliError {
     /// A file of measured pairs could not be read.
     #[error("{}, line {line}: {problem}", file.display())]
     Pairs { file: PathBuf, line: u64, problem: String },
+    /// An emulated fleet could not be made or joined.
+    #[error("{0}")]
+    Emulator(#[from] coloc_emu_tools::run::RunError),
+    /// An emulated training could not go on.
+    #[error("{0}")]
+    Training(#[from] coloc_emu_tools::train::TrainError),
+    /// The GPUs could not be asked.
+    #[error("{0}")]
+    Driver(#[from] coloc_gpu::driver::DriverError),
     /// A file could not be written.
     #[error("cannot write {}: {source}", file.display())]
     Write { file: PathBuf, source: io::Error },
+}
+
+impl From<coloc_emu_tools::train::CheckpointError> for CliError {
+    fn from(error: coloc_emu_tools::train::CheckpointError) -> Self {
+        CliError::Usage(error.to_string())
+    }
 }
 
 impl CliError {
@@ -52,7 +67,10 @@ impl CliError {
         }
         eprintln!("coloc: {self}");
         match self {
-            CliError::Write { .. } => ExitCode::from(1),
+            CliError::Write { .. }
+            | CliError::Emulator(_)
+            | CliError::Training(_)
+            | CliError::Driver(_) => ExitCode::from(1),
             _ => ExitCode::from(2),
         }
     }

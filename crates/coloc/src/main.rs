@@ -25,6 +25,9 @@ enum Verb {
     Collocate(verbs::collocate::Collocate),
     Trace(verbs::trace::TraceVerb),
     Estimate(Box<verbs::estimate::EstimateArgs>),
+    Gpus(verbs::gpus::Gpus),
+    Doctor(verbs::doctor::Doctor),
+    Emu(verbs::emu::Emu),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +38,12 @@ fn main() -> ExitCode {
         Verb::Collocate(verb) => verb.run(),
         Verb::Trace(verb) => verb.run(),
         Verb::Estimate(verb) => verb.run(),
+        Verb::Gpus(verb) => verb.run(),
+        Verb::Doctor(verb) => verb.run(),
+        // Here the exit code is that of another program.
+        Verb::Emu(verb) => {
+            return verb.run().unwrap_or_else(|error| error.report());
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,41 @@
+//! The journal's tables, version by version. A released version is never edited: the next one migrates.
+
+use super::JournalError;
+use rusqlite::Connection;
+
+/// What each version adds to the one before.
+const MIGRATIONS: [&str; 1] =
+    ["CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+     CREATE TABLE specs (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+     CREATE TABLE tasks (
+         id INTEGER PRIMARY KEY,
+         over INTEGER NOT NULL,
+         ended_ms INTEGER,
+         body TEXT NOT NULL
+     ) STRICT;
+     CREATE INDEX live_tasks ON tasks (id) WHERE over = 0;
+     CREATE INDEX ended_tasks ON tasks (ended_ms) WHERE over = 1;
+     CREATE TABLE story (
+         seq INTEGER PRIMARY KEY,
+         task INTEGER NOT NULL,
+         at_ms INTEGER NOT NULL,
+         what TEXT NOT NULL
+     ) STRICT;
+     CREATE INDEX story_of_task ON story (task);"];
+
+/// The version that this coloc writes.
+pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
+
+pub(super) fn migrate(db: &mut Connection) -> Result<(), JournalError> {
+    let found: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > SCHEMA_VERSION {
+        return Err(JournalError::TooNew { found });
+    }
+    for (done, migration) in MIGRATIONS.iter().enumerate().skip(found as usize) {
+        let transaction = db.transaction()?;
+        transaction.execute_batch(migration)?;
+        transaction.pragma_update(None, "user_version", done as u32 + 1)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}

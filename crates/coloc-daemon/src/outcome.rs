@@ -1,0 +1,186 @@
+//! How a task ended: what its exit says, and what its last words say of GPU memory.
+
+use crate::record::Exit;
+use crate::run::{Ended, Stopped};
+use coloc_model::Bytes;
+
+/// What became of an attempt.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Verdict {
+    /// It did its work.
+    Completed,
+    /// Its GPU had no room; this much was asked for on top of what it held, if it said so.
+    GpuOutOfMemory {
+        /// The allocation that failed.
+        asked: Option<Bytes>,
+        /// The words that tell.
+        evidence: String,
+    },
+    /// The machine had no room: the kernel killed it, or it could not allocate.
+    HostOutOfMemory,
+    /// The shim stopped it at its time limit.
+    TimedOut,
+    /// The shim stopped it because somebody asked.
+    Stopped,
+    /// It failed by itself.
+    Failed,
+}
+
+const SIGKILL: i32 = 9;
+const SIGABRT: i32 = 6;
+
+/// Judges by the words that the log ends with, never by the exit code alone: an uncaught error of any kind
+/// is 1, and a kill by the kernel for want of host memory is no business of the GPU's.
+pub fn judge(ended: &Ended, last_words: &[u8]) -> Verdict {
+    match (ended.stopped, ended.exit) {
+        (_, Exit::Code(0)) => Verdict::Completed,
+        (Some(Stopped::TimeLimit), _) => Verdict::TimedOut,
+        (Some(Stopped::Asked), _) => Verdict::Stopped,
+        (None, exit) => {
+            let words = String::from_utf8_lossy(last_words);
+            match find_gpu_oom(&words) {
+                Some((asked, evidence)) => Verdict::GpuOutOfMemory { asked, evidence },
+                None if is_host_oom(exit, &words) => Verdict::HostOutOfMemory,
+                None => Verdict::Failed,
+            }
+        }
+    }
+}
+
+/// What frameworks say when a GPU has no room. A pattern is a set of words that one line must have, and
+/// words that it must not have.
+const PATTERNS: [(&[&str], &[&str]); 11] = [
+    // PyTorch, in all its spellings.
+    (&["CUDA out of memory"], &[]),
+    (&["OutOfMemoryError", "CUDA"], &[]),
+    (&["CUDA error: out of memory"], &[]),
+    (&["HIP out of memory"], &[]),
+    (&["CUBLAS_STATUS_ALLOC_FAILED"], &[]),
+    (&["CUDNN_STATUS_ALLOC_FAILED"], &[]),
+    // TensorFlow: the host's allocator says the same words.
+    (&["OOM when allocating tensor"], &["device:CPU", "allocator cpu", "by allocator mklcpu"]),
+    // JAX.
+    (&["RESOURCE_EXHAUSTED", "ut of memory"], &["device:CPU", "CPU_0"]),
+    (&["RESOURCE_EXHAUSTED", "Failed to allocate request"], &["device:CPU", "CPU_0"]),
+    // Raw CUDA.
+    (&["cudaErrorMemoryAllocation"], &[]),
+    (&["CUDA_ERROR_OUT_OF_MEMORY"], &[]),
+];
+
+fn find_gpu_oom(words: &str) -> Option<(Option<Bytes>, String)> {
+    let matches = |line: &&str| {
+        PATTERNS.iter().any(|(all, none)| {
+            all.iter().all(|word| line.contains(word)) && !none.iter().any(|word| line.contains(word))
+        })
+    };
+    let line = words.lines().rev().find(matches)?;
+    let evidence = line.trim().chars().take(400).collect();
+    Some((asked_for(line), evidence))
+}
+
+fn is_host_oom(exit: Exit, words: &str) -> bool {
+    let said = ["MemoryError", "std::bad_alloc", "Cannot allocate memory", "oom-kill", "oom_kill"];
+    match exit {
+        // Nobody here sent it: the kernel's killer is the usual suspect.
+        Exit::Signal(SIGKILL) => true,
+        Exit::Code(137) => true,
+        Exit::Signal(SIGABRT) | Exit::Code(_) => {
+            words.lines().rev().take(40).any(|line| said.iter().any(|word| line.contains(word)))
+        }
+        Exit::Signal(_) => false,
+    }
+}
+
+/// The size in «Tried to allocate 1.50 GiB», «trying to allocate 123 bytes» and their like.
+fn asked_for(line: &str) -> Option<Bytes> {
+    let after = ["ried to allocate ", "rying to allocate ", "request for "];
+    let rest = after.iter().find_map(|words| line.split_once(words).map(|(_, rest)| rest))?;
+    let mut parts = rest.split([' ', ',', ';']).filter(|part| !part.is_empty());
+    let number = parts.next()?.trim_end_matches('.');
+    // «2.00GiB» is written without a space by some.
+    let digits = number.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &number[digits.len()..] {
+        "" => parts.next()?.trim_end_matches(['.', ',', ')']),
+        unit => unit,
+    };
+    let scale = match unit {
+        "bytes" | "B" | "byte" => 1.0,
+        "KiB" | "KB" => 1024.0,
+        "MiB" | "MB" => 1024.0 * 1024.0,
+        "GiB" | "GB" => 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    let number: f64 = digits.parse().ok()?;
+    (number.is_finite() && (0.0..1e9).contains(&(number * scale / 1e9)))
+        .then(|| Bytes((number * scale) as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Moment;
+    use proptest::prelude::*;
+
+    fn verdict(exit: Exit, words: &str) -> Verdict {
+        judge(&Ended { exit, at: Moment(0), stopped: None }, words.as_bytes())
+    }
+
+    fn asked(words: &str) -> Option<Bytes> {
+        match verdict(Exit::Code(1), words) {
+            Verdict::GpuOutOfMemory { asked, .. } => asked,
+            other => panic!("{words}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_framework_is_understood() {
+        let gib = |gib: f64| Some(Bytes((gib * (1u64 << 30) as f64) as u64));
+        let torch = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 0 has \
+                     a total capacity of 40.00 GiB of which 1.02 GiB is free.";
+        assert_eq!(asked(torch), gib(1.5));
+        let old = "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 2.00 GiB total";
+        assert_eq!(asked(old), Some(Bytes::from_mib(20)));
+        let typo = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 \
+                    has a total capacty of 79.15 GiB";
+        assert_eq!(asked(typo), gib(2.0));
+        let jax = "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate \
+                   12884901888 bytes.";
+        assert_eq!(asked(jax), gib(12.0));
+        let jax = "XlaRuntimeError: RESOURCE_EXHAUSTED: Failed to allocate request for 2.00GiB (2147483648B)";
+        assert_eq!(asked(jax), gib(2.0));
+        let tf = "ResourceExhaustedError: OOM when allocating tensor with shape[64,256] and type float \
+                  on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc";
+        assert_eq!(asked(tf), None);
+        assert_eq!(asked("CUDA_ERROR_OUT_OF_MEMORY"), None);
+        assert_eq!(asked("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling"), None);
+    }
+
+    #[test]
+    fn other_failures_are_not_taken_for_it() {
+        let host_tensor = "OOM when allocating tensor with shape[9] on /device:CPU:0 by allocator cpu";
+        assert_eq!(verdict(Exit::Code(1), host_tensor), Verdict::Failed);
+        assert_eq!(verdict(Exit::Code(1), "SyntaxError: invalid syntax"), Verdict::Failed);
+        assert_eq!(verdict(Exit::Code(1), "MemoryError"), Verdict::HostOutOfMemory);
+        assert_eq!(verdict(Exit::Signal(SIGKILL), "epoch 3"), Verdict::HostOutOfMemory);
+        assert_eq!(verdict(Exit::Signal(11), "epoch 3"), Verdict::Failed);
+        // Caught and survived.
+        assert_eq!(verdict(Exit::Code(0), "CUDA out of memory, smaller batch"), Verdict::Completed);
+    }
+
+    #[test]
+    fn who_was_stopped_did_not_fail() {
+        let ended = |stopped| Ended { exit: Exit::Signal(15), at: Moment(0), stopped };
+        assert_eq!(judge(&ended(Some(Stopped::TimeLimit)), b""), Verdict::TimedOut);
+        assert_eq!(judge(&ended(Some(Stopped::Asked)), b"CUDA out of memory"), Verdict::Stopped);
+    }
+
+    proptest! {
+        #[test]
+        fn no_last_words_confuse_it(words in prop::collection::vec(any::<u8>(), 0..300), code in -5i32..300) {
+            let mut line = b"Tried to allocate ".to_vec();
+            line.extend(&words);
+            line.extend(b" CUDA out of memory");
+            judge(&Ended { exit: Exit::Code(code), at: Moment(0), stopped: None }, &line);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Reading and writing the files of an attempt, so that a crash leaves each whole or absent.
+
+use super::{Ended, Order, Started};
+use coloc_model::TaskId;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// A file of an attempt that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The file system says no.
+    #[error("{}: {source}", file.display())]
+    Io {
+        /// Which.
+        file: PathBuf,
+        /// What it says.
+        source: io::Error,
+    },
+    /// It is not what it should be.
+    #[error("{}: {source}", file.display())]
+    Garbled {
+        /// Which.
+        file: PathBuf,
+        /// What was wrong.
+        source: serde_json::Error,
+    },
+}
+
+/// Whether somebody else was first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Claim {
+    /// The attempt is ours.
+    Ours,
+    /// It is somebody else's.
+    Taken,
+}
+
+/// The directory of one attempt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunDir {
+    path: PathBuf,
+}
+
+impl RunDir {
+    /// The directory of a task's attempt below `runs`.
+    pub fn of(runs: &Path, task: TaskId, attempt: u32) -> Self {
+        RunDir { path: runs.join(format!("{task}.{attempt}")) }
+    }
+
+    /// A directory that somebody named.
+    pub fn at(path: PathBuf) -> Self {
+        RunDir { path }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The log.
+    pub fn log(&self) -> PathBuf {
+        self.path.join("log")
+    }
+
+    /// The part of the log that was turned over.
+    pub fn older_log(&self) -> PathBuf {
+        self.path.join("log.1")
+    }
+
+    /// Makes the directory with its order, for nobody's eyes but the owner's.
+    pub fn create(&self, order: &Order) -> Result<(), RunError> {
+        use std::os::unix::fs::{DirBuilderExt as _, chown};
+        let made = fs::DirBuilder::new().mode(0o700).recursive(true).create(&self.path);
+        made.map_err(|source| self.io("", source))?;
+        self.write("order.json", order)?;
+        if let Some(user) = &order.user {
+            for name in ["order.json", ""] {
+                let owned = chown(self.path.join(name), Some(user.uid), Some(user.gid));
+                owned.map_err(|source| self.io(name, source))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries to be the one who decides about this attempt.
+    pub fn claim(&self) -> Result<Claim, RunError> {
+        match OpenOptions::new().write(true).create_new(true).open(self.path.join("claim")) {
+            Ok(file) => file.sync_all().map(|()| Claim::Ours),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Claim::Taken),
+            Err(error) => Err(error),
+        }
+        .map_err(|source| self.io("claim", source))
+    }
+
+    /// What to run.
+    pub fn order(&self) -> Result<Order, RunError> {
+        let order = self.read("order.json")?;
+        order.ok_or_else(|| self.io("order.json", io::ErrorKind::NotFound.into()))
+    }
+
+    /// Says which processes are there.
+    pub fn write_started(&self, started: &Started) -> Result<(), RunError> {
+        self.write("shim.json", started)
+    }
+
+    /// Which processes are there, once there are any.
+    pub fn started(&self) -> Result<Option<Started>, RunError> {
+        self.read("shim.json")
+    }
+
+    /// Says how it ended.
+    pub fn write_ended(&self, ended: &Ended) -> Result<(), RunError> {
+        self.write("exit.json", ended)
+    }
+
+    /// How it ended, once it has.
+    pub fn ended(&self) -> Result<Option<Ended>, RunError> {
+        self.read("exit.json")
+    }
+
+    /// The end of the log, at most `most` bytes of it.
+    pub fn log_tail(&self, most: u64) -> io::Result<Vec<u8>> {
+        tail(&self.log(), most)
+    }
+
+    fn io(&self, name: &str, source: io::Error) -> RunError {
+        RunError::Io { file: self.path.join(name), source }
+    }
+
+    /// Whole or not at all: written beside, synced, then renamed.
+    fn write(&self, name: &str, value: &impl Serialize) -> Result<(), RunError> {
+        let beside = self.path.join(format!(".{name}"));
+        let write = || -> io::Result<()> {
+            let mut file = File::create(&beside)?;
+            serde_json::to_writer(&mut file, value)?;
+            file.flush()?;
+            file.sync_all()?;
+            fs::rename(&beside, self.path.join(name))
+        };
+        write().map_err(|source| self.io(name, source))
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, RunError> {
+        let file = self.path.join(name);
+        match fs::read(&file) {
+            Ok(body) => serde_json::from_slice(&body)
+                .map(Some)
+                .map_err(|source| RunError::Garbled { file, source }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(RunError::Io { file, source }),
+        }
+    }
+}
+
+/// The end of a file, at most `most` bytes of it.
+pub(crate) fn tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
+    let mut end = Vec::new();
+    file.take(most).read_to_end(&mut end)?;
+    Ok(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_can_claim_an_attempt() {
+        let place = tempfile::tempdir().unwrap();
+        let run = RunDir::of(place.path(), TaskId(7), 1);
+        fs::create_dir(run.path()).unwrap();
+        assert_eq!(run.claim().unwrap(), Claim::Ours);
+        assert_eq!(run.claim().unwrap(), Claim::Taken);
+    }
+
+    #[test]
+    fn garbage_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let run = RunDir::at(place.path().to_owned());
+        assert!(run.ended().unwrap().is_none());
+        fs::write(place.path().join("exit.json"), b"{\"exit\":").unwrap();
+        let error = run.ended().unwrap_err().to_string();
+        assert!(error.contains("exit.json") && error.contains("EOF"), "{error}");
+    }
+}

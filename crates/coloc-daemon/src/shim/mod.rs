@@ -1,0 +1,238 @@
+//! The shim: one small process for each running task.
+//!
+//! It outlives the daemon, so that a restart finds tasks running and learns how those ended that did not
+//! wait for it. It leads the task's session, keeps its log, minds its time limit, and sees to it that
+//! nothing of the task is left when it is over.
+
+mod log;
+mod tree;
+
+use crate::record::{Exit, Moment};
+use crate::run::{Claim, Ended, Order, Process, RunAs, RunDir, RunError, Started, Stopped};
+use crate::text::RawText;
+use coloc_gpu::process::ProcessTable;
+use nix::sys::signal::Signal;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{PidfdFlags, pidfd_open};
+use std::io::{self, PipeReader, Read as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What outlives the program may still write this long.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+/// The exit code of a program that could not be started, as shells have it.
+const CANNOT_START: i32 = 127;
+
+/// A shim that could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum ShimError {
+    /// A file of the attempt.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The system says no.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was attempted.
+        what: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> ShimError {
+    move |source| ShimError::System { what, source: source.into() }
+}
+
+/// Runs the order in a directory to its end.
+pub fn run(dir: &RunDir) -> Result<(), ShimError> {
+    let order = dir.order()?;
+    if let Some(user) = &order.user {
+        become_user(user)?;
+    }
+    if dir.claim()? == Claim::Taken {
+        // The daemon gave this attempt up, or another shim has it.
+        return Ok(());
+    }
+    rustix::process::setsid().map_err(system("lead a session"))?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+        .map_err(system("adopt orphans"))?;
+    let asked = asked_to_stop()?;
+    let mut log = log::Log::open(dir, &order).map_err(system("open the log"))?;
+    let (child, streams) = match start(&order) {
+        Ok(started) => started,
+        Err(error) => {
+            let program = order.command.first().map_or("".into(), RawText::to_string_lossy);
+            let _ = log.say(&format!("coloc: cannot start {program}: {error}\n"));
+            let ended =
+                Ended { exit: Exit::Code(CANNOT_START), at: Moment::now(), stopped: None };
+            return Ok(dir.write_ended(&ended)?);
+        }
+    };
+    let began = |pid| ProcessTable::default().started(pid).unwrap_or(0);
+    let process = |pid| Process { pid, began: began(pid) };
+    let (shim, main) = (process(std::process::id()), process(child.id()));
+    dir.write_started(&Started { shim, main, at: Moment::now() })?;
+    let copies = log.copy(streams);
+    let ended = Watch { order: &order, child, asked, stopped: None }.to_the_end()?;
+    finish(copies);
+    Ok(dir.write_ended(&ended)?)
+}
+
+/// Gives up root for good. Groups first: afterwards it would not be allowed.
+fn become_user(user: &RunAs) -> Result<(), ShimError> {
+    use nix::unistd::{Gid, Uid, initgroups, setgid, setuid};
+    let name = std::ffi::CString::new(user.name.as_str())
+        .map_err(|error| system("use the user's name")(io::Error::other(error)))?;
+    initgroups(&name, Gid::from_raw(user.gid)).map_err(system("join the user's groups"))?;
+    setgid(Gid::from_raw(user.gid)).map_err(system("take the user's group"))?;
+    setuid(Uid::from_raw(user.uid)).map_err(system("become the user"))
+}
+
+/// A stream with a byte in it once somebody sent SIGTERM.
+fn asked_to_stop() -> Result<UnixStream, ShimError> {
+    let (reader, writer) = UnixStream::pair().map_err(system("make a pipe"))?;
+    reader.set_nonblocking(true).map_err(system("use a pipe"))?;
+    signal_hook::low_level::pipe::register(Signal::SIGTERM as i32, writer)
+        .map_err(system("catch SIGTERM"))?;
+    Ok(reader)
+}
+
+/// The program's output, and its errors where they go elsewhere.
+pub(crate) struct Streams {
+    pub(crate) output: PipeReader,
+    pub(crate) errors: Option<PipeReader>,
+}
+
+fn start(order: &Order) -> io::Result<(Child, Streams)> {
+    let (program, arguments) =
+        order.command.split_first().ok_or_else(|| io::Error::other("no command was given"))?;
+    let (output, out) = io::pipe()?;
+    // One pipe for both keeps lines in the order in which they were written.
+    let (errors, err) = match order.errors {
+        None => (None, out.try_clone()?),
+        Some(_) => io::pipe().map(|(errors, err)| (Some(errors), err))?,
+    };
+    let mut command = Command::new(program.as_os_str());
+    command
+        .args(arguments.iter().map(RawText::as_os_str))
+        .env_clear()
+        .envs(order.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())))
+        .current_dir(order.directory.as_path())
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        .process_group(0);
+    die_with_me(&mut command);
+    Ok((command.spawn()?, Streams { output, errors }))
+}
+
+/// Whoever kills the shim kills the task: nothing must run that nobody watches.
+#[allow(unsafe_code)]
+fn die_with_me(command: &mut Command) {
+    let shim = rustix::process::getpid();
+    // SAFETY: between fork and exec only system calls are made, and nothing is allocated.
+    unsafe {
+        command.pre_exec(move || {
+            use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            // The shim may have died before that.
+            if getppid() == Some(shim) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+        });
+    }
+}
+
+/// The program while it runs.
+struct Watch<'a> {
+    order: &'a Order,
+    child: Child,
+    asked: UnixStream,
+    stopped: Option<Stopped>,
+}
+
+impl Watch<'_> {
+    fn to_the_end(mut self) -> Result<Ended, ShimError> {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(system("watch the program"))?;
+        let began = Instant::now();
+        let after = |span: coloc_model::Millis| began + Duration::from_millis(span.0);
+        let limit = self.order.time_limit;
+        let mut end = limit.map(after);
+        let mut warn = limit.zip(self.order.warning).map(|(limit, warning)| {
+            (after(coloc_model::Millis(limit.0.saturating_sub(warning.before.0))), warning.signal)
+        });
+        let mut kill = None;
+        loop {
+            let next = [end, warn.map(|(at, _)| at), kill].into_iter().flatten().min();
+            if self.wait(&pidfd, next)? {
+                return self.reap();
+            }
+            let due = |at: Option<Instant>| at.is_some_and(|at| at <= Instant::now());
+            if due(warn.map(|(at, _)| at)) {
+                self.signal(warn.take().and_then(|(_, signal)| Signal::try_from(signal).ok()));
+            }
+            let asked = self.asked.read(&mut [0; 16]).is_ok_and(|bytes| bytes > 0);
+            if self.stopped.is_none() && (asked || due(end)) {
+                self.stopped = Some(if asked { Stopped::Asked } else { Stopped::TimeLimit });
+                self.signal(Some(Signal::SIGTERM));
+                end = None;
+                kill = Some(Instant::now() + Duration::from_millis(self.order.grace.0));
+            }
+            if due(kill) {
+                kill = None;
+                tree::kill_all();
+            }
+        }
+    }
+
+    /// Sleeps until the program ended (true), somebody asks, or the time has come.
+    fn wait(&self, pidfd: &OwnedFd, until: Option<Instant>) -> Result<bool, ShimError> {
+        let mut watched = [
+            PollFd::new(pidfd, PollFlags::IN),
+            PollFd::new(&self.asked, PollFlags::IN),
+        ];
+        let timeout = until.map(|at| {
+            let span = at.saturating_duration_since(Instant::now());
+            rustix::event::Timespec {
+                tv_sec: span.as_secs() as i64,
+                tv_nsec: i64::from(span.subsec_nanos()),
+            }
+        });
+        match poll(&mut watched, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(!watched[0].revents().is_empty()),
+            Err(error) => Err(system("wait for the program")(error)),
+        }
+    }
+
+    /// The program alone: its workers would die of a signal that it handles.
+    fn signal(&self, signal: Option<Signal>) {
+        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
+        if let Some(signal) = signal {
+            let _ = nix::sys::signal::kill(pid, signal);
+        }
+    }
+
+    fn reap(mut self) -> Result<Ended, ShimError> {
+        let status = self.child.wait().map_err(system("wait for the program"))?;
+        let exit = match status.code() {
+            Some(code) => Exit::Code(code),
+            None => Exit::Signal(status.signal().unwrap_or(0)),
+        };
+        Ok(Ended { exit, at: Moment::now(), stopped: self.stopped })
+    }
+}
+
+/// Waits for the rest of the output; whoever still holds the pipe then is killed.
+fn finish(copies: Vec<JoinHandle<()>>) {
+    let patience = Instant::now() + LAST_WORDS;
+    while copies.iter().any(|copy| !copy.is_finished()) && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    tree::kill_all();
+    for copy in copies {
+        let _ = copy.join();
+    }
+}

@@ -1,0 +1,167 @@
+//! What somebody submitted: a command and what it asks for.
+
+use crate::text::RawText;
+use coloc_model::{Bytes, Estimate, Millis, TaskId};
+use serde::{Deserialize, Serialize};
+
+/// A submission. Tasks of one array share it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskSpec {
+    /// For people.
+    pub name: String,
+    /// The program and its arguments.
+    pub command: Vec<RawText>,
+    /// Where it runs.
+    pub directory: RawText,
+    /// Its environment, before what coloc adds.
+    #[serde(default)]
+    pub environment: Vec<(RawText, RawText)>,
+    /// GPUs at once.
+    pub gpus: u32,
+    /// What the user says it needs on each GPU.
+    #[serde(default)]
+    pub gpu_memory: Option<Bytes>,
+    /// What an estimator says of it.
+    #[serde(default)]
+    pub estimate: Option<Estimate>,
+    /// It wants its GPUs to itself.
+    #[serde(default)]
+    pub exclusive: bool,
+    /// It is stopped after this long.
+    #[serde(default)]
+    pub time_limit: Option<Millis>,
+    /// Tasks it waits for.
+    #[serde(default)]
+    pub after: Vec<Dependency>,
+    /// It is not started before this moment, in milliseconds since 1970.
+    #[serde(default)]
+    pub begin_ms: Option<u64>,
+    /// Higher goes first.
+    #[serde(default)]
+    pub priority: i32,
+    /// How often it is run again after a failure of its own.
+    #[serde(default)]
+    pub retries: u32,
+    /// What to do when a GPU has no room for it.
+    #[serde(default)]
+    pub on_oom: OnOom,
+    /// A signal before the time limit or a preemption, to save a checkpoint.
+    #[serde(default)]
+    pub warning: Option<Warning>,
+    /// Where its output goes, instead of coloc's own log.
+    #[serde(default)]
+    pub output: Option<RawText>,
+    /// Where its errors go, instead of beside the output.
+    #[serde(default)]
+    pub errors: Option<RawText>,
+    /// It is stopped when its GPUs were idle this long.
+    #[serde(default)]
+    pub idle_timeout: Option<Millis>,
+}
+
+/// A task that must end first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Dependency {
+    /// That task.
+    pub task: TaskId,
+    /// How it must end.
+    pub when: DependencyKind,
+}
+
+/// How a task that is waited for must end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DependencyKind {
+    /// Well.
+    AfterOk,
+    /// Not well.
+    AfterNotOk,
+    /// Somehow.
+    AfterAny,
+}
+
+/// What happens to a task that ran out of GPU memory.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnOom {
+    /// As the daemon's policy says.
+    #[default]
+    Policy,
+    /// It comes back where there is more room.
+    Grow,
+    /// It comes back alone on its GPUs.
+    Exclusive,
+    /// It has failed.
+    Fail,
+}
+
+/// A signal that comes before the end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Warning {
+    /// Its number.
+    pub signal: i32,
+    /// How long before.
+    pub before: Millis,
+}
+
+impl TaskSpec {
+    /// What tasks with one command, directory and name have in common: they are expected to behave alike.
+    /// Numbers in arguments (seeds, learning rates) make no difference, unless it is the batch size.
+    pub fn signature(&self) -> String {
+        let argument = |argument: &RawText| {
+            let text = argument.to_string_lossy();
+            if text.contains("batch") { text.into_owned() } else { without_numbers(&text) }
+        };
+        let command: Vec<String> = self.command.iter().map(argument).collect();
+        format!("{}\u{1f}{}", self.directory.to_string_lossy(), command.join("\u{1f}"))
+    }
+}
+
+fn without_numbers(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    for character in text.chars() {
+        match (character.is_ascii_digit(), kept.ends_with('#')) {
+            (true, true) => {}
+            (true, false) => kept.push('#'),
+            (false, _) => kept.push(character),
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn spec(command: &[&str]) -> TaskSpec {
+        TaskSpec {
+            name: "test".to_owned(),
+            command: command.iter().map(|&word| word.into()).collect(),
+            directory: "/".into(),
+            environment: Vec::new(),
+            gpus: 1,
+            gpu_memory: None,
+            estimate: None,
+            exclusive: false,
+            time_limit: None,
+            after: Vec::new(),
+            begin_ms: None,
+            priority: 0,
+            retries: 0,
+            on_oom: OnOom::Policy,
+            warning: None,
+            output: None,
+            errors: None,
+            idle_timeout: None,
+        }
+    }
+
+    #[test]
+    fn seeds_do_not_make_another_task_but_batch_sizes_do() {
+        let signature = |words: &[&str]| spec(words).signature();
+        assert_eq!(signature(&["train", "--seed=1"]), signature(&["train", "--seed=22"]));
+        assert_ne!(signature(&["train", "--batch=1"]), signature(&["train", "--batch=2"]));
+        assert_ne!(signature(&["train", "a"]), signature(&["train", "b"]));
+    }
+}

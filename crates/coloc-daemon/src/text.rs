@@ -1,0 +1,126 @@
+//! Text that need not be UTF-8: arguments, paths, environments. On Linux they are bytes.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// Bytes that are almost always text. In JSON a string, or `{"hex": "…"}` where they are not UTF-8.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct RawText(Vec<u8>);
+
+impl RawText {
+    /// As the operating system wants it.
+    pub fn as_os_str(&self) -> &OsStr {
+        OsStr::from_bytes(&self.0)
+    }
+
+    /// As a path.
+    pub fn as_path(&self) -> &Path {
+        Path::new(self.as_os_str())
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// For people: what is not UTF-8 is replaced.
+    pub fn to_string_lossy(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
+    }
+}
+
+impl From<OsString> for RawText {
+    fn from(text: OsString) -> Self {
+        RawText(text.into_vec())
+    }
+}
+
+impl From<&str> for RawText {
+    fn from(text: &str) -> Self {
+        RawText(text.as_bytes().to_vec())
+    }
+}
+
+impl From<String> for RawText {
+    fn from(text: String) -> Self {
+        RawText(text.into_bytes())
+    }
+}
+
+impl fmt::Debug for RawText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_string_lossy(), f)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hex {
+    hex: String,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Form {
+    Text(String),
+    Hex(Hex),
+}
+
+impl Serialize for RawText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match std::str::from_utf8(&self.0) {
+            Ok(text) => serializer.serialize_str(text),
+            Err(_) => {
+                let hex = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
+                Hex { hex }.serialize(serializer)
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RawText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Form::deserialize(deserializer)? {
+            Form::Text(text) => Ok(text.into()),
+            Form::Hex(Hex { hex }) => {
+                decode(&hex).map(RawText).ok_or_else(|| D::Error::custom("not pairs of hex digits"))
+            }
+        }
+    }
+}
+
+fn decode(hex: &str) -> Option<Vec<u8>> {
+    let pair = |pair: &[u8]| {
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8)
+    };
+    let whole = hex.len().is_multiple_of(2);
+    whole.then(|| hex.as_bytes().chunks_exact(2).map(pair).collect()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_survive_json(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            let text = RawText(bytes);
+            let json = serde_json::to_string(&text).unwrap();
+            prop_assert_eq!(serde_json::from_str::<RawText>(&json).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn odd_hex_is_refused() {
+        for json in [r#"{"hex":"f"}"#, r#"{"hex":"zz"}"#, r#"{"hex":"ß"}"#, "7"] {
+            assert!(serde_json::from_str::<RawText>(json).is_err(), "{json}");
+        }
+    }
+}

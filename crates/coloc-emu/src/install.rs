@@ -1,0 +1,116 @@
+//! Where the emulated libraries are, and how a program finds them in place of the driver's.
+
+use crate::{DIR_VARIABLE, STATE_FILE};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// What cargo calls a library, and the names that programs look for.
+const LIBRARIES: [(&str, &[&str]); 2] = [
+    ("libcoloc_emu_nvml.so", &["libnvidia-ml.so.1", "libnvidia-ml.so"]),
+    ("libcoloc_emu_cuda.so", &["libcuda.so.1", "libcuda.so"]),
+];
+
+/// Programs that are the coloc binary by another name.
+pub const TOOLS: [&str; 4] =
+    ["nvidia-smi", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "dcgmi"];
+
+/// Names a folder with the emulated libraries, ahead of the usual places.
+pub const LIBRARIES_VARIABLE: &str = "COLOC_EMU_LIBRARIES";
+
+/// The emulated driver could not be laid out.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The libraries are not where they should be.
+    #[error(
+        "the emulated driver ({}) is not beside {}; looked in {}. Build it with `cargo build -p coloc`, \
+         or set {} to the folder that has it",
+        file, binary.display(), looked.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "),
+        LIBRARIES_VARIABLE
+    )]
+    NoLibrary {
+        /// The library that is missing.
+        file: &'static str,
+        /// The running program.
+        binary: PathBuf,
+        /// Where it was looked for.
+        looked: Vec<PathBuf>,
+    },
+    /// A file could not be made.
+    #[error("cannot lay out the emulated driver in {}: {source}", directory.display())]
+    Directory {
+        /// Where it should go.
+        directory: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Folders that may hold the libraries, for a binary at `binary`: a build tree, then an installation.
+fn candidates(binary: &Path) -> Vec<PathBuf> {
+    let beside = binary.parent().unwrap_or(Path::new("."));
+    let named = std::env::var_os(LIBRARIES_VARIABLE).map(PathBuf::from);
+    // Tests run one folder deeper than the program.
+    let places = [beside.join("deps"), beside.to_owned(), beside.join("../lib/coloc")];
+    named.into_iter().chain(places).collect()
+}
+
+/// Lays out names of libraries and tools in the fleet's directory, linked to those of `binary`.
+pub fn install(directory: &Path, binary: &Path) -> Result<(), InstallError> {
+    let looked = candidates(binary);
+    let fail = |source| InstallError::Directory { directory: directory.to_owned(), source };
+    let (libraries, tools) = (directory.join("lib"), directory.join("bin"));
+    fs::create_dir_all(&libraries).and_then(|()| fs::create_dir_all(&tools)).map_err(fail)?;
+    for (file, names) in LIBRARIES {
+        let found = looked.iter().map(|folder| folder.join(file)).find(|path| path.is_file());
+        let missing =
+            || InstallError::NoLibrary { file, binary: binary.to_owned(), looked: looked.clone() };
+        let found = found.ok_or_else(missing)?.canonicalize().map_err(fail)?;
+        for name in names {
+            link(&found, &libraries.join(name)).map_err(fail)?;
+        }
+    }
+    for name in TOOLS {
+        link(binary, &tools.join(name)).map_err(fail)?;
+    }
+    Ok(())
+}
+
+fn link(target: &Path, name: &Path) -> io::Result<()> {
+    match symlink(target, name) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(name)?;
+            symlink(target, name)
+        }
+        other => other,
+    }
+}
+
+/// What a child's environment needs to use the fleet in `directory`: variables and their values.
+pub fn environment(directory: &Path) -> Vec<(&'static str, OsString)> {
+    let ahead = |folder: &str, variable: &str| {
+        let mut value = directory.join(folder).into_os_string();
+        if let Some(rest) = std::env::var_os(variable).filter(|rest| !rest.is_empty()) {
+            value.push(":");
+            value.push(rest);
+        }
+        value
+    };
+    vec![
+        (DIR_VARIABLE, directory.as_os_str().to_owned()),
+        ("LD_LIBRARY_PATH", ahead("lib", "LD_LIBRARY_PATH")),
+        ("PATH", ahead("bin", "PATH")),
+        ("CUDA_DEVICE_ORDER", "PCI_BUS_ID".into()),
+    ]
+}
+
+/// Removes what a fleet left on disk, and nothing else.
+pub fn remove(directory: &Path) -> io::Result<()> {
+    let _ = fs::remove_file(directory.join(STATE_FILE));
+    for folder in ["lib", "bin"] {
+        let _ = fs::remove_dir_all(directory.join(folder));
+    }
+    fs::remove_dir(directory)
+}

@@ -1,0 +1,225 @@
+//! The fleet's state as a file that every process maps, and the lock around it.
+#![allow(unsafe_code)] // Each block says why it is sound.
+
+use crate::board::Board;
+use crate::error::AttachError;
+use crate::fleet::layout::{MAX_GPUS, State, VERSION};
+use crate::sys::{self, Locked};
+use coloc_model::Fleet;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The state's file in its directory.
+pub const STATE_FILE: &str = "fleet.state";
+const MAGIC: u64 = u64::from_le_bytes(*b"colocemu");
+/// How long a live but stopped owner may keep everybody waiting.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The whole file.
+#[repr(C)]
+struct Shared {
+    magic: AtomicU64,
+    version: AtomicU32,
+    /// Counts changes that somebody may be waiting for.
+    changes: AtomicU32,
+    mutex: libc::pthread_mutex_t,
+    state: State,
+}
+
+/// How a new fleet behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Fleet seconds in one second.
+    pub time_scale: f64,
+    /// The fleet's clock stands still.
+    pub frozen: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { time_scale: 1.0, frozen: false }
+    }
+}
+
+/// An emulated fleet, joined by this process.
+#[derive(Debug)]
+pub struct Emulator {
+    shared: NonNull<Shared>,
+    directory: PathBuf,
+}
+
+// SAFETY: the mapping is shared between processes anyway; all access goes through its lock or atomics.
+unsafe impl Send for Emulator {}
+// SAFETY: as above.
+unsafe impl Sync for Emulator {}
+
+impl Emulator {
+    /// Makes a fleet in a directory that exists. It lives until its file is removed.
+    pub fn create(directory: &Path, fleet: &Fleet, options: Options) -> Result<Self, AttachError> {
+        if fleet.len() > MAX_GPUS {
+            return Err(AttachError::TooManyGpus { gpus: fleet.len(), limit: MAX_GPUS });
+        }
+        let no_gpu = |model: &coloc_model::GpuModel| Board::of(*model).is_none();
+        if let Some(model) = fleet.gpus().iter().map(|gpu| gpu.model).find(no_gpu) {
+            return Err(AttachError::NotAGpu { model });
+        }
+        let fail = |source| AttachError::File { directory: directory.to_owned(), source };
+        // The file appears under its name only when it is complete.
+        let part = directory.join(format!("{STATE_FILE}.{}.part", std::process::id()));
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o666)
+            .open(&part)
+            .map_err(fail)?;
+        // Other users' processes share the devices, as they would real ones.
+        file.set_permissions(std::fs::Permissions::from_mode(0o666)).map_err(fail)?;
+        file.set_len(size_of::<Shared>() as u64).map_err(fail)?;
+        let emulator = Self::map(&file, directory).map_err(fail)?;
+        // SAFETY: the mapping is new, as long as `Shared`, and nobody else has it yet.
+        unsafe { sys::init_robust_mutex(&raw mut (*emulator.shared.as_ptr()).mutex) }
+            .map_err(fail)?;
+        // SAFETY: nobody else has the mapping, and zeros are a valid `State`.
+        let state = unsafe { &mut (*emulator.shared.as_ptr()).state };
+        state.begin(fleet, options, sys::host_now_ns());
+        let shared = emulator.shared();
+        shared.version.store(VERSION, Ordering::Release);
+        shared.magic.store(MAGIC, Ordering::Release);
+        std::fs::rename(&part, directory.join(STATE_FILE)).map_err(fail)?;
+        Ok(emulator)
+    }
+
+    /// Joins the fleet whose state lies in `directory`.
+    pub fn open(directory: &Path) -> Result<Self, AttachError> {
+        let fail = |source| AttachError::File { directory: directory.to_owned(), source };
+        let version = || AttachError::Version { directory: directory.to_owned() };
+        let path = directory.join(STATE_FILE);
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(fail)?;
+        if file.metadata().map_err(fail)?.len() != size_of::<Shared>() as u64 {
+            return Err(version());
+        }
+        let emulator = Self::map(&file, directory).map_err(fail)?;
+        let shared = emulator.shared();
+        let right = shared.magic.load(Ordering::Acquire) == MAGIC
+            && shared.version.load(Ordering::Acquire) == VERSION;
+        if right { Ok(emulator) } else { Err(version()) }
+    }
+
+    /// Joins the fleet that the environment names.
+    pub fn from_environment() -> Result<Self, AttachError> {
+        let directory = std::env::var_os(crate::DIR_VARIABLE).filter(|dir| !dir.is_empty());
+        Self::open(Path::new(&directory.ok_or(AttachError::NoDirectory)?))
+    }
+
+    fn map(file: &File, directory: &Path) -> io::Result<Self> {
+        let shared = sys::map_shared(file, size_of::<Shared>())?.cast();
+        Ok(Emulator { shared, directory: directory.to_owned() })
+    }
+
+    fn shared(&self) -> &Shared {
+        // SAFETY: mapped for as long as `self` lives. Through this reference only atomics are used; the
+        // state is reached by `lock` alone.
+        unsafe { self.shared.as_ref() }
+    }
+
+    /// The directory that names this fleet.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Counts changes to the fleet; wait for it with [`crate::wait_for_change`].
+    pub fn changes(&self) -> &AtomicU32 {
+        &self.shared().changes
+    }
+
+    /// Wakes everybody who waits for a change, though nothing changed.
+    pub fn nudge(&self) {
+        self.changes().fetch_add(1, Ordering::AcqRel);
+        sys::wake_all(self.changes());
+    }
+
+    /// Takes the fleet's lock and brings its state up to now: the dead are buried, what a dead owner left
+    /// half done is repaired, energy and progress are accounted for.
+    pub fn lock(&self) -> Result<Session<'_>, AttachError> {
+        let mutex = self.mutex();
+        // SAFETY: made by `create` before the file got its name.
+        let locked =
+            unsafe { sys::lock(mutex, PATIENCE) }.map_err(|source| AttachError::Lock { source })?;
+        let host_now_ns = sys::host_now_ns();
+        let mut session = Session { emulator: self, host_now_ns, thread_bound: PhantomData };
+        if locked == Locked::AfterDeath {
+            session.repair();
+            // SAFETY: we hold the lock and got it after a death.
+            unsafe { sys::mark_consistent(mutex) };
+        }
+        session.bring_up_to(host_now_ns);
+        Ok(session)
+    }
+
+    fn mutex(&self) -> *mut libc::pthread_mutex_t {
+        // SAFETY: an address inside the mapping; no reference is made.
+        unsafe { &raw mut (*self.shared.as_ptr()).mutex }
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        // SAFETY: sessions borrow the emulator, so none is left.
+        unsafe { sys::unmap(self.shared.cast(), size_of::<Shared>()) };
+    }
+}
+
+/// The fleet's state while we hold its lock.
+#[derive(Debug)]
+pub struct Session<'a> {
+    emulator: &'a Emulator,
+    host_now_ns: u64,
+    /// The thread that took the lock must be the one that lets go of it.
+    thread_bound: PhantomData<*const ()>,
+}
+
+impl Session<'_> {
+    /// The machine's time at which the lock was taken.
+    pub fn host_now_ns(&self) -> u64 {
+        self.host_now_ns
+    }
+}
+
+impl Deref for Session<'_> {
+    type Target = State;
+    fn deref(&self) -> &State {
+        // SAFETY: we hold the lock, so nobody writes.
+        unsafe { &(*self.emulator.shared.as_ptr()).state }
+    }
+}
+
+impl DerefMut for Session<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        // SAFETY: we hold the lock, so nobody else reads or writes.
+        unsafe { &mut (*self.emulator.shared.as_ptr()).state }
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Whatever was half done is as if its owner had died.
+            self.repair();
+        }
+        let touched = std::mem::take(&mut self.touched) != 0;
+        // SAFETY: this thread took the lock in `Emulator::lock`.
+        unsafe { sys::unlock(self.emulator.mutex()) };
+        if touched {
+            self.emulator.nudge();
+        }
+    }
+}

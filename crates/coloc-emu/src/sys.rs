@@ -1,0 +1,183 @@
+//! The operating system's ABI, wrapped once so that the rest of the crate stays safe.
+#![allow(unsafe_code)] // Each block says why it is sound.
+
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// Nanoseconds of a clock that all processes of this machine share and nobody sets back.
+pub fn host_now_ns() -> u64 {
+    read_clock(libc::CLOCK_MONOTONIC)
+}
+
+fn read_clock(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec to write to; an unknown clock leaves it zero.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Maps a whole file, shared and writable.
+pub(crate) fn map_shared(file: &File, length: usize) -> io::Result<NonNull<u8>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping at an address that the kernel chooses touches nothing that exists.
+    let address = unsafe {
+        libc::mmap(ptr::null_mut(), length, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
+    };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(address.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))
+}
+
+/// Removes a mapping.
+///
+/// # Safety
+/// Nothing may refer into the mapping any more.
+pub(crate) unsafe fn unmap(address: NonNull<u8>, length: usize) {
+    // SAFETY: the caller vouches for it; failure leaves the mapping in place, which is harmless.
+    unsafe { libc::munmap(address.as_ptr().cast(), length) };
+}
+
+/// Makes a mutex that processes share and whose dead owner is noticed.
+///
+/// # Safety
+/// `mutex` must point to memory for a mutex that nobody uses yet.
+pub(crate) unsafe fn init_robust_mutex(mutex: *mut libc::pthread_mutex_t) -> io::Result<()> {
+    let mut attributes = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
+    let check = |code| if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) };
+    // SAFETY: the attributes are initialised first, destroyed last, and used in between only.
+    unsafe {
+        check(libc::pthread_mutexattr_init(attributes.as_mut_ptr()))?;
+        let attributes = attributes.assume_init_mut();
+        let set =
+            check(libc::pthread_mutexattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED))
+                .and_then(|()| {
+                    check(libc::pthread_mutexattr_setrobust(attributes, libc::PTHREAD_MUTEX_ROBUST))
+                })
+                // A signal handler that calls us while we hold the lock gets an error, not a deadlock.
+                .and_then(|()| {
+                    check(libc::pthread_mutexattr_settype(
+                        attributes,
+                        libc::PTHREAD_MUTEX_ERRORCHECK,
+                    ))
+                })
+                .and_then(|()| check(libc::pthread_mutex_init(mutex, attributes)));
+        libc::pthread_mutexattr_destroy(attributes);
+        set
+    }
+}
+
+/// How a lock was obtained.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Locked {
+    /// The last owner let go of it.
+    Cleanly,
+    /// The last owner died with it: what it guards must be checked.
+    AfterDeath,
+}
+
+/// Takes a robust mutex, waiting at most `patience`.
+///
+/// # Safety
+/// `mutex` must have been made by `init_robust_mutex`.
+pub(crate) unsafe fn lock(
+    mutex: *mut libc::pthread_mutex_t,
+    patience: Duration,
+) -> io::Result<Locked> {
+    let deadline = read_clock(libc::CLOCK_REALTIME) + patience.as_nanos() as u64;
+    let deadline = libc::timespec {
+        tv_sec: (deadline / 1_000_000_000) as libc::time_t,
+        tv_nsec: (deadline % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: the mutex is initialised, as the caller vouches.
+    match unsafe { libc::pthread_mutex_timedlock(mutex, &deadline) } {
+        0 => Ok(Locked::Cleanly),
+        libc::EOWNERDEAD => Ok(Locked::AfterDeath),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}
+
+/// Declares what a dead owner left behind repaired.
+///
+/// # Safety
+/// The caller holds the mutex and obtained it `AfterDeath`.
+pub(crate) unsafe fn mark_consistent(mutex: *mut libc::pthread_mutex_t) {
+    // SAFETY: as the caller vouches.
+    unsafe { libc::pthread_mutex_consistent(mutex) };
+}
+
+/// Lets go of a mutex.
+///
+/// # Safety
+/// The calling thread holds it.
+pub(crate) unsafe fn unlock(mutex: *mut libc::pthread_mutex_t) {
+    // SAFETY: as the caller vouches.
+    unsafe { libc::pthread_mutex_unlock(mutex) };
+}
+
+/// Wakes everybody who waits for `word` to change.
+pub(crate) fn wake_all(word: &AtomicU32) {
+    // SAFETY: the kernel only looks up waiters by the address of a live word.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+}
+
+/// Waits until `word` is no longer `seen`, a signal comes or the time is over.
+pub fn wait_for_change(word: &AtomicU32, seen: u32, patience: Duration) {
+    let timeout = libc::timespec {
+        tv_sec: patience.as_secs().min(86_400) as libc::time_t,
+        tv_nsec: libc::c_long::from(patience.subsec_nanos() as i32),
+    };
+    // SAFETY: the word and the timeout outlive the call, and the kernel only reads them.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &timeout) };
+}
+
+/// Whether a process of this id exists, dead but not waited for included.
+pub(crate) fn process_exists(pid: i32) -> bool {
+    // SAFETY: signal 0 is never delivered.
+    let sent = unsafe { libc::kill(pid, 0) };
+    sent == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}
+
+/// The user that this process acts for.
+pub(crate) fn effective_user() -> u32 {
+    // SAFETY: cannot fail and touches nothing.
+    unsafe { libc::geteuid() }
+}
+
+/// Reads or writes this process's own memory by way of the kernel, which refuses bad addresses instead of
+/// killing us. Returns how many bytes went through.
+pub(crate) fn copy_checked(local: *mut u8, foreign: *mut u8, length: usize, write: bool) -> Copied {
+    let near = libc::iovec { iov_base: local.cast(), iov_len: length };
+    let far = libc::iovec { iov_base: foreign.cast(), iov_len: length };
+    // SAFETY: `local` is ours, as every caller in `abi` sees to; `foreign` is checked by the kernel.
+    let moved = unsafe {
+        let pid = libc::getpid();
+        if write {
+            libc::process_vm_writev(pid, &near, 1, &far, 1, 0)
+        } else {
+            libc::process_vm_readv(pid, &near, 1, &far, 1, 0)
+        }
+    };
+    match moved {
+        moved if moved == length as isize => Copied::All,
+        -1 if io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT) => Copied::BadAddress,
+        -1 => Copied::Unavailable,
+        _ => Copied::BadAddress,
+    }
+}
+
+/// What came of a checked copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Copied {
+    /// Every byte.
+    All,
+    /// The address is not ours to use.
+    BadAddress,
+    /// The kernel does not offer checked copies to us.
+    Unavailable,
+}

@@ -1,0 +1,140 @@
+//! NVML: the driver's own library, real or emulated.
+
+mod gpm;
+mod mig;
+mod query;
+
+use super::{Driver, DriverError};
+use crate::device::{DeviceProcess, Identity, ProcessUtilization, Versions, Vitals};
+use crate::mig::{Board, ComputeInstanceId, GpuInstanceId, MigDevice, Place};
+use crate::sample::Reading;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device, Nvml};
+use std::ffi::OsStr;
+
+/// The name under which the driver installs its library; the unversioned one comes with developer packages only.
+const LIBRARY: &str = "libnvidia-ml.so.1";
+
+/// Loads the library from where the system keeps it and initializes it.
+pub fn connect() -> Result<Box<dyn Driver>, DriverError> {
+    Ok(Box::new(NvmlDriver::from_library(OsStr::new(LIBRARY))?))
+}
+
+/// A connection to NVML.
+#[derive(Debug)]
+pub struct NvmlDriver {
+    // Declared before the library, so that they are freed before it is shut down.
+    gpm: gpm::Samples,
+    last_seen: Vec<u64>,
+    nvml: Nvml,
+}
+
+impl NvmlDriver {
+    /// Loads a library by name or path and initializes it.
+    pub fn from_library(library: &OsStr) -> Result<Self, DriverError> {
+        let nvml = Nvml::builder().lib_path(library).init();
+        let nvml = nvml.map_err(|error| translate("initializing NVML", error))?;
+        Ok(NvmlDriver { gpm: gpm::Samples::default(), last_seen: Vec::new(), nvml })
+    }
+
+    fn device(&self, index: u32) -> Result<Device<'_>, DriverError> {
+        self.nvml.device_by_index(index).map_err(|error| translate("finding the device", error))
+    }
+}
+
+impl Drop for NvmlDriver {
+    fn drop(&mut self) {
+        self.gpm.free(&self.nvml);
+    }
+}
+
+/// What the wrapper's errors mean to us.
+fn translate(what: &'static str, error: NvmlError) -> DriverError {
+    match error {
+        NvmlError::LibloadingError(error) => DriverError::NoLibrary { detail: error.to_string() },
+        NvmlError::LibraryNotFound => {
+            DriverError::NoLibrary { detail: format!("{LIBRARY} was not found") }
+        }
+        // A library that forgot its initialization was reloaded beneath us.
+        NvmlError::DriverNotLoaded | NvmlError::Uninitialized => DriverError::NotLoaded,
+        NvmlError::LibRmVersionMismatch => DriverError::VersionMismatch,
+        NvmlError::GpuLost => DriverError::Lost,
+        NvmlError::ResetRequired => DriverError::ResetRequired,
+        NvmlError::NoPermission => DriverError::NoPermission { what },
+        NvmlError::NotSupported
+        | NvmlError::FunctionNotFound
+        | NvmlError::FailedToLoadSymbol(_) => DriverError::NotSupported { what },
+        NvmlError::InUse => DriverError::InUse { what },
+        NvmlError::NotFound => DriverError::NotFound { what },
+        other => DriverError::Other { what, detail: other.to_string() },
+    }
+}
+
+impl Driver for NvmlDriver {
+    fn versions(&mut self) -> Result<Versions, DriverError> {
+        query::versions(&self.nvml)
+    }
+    fn count(&mut self) -> Result<u32, DriverError> {
+        self.nvml.device_count().map_err(|error| translate("counting devices", error))
+    }
+    fn identity(&mut self, index: u32) -> Result<Identity, DriverError> {
+        query::identity(&self.device(index)?, index)
+    }
+    fn vitals(&mut self, index: u32) -> Result<Vitals, DriverError> {
+        query::vitals(&self.device(index)?)
+    }
+    fn processes(&mut self, index: u32) -> Result<Vec<DeviceProcess>, DriverError> {
+        query::processes(&self.device(index)?)
+    }
+    fn process_utilization(&mut self, index: u32) -> Result<Vec<ProcessUtilization>, DriverError> {
+        let slot = index as usize;
+        let since = self.last_seen.get(slot).copied().unwrap_or(0);
+        let (newest, utilization) = query::process_utilization(&self.device(index)?, since)?;
+        if self.last_seen.len() <= slot {
+            self.last_seen.resize(slot + 1, 0);
+        }
+        self.last_seen[slot] = newest;
+        Ok(utilization)
+    }
+    fn gpm(&mut self, index: u32) -> Result<Option<Reading>, DriverError> {
+        let device = self.nvml.device_by_index(index);
+        let device = device.map_err(|error| translate("finding the device", error))?;
+        self.gpm.read(&self.nvml, &device, index)
+    }
+    fn mig_board(&mut self, index: u32) -> Result<Board, DriverError> {
+        mig::board(&self.nvml, &self.device(index)?)
+    }
+    fn set_mig(&mut self, index: u32, on: bool) -> Result<(), DriverError> {
+        mig::set_mode(&self.nvml, &self.device(index)?, on)
+    }
+    fn create_instance(
+        &mut self,
+        index: u32,
+        profile: u32,
+        place: Place,
+    ) -> Result<GpuInstanceId, DriverError> {
+        mig::create_instance(&self.nvml, &self.device(index)?, profile, place)
+    }
+    fn destroy_instance(&mut self, index: u32, gi: GpuInstanceId) -> Result<(), DriverError> {
+        mig::destroy_instance(&self.nvml, &self.device(index)?, gi)
+    }
+    fn create_compute(
+        &mut self,
+        index: u32,
+        gi: GpuInstanceId,
+        slices: u8,
+    ) -> Result<ComputeInstanceId, DriverError> {
+        mig::create_compute(&self.nvml, &self.device(index)?, gi, slices)
+    }
+    fn destroy_compute(
+        &mut self,
+        index: u32,
+        gi: GpuInstanceId,
+        ci: ComputeInstanceId,
+    ) -> Result<(), DriverError> {
+        mig::destroy_compute(&self.nvml, &self.device(index)?, gi, ci)
+    }
+    fn mig_devices(&mut self, index: u32) -> Result<Vec<MigDevice>, DriverError> {
+        mig::devices(&self.nvml, &self.device(index)?)
+    }
+}

@@ -1,0 +1,235 @@
+//! Holding a task to the memory that it was promised.
+//!
+//! There are several ways, from hardware to none at all. Which of them hold is declared for every task, read back from
+//! whoever is to enforce it, and said aloud when it is none.
+
+mod dmem;
+mod framework;
+mod watchdog;
+
+pub use dmem::{Dmem, DmemError, Region};
+pub use framework::{Cap, Framework, cap};
+pub use watchdog::{Verdict, Watchdog};
+
+use crate::mps::ClientLimits;
+use coloc_model::{Bytes, Share, TaskId};
+use serde::Serialize;
+use std::fmt;
+
+/// A way to hold a task to its promise, strongest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rung {
+    /// A MIG instance has no more memory than it has.
+    MigInstance,
+    /// The kernel's device memory controller: `dmem.max` of the task's cgroup.
+    Dmem,
+    /// MPS refuses a client's allocation beyond its pinned memory limit.
+    MpsPinnedLimit,
+    /// The framework's own allocator stops. It honours this; nothing makes it.
+    FrameworkCap,
+    /// coloc ends a task that it sees above its promise. Others may have run out of memory by then.
+    Watchdog,
+    /// Nothing.
+    None,
+}
+
+impl Rung {
+    /// The name used in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Rung::MigInstance => "mig_instance",
+            Rung::Dmem => "dmem",
+            Rung::MpsPinnedLimit => "mps_pinned_limit",
+            Rung::FrameworkCap => "framework_cap",
+            Rung::Watchdog => "watchdog",
+            Rung::None => "none",
+        }
+    }
+
+    /// Whether an allocation beyond the limit fails, whatever the task does.
+    pub const fn is_hard(self) -> bool {
+        matches!(self, Rung::MigInstance | Rung::Dmem | Rung::MpsPinnedLimit)
+    }
+}
+
+impl fmt::Display for Rung {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What a task was promised, and how it runs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Promise {
+    /// The task.
+    pub task: TaskId,
+    /// Memory on each of its GPUs; `None` if it was promised none in particular.
+    pub memory: Option<Bytes>,
+    /// Its processes that use a GPU.
+    pub processes: u32,
+    /// How it shares.
+    pub share: Share,
+    /// Memory of its MIG instance.
+    pub instance: Option<Bytes>,
+    /// The framework that it says it uses.
+    pub framework: Option<Framework>,
+    /// Memory of the whole device.
+    pub device: Bytes,
+}
+
+/// What this machine can enforce.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Facilities {
+    /// The kernel and the driver account device memory by cgroup.
+    pub dmem: bool,
+    /// MPS can be used.
+    pub mps: bool,
+    /// A monitor watches by process.
+    pub watchdog: bool,
+}
+
+/// One rung that applies to a task.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Hold {
+    /// The rung.
+    pub rung: Rung,
+    /// The memory that it allows, for the whole task on one GPU.
+    pub limit: Bytes,
+    /// What to know about it.
+    pub note: String,
+}
+
+/// Everything that holds a task, strongest first.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Enforcement {
+    /// The rungs; empty means that nothing does.
+    pub holds: Vec<Hold>,
+}
+
+impl Enforcement {
+    /// The strongest rung.
+    pub fn strongest(&self) -> Rung {
+        self.holds.first().map_or(Rung::None, |hold| hold.rung)
+    }
+
+    /// In words, for whoever asks about a task.
+    pub fn says(&self) -> String {
+        match self.holds.first() {
+            Some(Hold { rung, limit, note }) if note.is_empty() => format!("{rung}: {limit}"),
+            Some(Hold { rung, limit, note }) => format!("{rung}: {limit}, {note}"),
+            None => "none: nothing keeps this task from taking more memory than it was promised"
+                .to_owned(),
+        }
+    }
+}
+
+/// Which rungs hold a task on a machine.
+pub fn declare(promise: &Promise, facilities: &Facilities) -> Enforcement {
+    let mut holds = Vec::new();
+    let mut hold = |rung, limit, note: String| holds.push(Hold { rung, limit, note });
+    if let Some(instance) = promise.instance {
+        hold(Rung::MigInstance, instance, String::new());
+    }
+    let Some(memory) = promise.memory else { return Enforcement { holds } };
+    // The controller does not see into MIG instances.
+    if facilities.dmem && promise.instance.is_none() {
+        hold(Rung::Dmem, memory, String::new());
+    }
+    if facilities.mps && promise.share == Share::Mps {
+        let limits =
+            ClientLimits { threads: None, memory: Some(memory), processes: promise.processes };
+        let note = match (promise.processes, limits.memory_of_each()) {
+            (2.., Some(each)) => format!("{each} for each of its {} processes", promise.processes),
+            _ => String::new(),
+        };
+        hold(Rung::MpsPinnedLimit, memory, note);
+    }
+    if let Some(framework) = promise.framework
+        && let Cap::Environment { note, .. } =
+            cap(framework, memory, promise.device, promise.processes)
+    {
+        hold(Rung::FrameworkCap, memory, note.to_owned());
+    }
+    if facilities.watchdog {
+        let note = "it is ended after it was seen above its promise";
+        hold(Rung::Watchdog, memory, note.to_owned());
+    }
+    Enforcement { holds }
+}
+
+/// What was set, against what whoever enforces it says.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct ReadBack {
+    /// The rung.
+    pub rung: Rung,
+    /// The limit that was set.
+    pub set: Bytes,
+    /// The limit that is in force; `None` for no limit.
+    pub read: Option<Bytes>,
+}
+
+impl ReadBack {
+    /// The rung holds: the limit in force is the one that was set, within what it is rounded to.
+    pub fn holds(&self) -> bool {
+        // dmem counts pages, MPS mebibytes.
+        self.read.is_some_and(|read| read.0.abs_diff(self.set.0) <= 1 << 20)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn promise(share: Share) -> Promise {
+        Promise {
+            task: TaskId(1),
+            memory: Some(Bytes::from_mib(8192)),
+            processes: 1,
+            share,
+            instance: None,
+            framework: None,
+            device: Bytes::from_mib(40_960),
+        }
+    }
+
+    const ALL: Facilities = Facilities { dmem: true, mps: true, watchdog: true };
+
+    #[test]
+    fn the_strongest_rung_comes_first() {
+        let all = declare(&promise(Share::Mps), &ALL);
+        let rungs: Vec<Rung> = all.holds.iter().map(|hold| hold.rung).collect();
+        assert_eq!(rungs, [Rung::Dmem, Rung::MpsPinnedLimit, Rung::Watchdog]);
+        assert!(rungs.is_sorted());
+        let instance = Promise { instance: Some(Bytes::from_mib(9856)), ..promise(Share::Mig) };
+        assert_eq!(declare(&instance, &ALL).strongest(), Rung::MigInstance);
+        let jax = Promise { framework: Some(Framework::Jax), ..promise(Share::Streams) };
+        assert_eq!(declare(&jax, &Facilities::default()).strongest(), Rung::FrameworkCap);
+    }
+
+    #[test]
+    fn no_enforcement_is_said_aloud() {
+        let bare = declare(&promise(Share::Streams), &Facilities::default());
+        assert_eq!(bare.strongest(), Rung::None);
+        insta::assert_snapshot!(bare.says(), @"none: nothing keeps this task from taking more memory than it was promised");
+        // An MPS limit does not hold who is no client.
+        let streams =
+            declare(&promise(Share::Streams), &Facilities { mps: true, ..Facilities::default() });
+        assert_eq!(streams.strongest(), Rung::None);
+    }
+
+    #[test]
+    fn a_limit_by_process_is_divided_and_says_so() {
+        let four = Promise { processes: 4, ..promise(Share::Mps) };
+        let says = declare(&four, &Facilities { mps: true, ..Facilities::default() }).says();
+        insta::assert_snapshot!(says, @"mps_pinned_limit: 8.0 GiB, 2.0 GiB for each of its 4 processes");
+    }
+
+    #[test]
+    fn what_does_not_read_back_does_not_hold() {
+        let set = Bytes::from_mib(8192);
+        let read_back = |read| ReadBack { rung: Rung::Dmem, set, read }.holds();
+        assert!(read_back(Some(set)) && read_back(Some(Bytes(set.0 - 4096))));
+        assert!(!read_back(None) && !read_back(Some(Bytes::from_mib(40_960))));
+    }
+}

@@ -1,0 +1,222 @@
+//! What it takes to start a daemon, to admit a client and to limit it.
+
+use super::layout::DaemonLayout;
+use super::protocol::Command;
+use crate::device::{Identity, Uuid, Versions};
+use coloc_model::{Bytes, Fraction};
+use std::path::PathBuf;
+
+/// What a client may use.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ClientLimits {
+    /// The share of SMs; it can only be tightened below the server's.
+    pub threads: Option<Fraction>,
+    /// Device memory of the whole task on each GPU.
+    pub memory: Option<Bytes>,
+    /// Processes of the task that will be clients. MPS limits each of them by itself, so that the memory is divided
+    /// among them.
+    pub processes: u32,
+}
+
+impl ClientLimits {
+    /// No limits, one process.
+    pub const NONE: ClientLimits = ClientLimits { threads: None, memory: None, processes: 1 };
+
+    /// What one process may hold.
+    pub fn memory_of_each(&self) -> Option<Bytes> {
+        self.memory.map(|memory| Bytes(memory.0 / u64::from(self.processes.max(1))))
+    }
+}
+
+/// One thing to do for a daemon to be ready.
+#[derive(Clone, PartialEq, Debug)]
+pub enum StartStep {
+    /// Make a folder that its user alone can enter.
+    MakeFolder(PathBuf),
+    /// Start `nvidia-cuda-mps-control -d` for the layout's GPUs.
+    StartDaemon,
+    /// Tell it something.
+    Tell(Command),
+    /// Ask it for a share of SMs until the answer is this.
+    ExpectThreads {
+        /// The question.
+        command: Command,
+        /// The share.
+        percentage: f64,
+    },
+    /// Ask it for a limit of memory until the answer is this.
+    ExpectLimit {
+        /// The question.
+        command: Command,
+        /// The limit.
+        limit: Bytes,
+    },
+}
+
+/// How to start a daemon, in order.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StartPlan {
+    /// Its folders.
+    pub layout: DaemonLayout,
+    /// What to do.
+    pub steps: Vec<StartStep>,
+}
+
+/// How to start a daemon whose servers limit every client like this. The limits come before the server: they apply
+/// to future servers only.
+pub fn start_plan(layout: DaemonLayout, limits: &ClientLimits) -> StartPlan {
+    let mut steps = vec![
+        StartStep::MakeFolder(layout.pipe.clone()),
+        StartStep::MakeFolder(layout.log.clone()),
+        StartStep::StartDaemon,
+    ];
+    let percentage = 100.0 * limits.threads.map_or(1.0, Fraction::get);
+    steps.push(StartStep::Tell(Command::SetDefaultActiveThreadPercentage { percentage }));
+    let command = Command::GetDefaultActiveThreadPercentage;
+    let threads = StartStep::ExpectThreads { command, percentage };
+    let mut expected = vec![threads];
+    for gpu in &layout.gpus {
+        let Some(limit) = limits.memory_of_each() else { break };
+        let set = Command::SetDefaultDevicePinnedMemLimit { gpu: gpu.clone(), limit };
+        steps.push(StartStep::Tell(set));
+        let command = Command::GetDefaultDevicePinnedMemLimit { gpu: gpu.clone() };
+        expected.push(StartStep::ExpectLimit { command, limit });
+    }
+    steps.push(StartStep::Tell(Command::StartServer { uid: layout.uid }));
+    steps.append(&mut expected);
+    StartPlan { layout, steps }
+}
+
+/// The variables that make a process a client with these limits. `visible` are the GPUs in the order of the
+/// task's `CUDA_VISIBLE_DEVICES`, which is how the limits are numbered.
+pub fn client_environment(
+    layout: &DaemonLayout,
+    limits: &ClientLimits,
+    visible: &[Uuid],
+) -> Vec<(&'static str, String)> {
+    let mut variables = vec![
+        ("CUDA_MPS_PIPE_DIRECTORY", layout.pipe.display().to_string()),
+        ("CUDA_MPS_LOG_DIRECTORY", layout.log.display().to_string()),
+    ];
+    if let Some(threads) = limits.threads {
+        let percentage = format!("{}", threads.get() * 100.0);
+        variables.push(("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percentage));
+    }
+    if let Some(limit) = limits.memory_of_each() {
+        let each = (0..visible.len()).map(|at| format!("{at}={}M", limit.0.div_ceil(1 << 20)));
+        let each = each.collect::<Vec<_>>().join(",");
+        variables.push(("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", each));
+    }
+    variables
+}
+
+/// The most clients that MPS takes on a device: 16 before Volta, 48 since, 60 from CUDA 13.1 on.
+pub fn client_limit(gpu: &Identity, versions: &Versions) -> u32 {
+    match () {
+        () if !gpu.is_volta_or_newer() => 16,
+        () if versions.cuda >= (13, 1) => 60,
+        () => 48,
+    }
+}
+
+/// Clients that a device has, and how many it takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Admission {
+    /// Clients now.
+    pub clients: u32,
+    /// The most.
+    pub limit: u32,
+}
+
+/// A device has no room for another client: creating a context would fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("MPS takes {limit} clients on this device; it has {clients}, and {wanted} more are wanted")]
+pub struct TooManyClients {
+    /// Clients now.
+    pub clients: u32,
+    /// The most.
+    pub limit: u32,
+    /// How many were to come.
+    pub wanted: u32,
+}
+
+impl Admission {
+    /// Whether so many more may come.
+    pub fn admit(self, wanted: u32) -> Result<(), TooManyClients> {
+        let Admission { clients, limit } = self;
+        if clients.saturating_add(wanted) > limit {
+            return Err(TooManyClients { clients, limit, wanted });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::scripted::identity;
+    use std::path::Path;
+
+    fn layout() -> DaemonLayout {
+        let gpu = Uuid::new("GPU-1b2c3d4e-0000");
+        DaemonLayout::new(Path::new("/run/coloc"), 1000, &[gpu]).expect("short")
+    }
+
+    const HALF: ClientLimits = ClientLimits {
+        threads: Some(Fraction::new(0.5)),
+        memory: Some(Bytes::from_mib(8192)),
+        processes: 4,
+    };
+
+    #[test]
+    fn a_daemon_is_ready_when_its_limits_read_back() {
+        let plan = start_plan(layout(), &HALF);
+        let says = |step: &StartStep| match step {
+            StartStep::MakeFolder(folder) => format!("folder {}", folder.display()),
+            StartStep::StartDaemon => "start".to_owned(),
+            StartStep::Tell(command) => format!("tell {command}"),
+            StartStep::ExpectThreads { command, percentage } => {
+                format!("{command} is {percentage}")
+            }
+            StartStep::ExpectLimit { command, limit } => format!("{command} is {limit}"),
+        };
+        let steps: Vec<String> = plan.steps.iter().map(says).collect();
+        insta::assert_snapshot!(steps.join("\n"), @r"
+        folder /run/coloc/mps/1000/1b2c3d4e/pipe
+        folder /run/coloc/mps/1000/1b2c3d4e/log
+        start
+        tell set_default_active_thread_percentage 50
+        tell set_default_device_pinned_mem_limit GPU-1b2c3d4e-0000 2048M
+        tell start_server -uid 1000
+        get_default_active_thread_percentage is 50
+        get_default_device_pinned_mem_limit GPU-1b2c3d4e-0000 is 2.0 GiB
+        ");
+    }
+
+    #[test]
+    fn clients_find_the_daemon_and_their_limits_in_the_environment() {
+        let visible = layout().gpus;
+        let variables = client_environment(&layout(), &HALF, &visible);
+        let text: Vec<String> =
+            variables.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        insta::assert_snapshot!(text.join("\n"), @r"
+        CUDA_MPS_PIPE_DIRECTORY=/run/coloc/mps/1000/1b2c3d4e/pipe
+        CUDA_MPS_LOG_DIRECTORY=/run/coloc/mps/1000/1b2c3d4e/log
+        CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50
+        CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=2048M
+        ");
+        assert_eq!(client_environment(&layout(), &ClientLimits::NONE, &visible).len(), 2);
+    }
+
+    #[test]
+    fn the_forty_ninth_client_is_refused() {
+        let versions = |cuda| Versions { driver: String::new(), cuda };
+        let limit = client_limit(&identity(0), &versions((12, 8)));
+        assert_eq!(Admission { clients: 47, limit }.admit(1), Ok(()));
+        let refused = Admission { clients: 48, limit }.admit(1).expect_err("it is full");
+        assert_eq!(refused, TooManyClients { clients: 48, limit: 48, wanted: 1 });
+        assert_eq!(client_limit(&identity(0), &versions((13, 1))), 60);
+        let pascal = Identity { compute_capability: (6, 0), ..identity(0) };
+        assert_eq!(client_limit(&pascal, &versions((12, 8))), 16);
+    }
+}

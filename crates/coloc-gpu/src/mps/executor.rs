@@ -1,0 +1,321 @@
+//! Talking to control daemons: the thin part that touches the world.
+
+use super::cancel::{CancelPlan, CancelStep};
+use super::control::{StartPlan, StartStep};
+use super::layout::DaemonLayout;
+use super::protocol::{Command, ReplyError, parse_limit, parse_percentage, parse_pids};
+use coloc_model::Bytes;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// The daemon's program, by name or path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Program(pub PathBuf);
+
+impl Default for Program {
+    fn default() -> Self {
+        Program(PathBuf::from("nvidia-cuda-mps-control"))
+    }
+}
+
+/// MPS could not be set up, or did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum MpsError {
+    /// The program is not there, or cannot be run.
+    #[error("cannot run {}: {source}; it comes with the NVIDIA driver's compute utilities", program.display())]
+    Program {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A folder could not be made.
+    #[error("cannot make {}: {source}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The daemon did not answer in time.
+    #[error("the MPS control daemon in {} did not answer `{command}` within {} s", pipe.display(), after.as_secs())]
+    TimedOut {
+        /// Its folder.
+        pipe: PathBuf,
+        /// What it was told.
+        command: String,
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// The daemon refused.
+    #[error("the MPS control daemon refused `{command}`: {detail}")]
+    Refused {
+        /// What it was told.
+        command: String,
+        /// What it said.
+        detail: String,
+    },
+    /// The daemon said something that cannot be read.
+    #[error(transparent)]
+    Reply(#[from] ReplyError),
+    /// A limit does not read back as it was set: it would not hold.
+    #[error("MPS is not ready: `{command}` reads {read}, and {set} was set")]
+    NotReady {
+        /// The question.
+        command: String,
+        /// What it answers.
+        read: String,
+        /// What was set.
+        set: String,
+    },
+}
+
+/// A connection to the control daemon of a layout.
+#[derive(Clone, Debug)]
+pub struct Control<'a> {
+    program: &'a Program,
+    layout: &'a DaemonLayout,
+    deadline: Duration,
+}
+
+const LONGEST_REPLY: u64 = 1 << 20;
+const POLL: Duration = Duration::from_millis(10);
+
+impl<'a> Control<'a> {
+    /// A connection whose every answer must come within `deadline`.
+    pub fn new(program: &'a Program, layout: &'a DaemonLayout, deadline: Duration) -> Self {
+        Control { program, layout, deadline }
+    }
+
+    fn command(&self) -> std::process::Command {
+        let mut command = std::process::Command::new(&self.program.0);
+        let gpus: Vec<&str> = self.layout.gpus.iter().map(|gpu| gpu.as_str()).collect();
+        command
+            .env("CUDA_MPS_PIPE_DIRECTORY", &self.layout.pipe)
+            .env("CUDA_MPS_LOG_DIRECTORY", &self.layout.log)
+            .env("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+            .env("CUDA_VISIBLE_DEVICES", gpus.join(","))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Tells the daemon something and reads its answer.
+    pub fn tell(&self, command: &Command) -> Result<String, MpsError> {
+        let child = self.command().stdin(Stdio::piped()).spawn().map_err(|e| self.no_program(e))?;
+        self.answer(child, &command.to_string(), Some(&format!("{command}\n")))
+    }
+
+    /// Waits for the program's end, and kills it if it takes too long.
+    fn answer(
+        &self,
+        mut child: Child,
+        what: &str,
+        input: Option<&str>,
+    ) -> Result<String, MpsError> {
+        if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+            // A daemon that is gone closes the pipe; its exit says so.
+            let _ = stdin.write_all(input.as_bytes());
+        }
+        let (stdout, stderr) = (read_aside(child.stdout.take()), read_aside(child.stderr.take()));
+        let end = Instant::now() + self.deadline;
+        let status = loop {
+            match child.try_wait().map_err(|error| self.no_program(error))? {
+                Some(status) => break status,
+                None if Instant::now() >= end => {
+                    // It may have ended this moment; either way it is collected.
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    return Err(MpsError::TimedOut {
+                        pipe: self.layout.pipe.clone(),
+                        command: what.to_owned(),
+                        after: self.deadline,
+                    });
+                }
+                None => std::thread::sleep(POLL.min(end.saturating_duration_since(Instant::now()))),
+            }
+        };
+        let (stdout, stderr) = (stdout.text(end), stderr.text(end));
+        if status.success() {
+            return Ok(stdout);
+        }
+        let detail = format!("{} {}", stderr.trim(), stdout.trim()).trim().to_owned();
+        Err(MpsError::Refused { command: what.to_owned(), detail })
+    }
+
+    fn no_program(&self, source: io::Error) -> MpsError {
+        MpsError::Program { program: self.program.0.clone(), source }
+    }
+
+    /// PIDs of the servers.
+    pub fn servers(&self) -> Result<Vec<u32>, MpsError> {
+        let command = Command::GetServerList;
+        Ok(parse_pids(&command, &self.tell(&command)?)?)
+    }
+
+    /// The clients of all servers: server and client.
+    pub fn clients(&self) -> Result<Vec<(u32, u32)>, MpsError> {
+        let mut clients = Vec::new();
+        for server in self.servers()? {
+            let command = Command::GetClientList { server };
+            let list = parse_pids(&command, &self.tell(&command)?)?;
+            clients.extend(list.into_iter().map(|client| (server, client)));
+        }
+        Ok(clients)
+    }
+
+    /// Whether a daemon answers in these folders.
+    pub fn is_running(&self) -> bool {
+        self.servers().is_ok()
+    }
+
+    /// Carries out a plan to start the layout's daemon.
+    pub fn start(&self, plan: &StartPlan) -> Result<(), MpsError> {
+        for step in &plan.steps {
+            match step {
+                StartStep::MakeFolder(folder) => make_folder(folder)?,
+                StartStep::StartDaemon if self.is_running() => {}
+                StartStep::StartDaemon => {
+                    let mut command = self.command();
+                    // The daemon keeps what it inherits; it must not keep our pipes open.
+                    command.arg("-d").stdin(Stdio::null());
+                    command.stdout(Stdio::null()).stderr(Stdio::null());
+                    let child = command.spawn().map_err(|error| self.no_program(error))?;
+                    self.answer(child, "nvidia-cuda-mps-control -d", None)?;
+                }
+                StartStep::Tell(command) => {
+                    self.tell(command)?;
+                }
+                StartStep::ExpectThreads { command, percentage } => {
+                    self.expect(command, &percentage.to_string(), |reply| {
+                        let read = parse_percentage(command, reply)?;
+                        Ok(((read - percentage).abs() < 0.1, read.to_string()))
+                    })?;
+                }
+                StartStep::ExpectLimit { command, limit } => self.expect_limit(command, *limit)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for a limit of memory until it reads as set.
+    pub fn expect_limit(&self, command: &Command, limit: Bytes) -> Result<(), MpsError> {
+        self.expect(command, &limit.to_string(), |reply| {
+            let read = parse_limit(command, reply)?;
+            // The daemon may round to its own unit, never below what was promised.
+            let near = |read: Bytes| read.0.abs_diff(limit.0) <= 1 << 20;
+            let says = read.map_or("no limit".to_owned(), |read| read.to_string());
+            Ok((read.is_some_and(near), says))
+        })
+    }
+
+    fn expect(
+        &self,
+        command: &Command,
+        set: &str,
+        judge: impl Fn(&str) -> Result<(bool, String), ReplyError>,
+    ) -> Result<(), MpsError> {
+        let end = Instant::now() + self.deadline;
+        loop {
+            let (holds, read) = judge(&self.tell(command)?)?;
+            if holds {
+                return Ok(());
+            }
+            if Instant::now() >= end {
+                let (command, set) = (command.to_string(), set.to_owned());
+                return Err(MpsError::NotReady { command, read, set });
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Ends the daemon and its servers.
+    pub fn quit(&self) -> Result<(), MpsError> {
+        self.tell(&Command::Quit).map(drop)
+    }
+
+    /// Carries out a plan to end a task's processes; returns those that are still alive at its end.
+    pub fn cancel(&self, plan: &CancelPlan, pids: &[u32]) -> Result<Vec<u32>, MpsError> {
+        let left = || -> Vec<u32> { pids.iter().copied().filter(|&pid| is_alive(pid)).collect() };
+        for step in &plan.steps {
+            if left().is_empty() {
+                break;
+            }
+            match step {
+                CancelStep::Terminate { pids } => signal(pids, Signal::TERM),
+                CancelStep::Kill { pids } => signal(pids, Signal::KILL),
+                CancelStep::Wait(span) => {
+                    let end = Instant::now() + Duration::from_millis(span.0);
+                    while !left().is_empty() && Instant::now() < end {
+                        std::thread::sleep(POLL);
+                    }
+                }
+                CancelStep::Tell(commands) => {
+                    for command in commands {
+                        let over = matches!(command, Command::TerminateClient { client, .. } if !is_alive(*client));
+                        if !over {
+                            // A server that does not answer must not keep a task from ending.
+                            let _ = self.tell(command);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(left())
+    }
+}
+
+fn make_folder(folder: &Path) -> Result<(), MpsError> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|source| MpsError::Folder { folder: folder.to_owned(), source })
+}
+
+fn as_pid(pid: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(pid).ok()?)
+}
+
+fn is_alive(pid: u32) -> bool {
+    // A zombie has ended: only its parent has not looked yet.
+    let zombie = std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim().starts_with('Z')));
+    as_pid(pid).is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH)) && !zombie
+}
+
+fn signal(pids: &[u32], signal: Signal) {
+    for pid in pids.iter().filter_map(|&pid| as_pid(pid)) {
+        // One that has ended in the meantime needs no signal.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// A pipe that is read on a thread of its own, so that a child that writes much never waits for us.
+struct Aside(std::sync::mpsc::Receiver<String>);
+
+fn read_aside(pipe: Option<impl Read + Send + 'static>) -> Aside {
+    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+    if let Some(pipe) = pipe {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // What was read before an error is still worth having.
+            let _ = pipe.take(LONGEST_REPLY).read_to_end(&mut bytes);
+            let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+        });
+    }
+    Aside(receiver)
+}
+
+impl Aside {
+    /// What was written. A grandchild that keeps the pipe open makes it empty rather than late.
+    fn text(self, end: Instant) -> String {
+        let patience = end.saturating_duration_since(Instant::now()).max(POLL);
+        self.0.recv_timeout(patience).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+#[path = "executor_test.rs"]
+mod tests;

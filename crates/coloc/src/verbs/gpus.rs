@@ -1,0 +1,170 @@
+//! `coloc gpus`: the GPUs of this machine, who is on them, and how busy they are.
+
+use crate::error::CliError;
+use crate::output::table::table;
+use crate::output::{Answer, print_text};
+use clap::Args;
+use coloc_gpu::driver::Guarded;
+use coloc_gpu::monitor::{Monitor, MonitorConfig, Sources};
+use coloc_gpu::process::{Attribution, ProcessTable, Users};
+use coloc_gpu::sample::dcgm::{Endpoint, dmon_feed, exporter_feed};
+use coloc_gpu::sample::{Sample, Source};
+use coloc_gpu::snapshot::{self, GpuSnapshot, Snapshot};
+use coloc_model::{Bytes, Fraction, Millis, Time};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A driver that takes longer to answer is said to hang.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// How long SM activity is waited for: DCGM needs a second to start.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The time between two samples of NVML's performance monitors.
+const PERIOD: Duration = Duration::from_millis(120);
+
+/// Show the GPUs of this machine, who is on them and how busy they are
+#[derive(Args, Debug)]
+pub(crate) struct Gpus {
+    /// Watch until SM activity is seen, which takes up to three seconds
+    #[arg(long)]
+    activity: bool,
+    /// A dcgm-exporter to read activity from
+    #[arg(long, value_name = "HOST:PORT", env = "COLOC_DCGM_EXPORTER", requires = "activity")]
+    exporter: Option<Endpoint>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Gpus {
+    pub(crate) fn run(self) -> Result<(), CliError> {
+        let driver = Guarded::nvml(DEADLINE);
+        let (versions, told) = driver.ask(snapshot::ask)?;
+        let attribution = || Attribution::new(ProcessTable::default(), Users::of_system());
+        let mut answer = snapshot::compose(versions, told, &mut attribution());
+        if self.activity {
+            let sources = Sources {
+                driver,
+                dmon: Some(dmon_feed(PathBuf::from("dcgmi"), PERIOD)),
+                exporter: self.exporter.map(|endpoint| exporter_feed(endpoint, PERIOD)),
+            };
+            let monitor = Monitor::new(sources, MonitorConfig::default(), attribution());
+            take_activity(&mut answer, monitor);
+        }
+        if self.json {
+            return Answer { body: &answer, wall_s: None }.print();
+        }
+        print_text(&render(&answer))
+    }
+}
+
+/// Samples until every GPU's SM activity was seen, or patience ends.
+fn take_activity(answer: &mut Snapshot, mut monitor: Monitor) {
+    let began = Instant::now();
+    loop {
+        let now = Time(began.elapsed().as_millis() as u64) + Millis(1);
+        let samples: Vec<Sample> = monitor.sample(now).samples;
+        for sample in &samples {
+            let gpu = answer.gpus.iter_mut().find(|gpu| gpu.uuid.as_ref() == Some(&sample.gpu));
+            let finer = |gpu: &GpuSnapshot| gpu.smact.is_none() || sample.reading.sm.is_some();
+            if let Some(gpu) = gpu.filter(|gpu| finer(gpu)) {
+                gpu.set_activity(sample);
+            }
+        }
+        let seen = answer.gpus.iter().all(|gpu| gpu.smact.is_some() || gpu.error.is_some());
+        if seen || began.elapsed() > PATIENCE {
+            return;
+        }
+        std::thread::sleep(PERIOD);
+    }
+}
+
+fn render(answer: &Snapshot) -> String {
+    let header = ["GPU", "MEMORY", "UTIL", "SMACT", "DRAMA", "POWER", "TEMP", "PROCS"];
+    let mut parts = vec![table(&header, answer.gpus.iter().map(gpu_row))];
+    let instances: Vec<Vec<String>> = answer.gpus.iter().flat_map(instance_rows).collect();
+    if !instances.is_empty() {
+        parts.push(table(&["GPU", "GI", "CI", "MEMORY", "DEVICE"], instances));
+    }
+    let processes: Vec<Vec<String>> = answer.gpus.iter().flat_map(process_rows).collect();
+    if !processes.is_empty() {
+        parts.push(table(&["GPU", "PID", "USER", "MEMORY", "TASK", "COMMAND"], processes));
+    }
+    let silent = answer.gpus.iter().filter_map(|gpu| Some((gpu.index, gpu.error.as_ref()?)));
+    parts.extend(silent.map(|(index, error)| format!("GPU {index}: {error}")));
+    parts.extend(footnotes(answer));
+    parts.join("\n\n")
+}
+
+fn footnotes(answer: &Snapshot) -> Vec<String> {
+    let mut notes = Vec::new();
+    let fine = |gpu: &GpuSnapshot| gpu.source.is_some_and(Source::sees_sms);
+    if !answer.gpus.iter().all(fine) {
+        let note = "UTIL says that some kernel ran, not how much of the GPU it used. \
+                    `coloc gpus --activity` looks for SM activity; `coloc doctor` says how to get it.";
+        notes.push(note.to_owned());
+    }
+    if answer.emulated {
+        notes.push("These GPUs are emulated: no figure was measured.".to_owned());
+    }
+    notes
+}
+
+fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or("-".to_owned(), show)
+}
+
+fn percent(value: Option<Fraction>) -> String {
+    or_dash(value, |value| value.to_string())
+}
+
+fn memory(used: Option<Bytes>, total: Option<Bytes>) -> String {
+    match (used, total) {
+        (Some(used), Some(total)) => format!("{:.1} / {:.1} GiB", used.gib(), total.gib()),
+        _ => "-".to_owned(),
+    }
+}
+
+fn gpu_row(gpu: &GpuSnapshot) -> Vec<String> {
+    let watts = match (gpu.power_w, gpu.power_limit_w) {
+        (Some(power), Some(limit)) => format!("{power:.0} / {limit:.0} W"),
+        (power, _) => or_dash(power, |power| format!("{power:.0} W")),
+    };
+    vec![
+        format!("{:<3} {}", gpu.index, gpu.name.as_deref().unwrap_or("does not answer")),
+        memory(gpu.memory_used_bytes, gpu.memory_total_bytes),
+        percent(gpu.utilization),
+        percent(gpu.smact),
+        percent(gpu.drama),
+        watts,
+        or_dash(gpu.temperature_c, |celsius| format!("{celsius} °C")),
+        gpu.processes.len().to_string(),
+    ]
+}
+
+fn instance_rows(gpu: &GpuSnapshot) -> Vec<Vec<String>> {
+    let devices = gpu.mig.iter().flat_map(|mig| &mig.devices);
+    let row = |device: &coloc_gpu::mig::MigDevice| {
+        vec![
+            gpu.index.to_string(),
+            device.gpu_instance.0.to_string(),
+            device.compute_instance.0.to_string(),
+            memory(device.memory_used, device.memory_total),
+            device.uuid.to_string(),
+        ]
+    };
+    devices.map(row).collect()
+}
+
+fn process_rows(gpu: &GpuSnapshot) -> Vec<Vec<String>> {
+    let row = |process: &coloc_gpu::snapshot::ProcessSnapshot| {
+        vec![
+            gpu.index.to_string(),
+            process.pid.to_string(),
+            process.user.clone().unwrap_or_else(|| "ended".to_owned()),
+            or_dash(process.memory_bytes, |bytes| bytes.to_string()),
+            process.task.map_or("foreign".to_owned(), |task| task.to_string()),
+            process.command.clone().unwrap_or_else(|| "-".to_owned()),
+        ]
+    };
+    gpu.processes.iter().map(row).collect()
+}
