@@ -70,7 +70,8 @@ const PATTERNS: [(&[&str], &[&str]); 11] = [
 fn find_gpu_oom(words: &str) -> Option<(Option<Bytes>, String)> {
     let matches = |line: &&str| {
         PATTERNS.iter().any(|(all, none)| {
-            all.iter().all(|word| line.contains(word)) && !none.iter().any(|word| line.contains(word))
+            all.iter().all(|word| line.contains(word))
+                && !none.iter().any(|word| line.contains(word))
         })
     };
     let line = words.lines().rev().find(matches)?;
@@ -138,7 +139,8 @@ mod tests {
         let torch = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 0 has \
                      a total capacity of 40.00 GiB of which 1.02 GiB is free.";
         assert_eq!(asked(torch), gib(1.5));
-        let old = "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 2.00 GiB total";
+        let old =
+            "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 2.00 GiB total";
         assert_eq!(asked(old), Some(Bytes::from_mib(20)));
         let typo = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 \
                     has a total capacty of 79.15 GiB";
@@ -152,12 +154,16 @@ mod tests {
                   on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc";
         assert_eq!(asked(tf), None);
         assert_eq!(asked("CUDA_ERROR_OUT_OF_MEMORY"), None);
-        assert_eq!(asked("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling"), None);
+        assert_eq!(
+            asked("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling"),
+            None
+        );
     }
 
     #[test]
     fn other_failures_are_not_taken_for_it() {
-        let host_tensor = "OOM when allocating tensor with shape[9] on /device:CPU:0 by allocator cpu";
+        let host_tensor =
+            "OOM when allocating tensor with shape[9] on /device:CPU:0 by allocator cpu";
         assert_eq!(verdict(Exit::Code(1), host_tensor), Verdict::Failed);
         assert_eq!(verdict(Exit::Code(1), "SyntaxError: invalid syntax"), Verdict::Failed);
         assert_eq!(verdict(Exit::Code(1), "MemoryError"), Verdict::HostOutOfMemory);

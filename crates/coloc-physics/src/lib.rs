@@ -12,6 +12,7 @@ mod pairs;
 mod power;
 mod profile;
 pub mod published;
+mod skew;
 
 pub use growth::Growth;
 pub use interference::{Interference, Part, Resident, SharedGpu};
@@ -19,3 +20,4 @@ pub use noise::Noise;
 pub use pairs::{PairTable, SlowdownPair};
 pub use power::{Power, PowerModel};
 pub use profile::Profile;
+pub use skew::skew;

@@ -14,7 +14,7 @@ pub(crate) mod history;
 pub(crate) mod ranked;
 
 use crate::demand::Demand;
-use crate::policy::{Policy, Queue};
+use crate::policy::{Pack, Place, Policy, Queue};
 use crate::scheduler::World;
 use backlog::{Backlog, Entry};
 use coloc_model::{Bytes, SignatureId, Task, TaskId, Time, UserId};
@@ -70,7 +70,10 @@ impl World {
     /// number matters.
     pub(crate) fn shape(&self, task: &Task) -> Shape {
         let by_user = self.waiting.by_user;
-        if self.policy.needs_idle() && self.gpus.are_alike() {
+        // Where skew decides who is packed, it also matters what runs.
+        let by_skew =
+            self.policy.place == Place::Consolidate && matches!(self.policy.pack, Pack::Skew(_));
+        if self.policy.needs_idle() && self.gpus.are_alike() && !by_skew {
             Shape { user: by_user.then_some(task.user), ..Shape::whole(task.gpus) }
         } else {
             Shape::of(task, by_user)

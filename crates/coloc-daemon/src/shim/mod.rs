@@ -67,8 +67,7 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
         Err(error) => {
             let program = order.command.first().map_or("".into(), RawText::to_string_lossy);
             let _ = log.say(&format!("coloc: cannot start {program}: {error}\n"));
-            let ended =
-                Ended { exit: Exit::Code(CANNOT_START), at: Moment::now(), stopped: None };
+            let ended = Ended { exit: Exit::Code(CANNOT_START), at: Moment::now(), stopped: None };
             return Ok(dir.write_ended(&ended)?);
         }
     };
@@ -190,10 +189,8 @@ impl Watch<'_> {
 
     /// Sleeps until the program ended (true), somebody asks, or the time has come.
     fn wait(&self, pidfd: &OwnedFd, until: Option<Instant>) -> Result<bool, ShimError> {
-        let mut watched = [
-            PollFd::new(pidfd, PollFlags::IN),
-            PollFd::new(&self.asked, PollFlags::IN),
-        ];
+        let mut watched =
+            [PollFd::new(pidfd, PollFlags::IN), PollFd::new(&self.asked, PollFlags::IN)];
         let timeout = until.map(|at| {
             let span = at.saturating_duration_since(Instant::now());
             rustix::event::Timespec {

@@ -24,6 +24,9 @@ pub(crate) struct PhysicsArgs {
     /// Measured pairs that override the model: CSV with task, beside, speed and, if known, share
     #[arg(long, value_name = "FILE")]
     pub(crate) pairs: Option<PathBuf>,
+    /// Speed of a gang that is spread over nodes against one that is not, for tasks that nobody measured
+    #[arg(long, value_name = "SPEED", default_value_t = 1.0)]
+    pub(crate) spread_speed: f64,
     /// How fast tasks run on each kind of device: CSV task,gpu,speed; 1 where nothing is said, 0 where they do not run
     #[arg(long, value_name = "FILE")]
     pub(crate) speeds: Option<PathBuf>,
@@ -31,7 +34,14 @@ pub(crate) struct PhysicsArgs {
 
 impl Default for PhysicsArgs {
     fn default() -> Self {
-        PhysicsArgs { seed: 0, noise: false, interference: 1.0, pairs: None, speeds: None }
+        PhysicsArgs {
+            seed: 0,
+            noise: false,
+            interference: 1.0,
+            pairs: None,
+            spread_speed: 1.0,
+            speeds: None,
+        }
     }
 }
 
@@ -49,6 +59,11 @@ impl PhysicsArgs {
         };
         let interference = Interference::default().scaled(self.interference);
         simulation.physics = SharedGpu { interference, pairs };
+        if !(0.001..=1.0).contains(&self.spread_speed) {
+            let message = format!("--spread-speed takes 0.001 to 1, not {}", self.spread_speed);
+            return Err(CliError::Usage(message));
+        }
+        simulation.spread_speed = self.spread_speed;
         simulation.speeds = published_speeds(trace);
         if let Some(file) = &self.speeds {
             let told = super::speeds::read(file, names)?;

@@ -3,7 +3,7 @@
 use super::accounts::AccountArgs;
 use super::service::ServiceArgs;
 use clap::{Args, ValueEnum};
-use coloc_core::policy::{Gate, Knowledge, OnOom, Place, Policy, Queue, Recovery};
+use coloc_core::policy::{Gate, Knowledge, OnOom, Pack, Place, Policy, Queue, Recovery};
 use coloc_core::preset::{MemoryKnowledge, Preset};
 use coloc_model::{Bytes, Millis, Share};
 use coloc_sim::Estimator;
@@ -68,6 +68,8 @@ flag_values!(
         Lug => Place::Lug,
         /// Lowest predicted slowdown of incumbents and newcomer together
         LeastInterference => Place::LeastInterference,
+        /// As few nodes as possible, where the least room is left
+        Consolidate => Place::Consolidate,
     }
 );
 
@@ -149,6 +151,9 @@ pub(crate) struct PolicyArgs {
     /// Choice among the GPUs that may take a task [default: exclusive]
     #[arg(long, value_enum)]
     pub(crate) place: Option<PlaceFlag>,
+    /// With --place consolidate, which gangs wait for as few nodes as possible: always, never, or those whose largest tensor is more than this part of the model, such as 0.3 [default: always]
+    #[arg(long, value_name = "WHEN", value_parser = pack)]
+    pub(crate) pack: Option<Pack>,
     /// How tasks share a GPU [default: exclusive]
     #[arg(long, value_enum)]
     pub(crate) share: Option<ShareFlag>,
@@ -191,6 +196,17 @@ pub(crate) struct PolicyArgs {
     pub(crate) accounts: AccountArgs,
 }
 
+fn pack(text: &str) -> Result<Pack, String> {
+    match text {
+        "always" => Ok(Pack::Always),
+        "never" => Ok(Pack::Never),
+        limit => match limit.parse() {
+            Ok(limit) if (0.0..=1.0).contains(&limit) => Ok(Pack::Skew(limit)),
+            _ => Err("expected always, never or a part from 0 to 1, such as 0.3".to_owned()),
+        },
+    }
+}
+
 /// Without knowledge of memory a GPU must have this much free: CARMA's figure.
 const DEFAULT_MIN_FREE: Bytes = Bytes::from_mib(5120);
 
@@ -217,6 +233,7 @@ impl PolicyArgs {
         if let Some(queue) = self.queue {
             policy.queue = queue.into();
         }
+        policy.pack = self.pack.unwrap_or(policy.pack);
         if let Some(share) = self.share {
             policy.share = share.into();
         }
