@@ -65,6 +65,16 @@ pub enum Place {
     Consolidate,
 }
 
+/// Which of a user's tasks goes first under [`Queue::Fair`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FairOrder {
+    /// The oldest.
+    Arrival,
+    /// The shortest, as declared.
+    Shortest,
+}
+
 /// Which gangs wait for as few nodes as possible, where the placement is [`Place::Consolidate`].
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -221,6 +231,10 @@ pub struct Policy {
     pub service: Service,
     /// Fair: how fast past usage is forgotten.
     pub half_life: Millis,
+    /// Fair: which of a user's tasks goes first.
+    pub fair_order: FairOrder,
+    /// AlloX: speeds are learned from the runs that end, not told.
+    pub learn_speeds: bool,
     /// AlloX: the share of users, least served first, whose tasks are matched.
     pub alpha: f64,
 }
@@ -255,6 +269,8 @@ impl Policy {
             learn: false,
             service: Service::PLAIN,
             half_life: HALF_LIFE,
+            fair_order: FairOrder::Arrival,
+            learn_speeds: false,
             alpha: 1.0,
         }
     }

@@ -6,12 +6,13 @@ use crate::demand::Demand;
 use crate::event::{Effect, Event};
 use crate::gpus::Gpus;
 use crate::pass::PassCounts;
-use crate::policy::{Pack, Place, Policy, Queue};
+use crate::policy::{FairOrder, Pack, Place, Policy, Queue};
 use crate::queue::ranked::{self, Ranked};
 use crate::queue::{Ticket, Waiting, allox, backfill, best_effort, fifo};
 use crate::recovery::RecoveryQueue;
 use crate::screen::next_look;
 use crate::service::GpuTime;
+use crate::speeds_seen::SpeedsSeen;
 use crate::tasks::{Record, Tasks};
 use crate::watch::Watch;
 use coloc_model::mig::Layout;
@@ -42,6 +43,7 @@ pub(crate) struct World {
     pub(crate) waiting: Waiting,
     pub(crate) ranked: Ranked,
     pub(crate) speeds: SpeedTable,
+    pub(crate) speeds_seen: SpeedsSeen,
     /// How large the largest tensor of a model is, as a part of the model.
     pub(crate) skews: BTreeMap<SignatureId, f64>,
     pub(crate) recovery: RecoveryQueue,
@@ -117,6 +119,7 @@ impl Scheduler {
             waiting: Waiting::new(&policy, false),
             ranked: Ranked::new(&policy),
             speeds: SpeedTable::default(),
+            speeds_seen: SpeedsSeen::default(),
             skews: BTreeMap::new(),
             recovery: RecoveryQueue::default(),
             holdings: Holdings::new(Accounts::default(), policy.half_life()),
@@ -257,6 +260,10 @@ impl Scheduler {
         if std::mem::take(&mut self.undecided) && (ranked || self.world.anyone_waits()) {
             self.pass(now, effects);
         }
+        // Where nobody waits and nobody runs by rank, there is nothing to look at.
+        if !ranked && !self.world.anyone_waits() {
+            self.world.ranked.look_at = None;
+        }
         if let Some(at) = self.world.ranked.look_at {
             effects.push(Effect::WakeAt(at));
         }
@@ -278,7 +285,11 @@ impl Scheduler {
                     effects.push(Effect::Retire { task: task.id, state: TaskState::Failed });
                     return false;
                 }
-                let ticket = Ticket { submitted: now, number: self.next_ticket };
+                let shortest = self.world.policy.queue == Queue::Fair
+                    && self.world.policy.fair_order == FairOrder::Shortest;
+                let span = task.duration.map_or(u64::MAX, |span| span.0);
+                let rank = if shortest { span } else { 0 };
+                let ticket = Ticket { rank, submitted: now, number: self.next_ticket };
                 self.next_ticket += 1;
                 self.world.waiting.insert(ticket, &task);
                 let shape = self.world.shape(&task);

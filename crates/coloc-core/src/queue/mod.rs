@@ -24,13 +24,15 @@ use std::collections::BTreeMap;
 /// A place in the order of arrival.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ticket {
+    /// What goes before arrival, where anything does.
+    pub(crate) rank: u64,
     pub(crate) submitted: Time,
     pub(crate) number: u64,
 }
 
 impl Ticket {
     /// Before everybody.
-    pub(crate) const FIRST: Ticket = Ticket { submitted: Time::START, number: 0 };
+    pub(crate) const FIRST: Ticket = Ticket { rank: 0, submitted: Time::START, number: 0 };
 }
 
 /// Everything about a waiting task that decides whether it fits somewhere.

@@ -27,7 +27,7 @@ pub(crate) struct PhysicsArgs {
     /// Speed of a gang that is spread over nodes against one that is not, for tasks that nobody measured
     #[arg(long, value_name = "SPEED", default_value_t = 1.0)]
     pub(crate) spread_speed: f64,
-    /// How fast tasks run on each kind of device: CSV task,gpu,speed; 1 where nothing is said, 0 where they do not run
+    /// How fast tasks run on each kind of device: CSV task,gpu,speed (1 where nothing is said, 0 where they do not run) or profiling samples task,gpu,steps,seconds
     #[arg(long, value_name = "FILE")]
     pub(crate) speeds: Option<PathBuf>,
 }

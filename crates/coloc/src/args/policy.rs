@@ -3,7 +3,7 @@
 use super::accounts::AccountArgs;
 use super::service::ServiceArgs;
 use clap::{Args, ValueEnum};
-use coloc_core::policy::{Gate, Knowledge, OnOom, Pack, Place, Policy, Queue, Recovery};
+use coloc_core::policy::{FairOrder, Gate, Knowledge, OnOom, Pack, Place, Policy, Queue, Recovery};
 use coloc_core::preset::{MemoryKnowledge, Preset};
 use coloc_model::{Bytes, Millis, Share};
 use coloc_sim::Estimator;
@@ -70,6 +70,16 @@ flag_values!(
         LeastInterference => Place::LeastInterference,
         /// As few nodes as possible, where the least room is left
         Consolidate => Place::Consolidate,
+    }
+);
+
+flag_values!(
+    /// Which of a user's tasks goes first under fair.
+    FairOrderFlag => FairOrder {
+        /// The oldest
+        Arrival => FairOrder::Arrival,
+        /// The shortest, by its declared run time
+        Shortest => FairOrder::Shortest,
     }
 );
 
@@ -187,6 +197,9 @@ pub(crate) struct PolicyArgs {
     /// How often a task that ran out of memory is brought back [default: 3]
     #[arg(long, value_name = "N")]
     pub(crate) retries: Option<u32>,
+    /// Learn from the runs that end how fast allox's tasks are on each kind of device, instead of being told
+    #[arg(long)]
+    pub(crate) learn_speeds: bool,
     /// Share of users, least served first, whose tasks allox matches [default: 1]
     #[arg(long, value_name = "SHARE")]
     pub(crate) alpha: Option<f64>,
@@ -256,6 +269,10 @@ impl PolicyArgs {
         }
         policy.max_tasks = self.max_tasks.or(policy.max_tasks);
         policy.same_user |= self.same_user;
+        policy.learn_speeds |= self.learn_speeds;
+        if let Some(order) = self.accounts.fair_order {
+            policy.fair_order = order.into();
+        }
         policy.recovery = self.recovery(policy.recovery);
         policy.alpha = self.alpha.map_or(policy.alpha, |alpha| alpha.clamp(0.0, 1.0));
         policy.service = self.service.over(policy.service);
