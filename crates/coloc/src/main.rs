@@ -41,7 +41,7 @@ enum Verb {
     Shim(verbs::shim::Shim),
     Demo(verbs::demo::Demo),
     Simulate(Box<verbs::simulate::Simulate>),
-    Compare(verbs::compare::Compare),
+    Compare(Box<verbs::compare::Compare>),
     Collocate(verbs::collocate::Collocate),
     Trace(verbs::trace::TraceVerb),
     Estimate(Box<verbs::estimate::EstimateArgs>),
