@@ -2,13 +2,14 @@
 
 use crate::record::{Record, Uid};
 use crate::run::{Claim, Order, Process, RunAs, RunDir, RunError};
+use crate::sharing::Sharing;
 use crate::spec::{TaskSpec, Warning};
 use crate::text::RawText;
 use crate::watch::Watcher;
 use coloc_gpu::device::Uuid;
 use coloc_gpu::process::{ProcessTable, TaskRoots};
 use coloc_gpu::streams::visible_devices;
-use coloc_model::{Millis, Placement};
+use coloc_model::{Millis, Placement, Share};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::ffi::OsString;
 use std::io;
@@ -65,6 +66,8 @@ pub struct Launcher {
     pub time_scale: f64,
     /// From a polite request to end to a kill.
     pub grace: Millis,
+    /// Sets up what tasks that share a GPU need.
+    pub sharing: Sharing,
     /// Tells when a shim is gone.
     pub watcher: Watcher,
 }
@@ -75,10 +78,15 @@ impl Launcher {
         RunDir::of(&self.runs, record.id, record.attempt)
     }
 
-    /// Starts the shim of an attempt that is on the disk.
-    pub fn launch(&self, record: &Record, spec: &TaskSpec) -> Result<(), LaunchError> {
+    /// Starts the shim of an attempt that is on the disk. Says what the task has to do without.
+    pub fn launch(
+        &mut self,
+        record: &Record,
+        spec: &TaskSpec,
+    ) -> Result<Option<String>, LaunchError> {
         let dir = self.run_dir(record);
-        dir.create(&self.order(record, spec)?)?;
+        let (environment, without) = self.environment(record, spec);
+        dir.create(&self.order(record, spec, environment)?)?;
         let shim = Command::new(&self.program)
             .arg("shim")
             .arg(dir.path())
@@ -88,16 +96,22 @@ impl Launcher {
             .spawn()?;
         let pidfd = pidfd_open(Pid::from_child(&shim), PidfdFlags::empty());
         let pidfd = pidfd.map_err(io::Error::from)?;
-        Ok(self.watcher.watch(pidfd, record.id, record.attempt)?)
+        self.watcher.watch(pidfd, record.id, record.attempt)?;
+        Ok(without)
     }
 
-    fn order(&self, record: &Record, spec: &TaskSpec) -> Result<Order, LaunchError> {
+    fn order(
+        &self,
+        record: &Record,
+        spec: &TaskSpec,
+        environment: Vec<(RawText, RawText)>,
+    ) -> Result<Order, LaunchError> {
         let world = |span: Millis| Millis((span.0 as f64 / self.time_scale) as u64);
         let pattern = |path: &RawText| expand(path, record, &spec.name);
         Ok(Order {
             command: spec.command.clone(),
             directory: spec.directory.clone(),
-            environment: self.environment(record, spec),
+            environment,
             user: run_as(record.owner)?,
             output: spec.output.as_ref().map(pattern),
             errors: spec.errors.as_ref().map(pattern),
@@ -108,8 +122,12 @@ impl Launcher {
         })
     }
 
-    /// The submitter's variables, then ours.
-    fn environment(&self, record: &Record, spec: &TaskSpec) -> Vec<(RawText, RawText)> {
+    /// The submitter's variables, then ours; and what could not be set up.
+    fn environment(
+        &mut self,
+        record: &Record,
+        spec: &TaskSpec,
+    ) -> (Vec<(RawText, RawText)>, Option<String>) {
         let mut all = spec.environment.clone();
         for (name, ahead) in &self.prefixes {
             let (name, mut value) = (RawText::from(*name), ahead.clone());
@@ -132,7 +150,22 @@ impl Launcher {
         for (name, value) in self.names(record, spec, devices.len()) {
             set(&mut all, name.into(), value.into());
         }
-        all
+        let share = record.placement.as_ref().map(|placement| placement.share);
+        // Whoever said what it needs is held to it, or to what it was seen to want since.
+        let limit = spec.gpu_memory.map(|said| said.max(record.wanted.unwrap_or_default()));
+        let shared = match share {
+            Some(Share::Mps) => self.sharing.mps(record.owner, &devices, limit),
+            _ => Ok(Vec::new()),
+        };
+        match shared {
+            Ok(variables) => {
+                for (name, value) in variables {
+                    set(&mut all, name.into(), value.into());
+                }
+                (all, None)
+            }
+            Err(error) => (all, Some(format!("runs without MPS: {error}"))),
+        }
     }
 
     /// What a task may want to know of itself, with Slurm's names beside ours so that launchers of

@@ -12,6 +12,7 @@ pub mod owner;
 pub mod record;
 pub mod run;
 pub mod serve;
+pub mod sharing;
 pub mod shim;
 pub mod spec;
 pub mod text;

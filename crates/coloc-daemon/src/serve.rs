@@ -6,6 +6,7 @@ use crate::hardware::{Hardware, HardwareError};
 use crate::journal::{Journal, JournalError};
 use crate::launch::{Launcher, runs_below};
 use crate::owner::{Input, Owner, Parts};
+use crate::sharing::Sharing;
 use crate::watch::Watcher;
 use coloc_core::{Policy, Scheduler};
 use coloc_model::Millis;
@@ -103,6 +104,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         socket: options.socket.clone(),
         time_scale: options.time_scale,
         grace: options.grace,
+        sharing: Sharing::new(options.state.clone()),
         watcher: watcher.map_err(at(&options.state))?,
     };
     let scheduler = Scheduler::new(&hardware.fleet, options.policy);

@@ -75,13 +75,13 @@ impl Owner {
     fn launch(&mut self, task: TaskId) -> bool {
         let Some(live) = self.tasks.get_mut(&task) else { return true };
         match self.launcher.launch(&live.record, &live.spec) {
-            Ok(()) => {
+            Ok(without) => {
                 let now = Moment::now();
                 live.record.phase = Phase::Running;
                 live.record.started = Some(now);
                 live.record.first_started.get_or_insert(now);
                 self.roots_changed = true;
-                self.changed(task, None);
+                self.changed(task, without);
                 true
             }
             Err(error) => {

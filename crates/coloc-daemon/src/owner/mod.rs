@@ -186,6 +186,9 @@ impl Owner {
             batch.extend(inbox.try_iter().take(LARGEST_BATCH));
             self.batch(&mut batch);
         }
+        if !self.tasks.values().any(|live| live.record.phase.is_on_gpus()) {
+            self.launcher.sharing.tear_down();
+        }
     }
 
     fn batch(&mut self, inputs: &mut Vec<Input>) {

@@ -57,6 +57,15 @@ impl Home {
         self.wait_for("the daemon", |home| home.try_run(&["queue"]).status.success());
     }
 
+    /// Asks the daemon to stop, and waits until it has.
+    pub(super) fn stop(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            let pid = daemon.id().to_string();
+            Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
+            daemon.wait().expect("the daemon ends");
+        }
+    }
+
     /// Ends the daemon without a word of warning.
     pub(super) fn kill(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {
@@ -128,7 +137,7 @@ impl Drop for Home {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
-        self.kill();
+        self.stop();
     }
 }
 
