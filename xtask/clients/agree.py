@@ -94,7 +94,7 @@ def check_pynvml(truth):
         if processes:
             samples = nvml.nvmlDeviceGetProcessUtilization(handle, 0)
             same("utilization by process", [(s.pid, s.smUtil, s.memUtil) for s in samples],
-                 [(p["pid"], percent(p["smact"]), percent(p["drama"])) for p in gpu["processes"]])
+                 [(p["pid"], percent(p["gract"]), percent(p["drama"])) for p in gpu["processes"]])
     nvml.nvmlShutdown()
 
 
@@ -138,7 +138,7 @@ def check_nvitop(truth):
         processes = [(pid, process.gpu_memory(), process.gpu_sm_utilization())
                      for pid, process in own.processes().items()]
         agree("nvitop", "processes", processes,
-              [(p["pid"], p["memory_bytes"], percent(p["smact"])) for p in gpu["processes"]])
+              [(p["pid"], p["memory_bytes"], percent(p["gract"])) for p in gpu["processes"]])
     screen = subprocess.run([sys.executable, "-m", "nvitop", "-1"], capture_output=True, text=True)
     agree("nvitop -1", "exit code", screen.returncode, 0)
     for gpu in truth["gpus"]:

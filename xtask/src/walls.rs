@@ -3,7 +3,7 @@
 use crate::run::{Failed, output};
 
 /// A crate and what may not be below it.
-const WALLS: [(&str, &[&str], &str); 3] = [
+const WALLS: [(&str, &[&str], &str); 4] = [
     (
         "coloc-core",
         &["tokio", "coloc-physics", "coloc-sim", "rand", "chrono", "time", "mio", "libc"],
@@ -14,6 +14,11 @@ const WALLS: [(&str, &[&str], &str); 3] = [
         "coloc-gpu",
         &["tokio", "coloc-core", "coloc-physics", "coloc-emu"],
         "real and emulated devices are one code path, and a daemon brings its own threads",
+    ),
+    (
+        "coloc-emu-tools",
+        &["tokio", "coloc-core", "coloc-estimate", "coloc-sim"],
+        "the emulated driver has no opinion on scheduling",
     ),
 ];
 

@@ -267,6 +267,8 @@ fn full_utilization_can_mean_an_idle_device() {
     assert_eq!(fleet.ask("nvidia-smi", &query).trim(), "100");
     let watched = fleet.ask("dcgmi", &["dmon", "-e", "1001,1002", "-c", "1"]);
     assert!(watched.contains("GPU 0     1.000       0.030"), "{watched}");
+    let process = fleet.show()["gpus"][0]["processes"][0].clone();
+    assert_eq!((process["gract"].clone(), process["smact"].clone()), (1.0.into(), 0.03.into()));
 }
 
 #[test]

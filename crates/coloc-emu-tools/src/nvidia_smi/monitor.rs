@@ -71,7 +71,7 @@ pub(super) fn processes(arguments: &mut Arguments) -> Answer {
             format!(
                 "{gpu:>5} {:>11} {kind:>5} {:>6} {:>6}      -      -      -      -    {short:<15}",
                 resident.pid,
-                percent(resident.sm),
+                percent(resident.active),
                 percent(resident.dram)
             )
         };
