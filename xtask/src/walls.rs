@@ -11,14 +11,14 @@ const WALLS: [(&str, &[&str], &str); 4] = [
     ),
     ("coloc-estimate", &["tokio", "coloc-physics", "coloc-core"], "an estimator sees no truth"),
     (
-        "coloc-gpu",
-        &["tokio", "coloc-core", "coloc-physics", "coloc-emu"],
-        "real and emulated devices are one code path, and a daemon brings its own threads",
-    ),
-    (
         "coloc-emu-tools",
         &["tokio", "coloc-core", "coloc-estimate", "coloc-sim"],
         "the emulated driver has no opinion on scheduling",
+    ),
+    (
+        "coloc-gpu",
+        &["tokio", "coloc-core", "coloc-physics", "coloc-emu"],
+        "real and emulated devices are one code path, and a daemon brings its own threads",
     ),
 ];
 

@@ -53,7 +53,7 @@ impl World {
         };
         match search {
             // A gang that did not fit may now take an improved GPU together with others: of any node,
-            Search::Only(_) if demand.gpus > 1 && self.policy.place == Place::Any => {
+            Search::Only(_) if demand.gpus > 1 && self.policy.spans_nodes() => {
                 question.find(Search::Everywhere, &mut turn.counts)
             }
             // or of its own.

@@ -28,6 +28,8 @@ pub struct Demand {
     pub idle_only: bool,
     /// Nobody may join later.
     pub alone: bool,
+    /// A gang waits for as few nodes as possible.
+    pub packed: bool,
     /// Estimates and utilization are not looked at: CARMA's dispatch to idle GPUs.
     pub blind: bool,
 }
@@ -56,6 +58,7 @@ impl Demand {
             run_time: beliefs.run_time(task.signature),
             idle_only: whole_device || record.idle_retry,
             alone,
+            packed: true,
             blind: false,
         }
     }

@@ -20,6 +20,14 @@ impl World {
             return self.ended_while_leaving(task, outcome, effects);
         };
         self.close_books(now, task, outcome);
+        if self.policy.learn_speeds && outcome == Outcome::Completed {
+            let task = &self.tasks.live(task).task;
+            let model = run.placement.gpus().next().map(|gpu| self.gpus.get(gpu).model);
+            if let (Some(declared), Some(model)) = (task.duration, model) {
+                let took = now.since(run.started);
+                self.speeds_seen.note((task.signature, model), declared, took);
+            }
+        }
         if self.policy.learn && outcome == Outcome::Completed {
             let signature = self.tasks.live(task).task.signature;
             self.beliefs.learn_run_time(signature, now.since(run.started));

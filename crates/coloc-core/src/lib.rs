@@ -27,6 +27,7 @@ mod sanity;
 mod scheduler;
 pub mod screen;
 pub mod service;
+mod speeds_seen;
 mod tasks;
 mod watch;
 mod window;

@@ -47,6 +47,9 @@ impl World {
         };
         let groups: Vec<Vec<GpuId>> = match self.policy.place {
             Place::Any => vec![self.fleet.ids().collect()],
+            Place::Consolidate if wanted > self.fleet.widest_node() => {
+                vec![self.fleet.ids().collect()]
+            }
             _ => self.fleet.nodes().iter().map(|node| node.gpus().collect()).collect(),
         };
         let large_enough = |gpu: &GpuId| self.gpus.get(*gpu).capacity >= demand.need;

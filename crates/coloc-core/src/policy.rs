@@ -61,6 +61,31 @@ pub enum Place {
     Lug,
     /// The one where incumbents and newcomer are predicted to slow down least.
     LeastInterference,
+    /// As few nodes as possible, on whichever leaves the least room.
+    Consolidate,
+}
+
+/// Which of a user's tasks goes first under [`Queue::Fair`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FairOrder {
+    /// The oldest.
+    Arrival,
+    /// The shortest, as declared.
+    Shortest,
+}
+
+/// Which gangs wait for as few nodes as possible, where the placement is [`Place::Consolidate`].
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pack {
+    /// All.
+    Always,
+    /// None: they take what is free, on as few nodes as that allows.
+    Never,
+    /// Tiresias: those that fit on one node, and of the others those whose largest tensor is a larger part
+    /// of the model than this (PACKLIMIT), or whose model nobody knows.
+    Skew(f64),
 }
 
 /// What is known of a task's memory before it runs.
@@ -170,6 +195,8 @@ pub struct Policy {
     pub queue: Queue,
     /// Choice among GPUs.
     pub place: Place,
+    /// Which gangs wait for few nodes.
+    pub pack: Pack,
     /// How tasks share a GPU.
     pub share: Share,
     /// What is known of memory.
@@ -204,6 +231,10 @@ pub struct Policy {
     pub service: Service,
     /// Fair: how fast past usage is forgotten.
     pub half_life: Millis,
+    /// Fair: which of a user's tasks goes first.
+    pub fair_order: FairOrder,
+    /// AlloX: speeds are learned from the runs that end, not told.
+    pub learn_speeds: bool,
     /// AlloX: the share of users, least served first, whose tasks are matched.
     pub alpha: f64,
 }
@@ -217,6 +248,7 @@ impl Policy {
         Policy {
             queue,
             place,
+            pack: Pack::Always,
             share,
             knowledge: Knowledge::Estimated { margin: Bytes::ZERO },
             memory: MemoryBasis::Ledger,
@@ -237,8 +269,15 @@ impl Policy {
             learn: false,
             service: Service::PLAIN,
             half_life: HALF_LIFE,
+            fair_order: FairOrder::Arrival,
+            learn_speeds: false,
             alpha: 1.0,
         }
+    }
+
+    /// A gang may be given GPUs of several nodes.
+    pub fn spans_nodes(&self) -> bool {
+        matches!(self.place, Place::Any | Place::Consolidate)
     }
 
     /// Occupied GPUs are never considered.

@@ -6,16 +6,20 @@ use crate::demand::Demand;
 use crate::event::{Effect, Event};
 use crate::gpus::Gpus;
 use crate::pass::PassCounts;
-use crate::policy::{Place, Policy, Queue};
+use crate::policy::{FairOrder, Pack, Place, Policy, Queue};
 use crate::queue::ranked::{self, Ranked};
 use crate::queue::{Ticket, Waiting, allox, backfill, best_effort, fifo};
 use crate::recovery::RecoveryQueue;
 use crate::screen::next_look;
 use crate::service::GpuTime;
+use crate::speeds_seen::SpeedsSeen;
 use crate::tasks::{Record, Tasks};
 use crate::watch::Watch;
 use coloc_model::mig::Layout;
-use coloc_model::{Bytes, Fleet, GpuId, Millis, Share, SpeedTable, Task, TaskId, TaskState, Time};
+use coloc_model::{
+    Bytes, Fleet, GpuId, Millis, Share, SignatureId, SpeedTable, Task, TaskId, TaskState, Time,
+};
+use std::collections::BTreeMap;
 
 /// A task that no GPU of this fleet can ever run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -39,6 +43,9 @@ pub(crate) struct World {
     pub(crate) waiting: Waiting,
     pub(crate) ranked: Ranked,
     pub(crate) speeds: SpeedTable,
+    pub(crate) speeds_seen: SpeedsSeen,
+    /// How large the largest tensor of a model is, as a part of the model.
+    pub(crate) skews: BTreeMap<SignatureId, f64>,
     pub(crate) recovery: RecoveryQueue,
     pub(crate) holdings: Holdings,
     pub(crate) gpus: Gpus,
@@ -64,7 +71,7 @@ fn largest_by_gang(fleet: &Fleet, policy: &Policy) -> Vec<Bytes> {
         _ => fleet.gpu(gpu).model.memory(),
     };
     let groups: Vec<Vec<Bytes>> = match policy.place {
-        Place::Any => vec![fleet.ids().map(memory).collect()],
+        Place::Any | Place::Consolidate => vec![fleet.ids().map(memory).collect()],
         _ => fleet.nodes().iter().map(|node| node.gpus().map(memory).collect()).collect(),
     };
     let mut largest: Vec<Bytes> = Vec::new();
@@ -112,6 +119,8 @@ impl Scheduler {
             waiting: Waiting::new(&policy, false),
             ranked: Ranked::new(&policy),
             speeds: SpeedTable::default(),
+            speeds_seen: SpeedsSeen::default(),
+            skews: BTreeMap::new(),
             recovery: RecoveryQueue::default(),
             holdings: Holdings::new(Accounts::default(), policy.half_life()),
             beliefs: Beliefs::default(),
@@ -121,7 +130,7 @@ impl Scheduler {
             fleet: fleet.clone(),
             largest: largest_by_gang(fleet, &policy),
             widest: match policy.place {
-                Place::Any => fleet.len() as u32,
+                Place::Any | Place::Consolidate => fleet.len() as u32,
                 _ => fleet.widest_node() as u32,
             },
             cursor: 0,
@@ -148,6 +157,13 @@ impl Scheduler {
     #[must_use]
     pub fn with_speeds(mut self, speeds: SpeedTable) -> Self {
         self.world.speeds = speeds;
+        self
+    }
+
+    /// How large the largest tensor of what runs is, as a part of the model.
+    #[must_use]
+    pub fn with_skews(mut self, skews: impl IntoIterator<Item = (SignatureId, f64)>) -> Self {
+        self.world.skews.extend(skews);
         self
     }
 
@@ -200,7 +216,9 @@ impl Scheduler {
         let larger = "give the simulation a larger node";
         let (available, scope, advice) = match (self.world.policy.queue, self.world.policy.place) {
             (Queue::Allox, _) => (1, "at once, allox gives a task", "gangs need another queue"),
-            (_, Place::Any) => (self.world.widest, "at once, the fleet has", larger),
+            (_, Place::Any | Place::Consolidate) => {
+                (self.world.widest, "at once, the fleet has", larger)
+            }
             _ => (self.world.widest, "on one node, the fleet has", larger),
         };
         let rejected = |available, scope, advice| {
@@ -241,6 +259,10 @@ impl Scheduler {
         let ranked = self.world.policy.queue.is_ranked();
         if std::mem::take(&mut self.undecided) && (ranked || self.world.anyone_waits()) {
             self.pass(now, effects);
+        }
+        // Where nobody waits and nobody runs by rank, there is nothing to look at.
+        if !ranked && !self.world.anyone_waits() {
+            self.world.ranked.look_at = None;
         }
         if let Some(at) = self.world.ranked.look_at {
             effects.push(Effect::WakeAt(at));
@@ -306,7 +328,11 @@ impl Scheduler {
             effects.push(Effect::Retire { task: task.id, state: TaskState::Failed });
             return false;
         }
-        let ticket = Ticket { submitted: now, number: self.next_ticket };
+        let shortest = self.world.policy.queue == Queue::Fair
+            && self.world.policy.fair_order == FairOrder::Shortest;
+        let span = task.duration.map_or(u64::MAX, |span| span.0);
+        let rank = if shortest { span } else { 0 };
+        let ticket = Ticket { rank, submitted: now, number: self.next_ticket };
         self.next_ticket += 1;
         self.world.waiting.insert(ticket, &task);
         let shape = self.world.shape(&task);
@@ -381,7 +407,19 @@ impl World {
 
     fn demand_of(&self, record: &Record) -> Demand {
         let largest = self.largest[record.task.gpus as usize - 1];
-        Demand::of(record, &self.policy, &self.beliefs, largest)
+        let packed = self.packs(&record.task);
+        Demand { packed, ..Demand::of(record, &self.policy, &self.beliefs, largest) }
+    }
+
+    /// A task waits for as few nodes as possible.
+    fn packs(&self, task: &Task) -> bool {
+        let limit = match self.policy.pack {
+            Pack::Always => return true,
+            Pack::Never => return false,
+            Pack::Skew(limit) => limit,
+        };
+        let fits_on_a_node = task.gpus as usize <= self.fleet.widest_node();
+        fits_on_a_node || self.skews.get(&task.signature).is_none_or(|&skew| skew > limit)
     }
 
     /// When a task that runs, or starts now, is expected to leave its GPUs: by what was seen of its kind, else as declared.

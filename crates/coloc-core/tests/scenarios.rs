@@ -6,6 +6,7 @@ mod scenarios {
     mod backfill;
     mod best_effort;
     mod cancel;
+    mod consolidate;
     mod explain;
     mod fair;
     mod fifo;

@@ -7,12 +7,31 @@ use std::collections::BTreeMap;
 #[derive(Clone, Default, PartialEq, Debug)]
 pub struct SpeedTable {
     speeds: BTreeMap<(SignatureId, GpuModel), f64>,
+    spread: BTreeMap<(SignatureId, GpuModel), f64>,
 }
 
 impl SpeedTable {
     /// Notes a speed; zero means that it does not run there.
     pub fn insert(&mut self, signature: SignatureId, model: GpuModel, speed: f64) {
         self.speeds.insert((signature, model), speed);
+    }
+
+    /// Notes the speed of a gang that is spread over nodes, against that of one that is not.
+    pub fn insert_spread(&mut self, signature: SignatureId, model: GpuModel, speed: f64) {
+        self.spread.insert((signature, model), speed);
+    }
+
+    /// Speed of a gang that is spread over nodes against that of one that is not, if known.
+    pub fn spread(&self, signature: SignatureId, model: GpuModel) -> Option<f64> {
+        self.spread.get(&(signature, model)).copied()
+    }
+
+    /// These speeds where there are any, else those of another table.
+    #[must_use]
+    pub fn or(mut self, mut others: SpeedTable) -> Self {
+        others.speeds.append(&mut self.speeds);
+        others.spread.append(&mut self.spread);
+        others
     }
 
     /// How fast it runs there; `None` if it does not.

@@ -4,6 +4,7 @@
 //! that a policy is not tested against its own assumptions.
 
 pub mod catalogue;
+pub mod gavel;
 mod growth;
 mod interference;
 mod noise;
@@ -11,6 +12,7 @@ mod pairs;
 mod power;
 mod profile;
 pub mod published;
+mod skew;
 
 pub use growth::Growth;
 pub use interference::{Interference, Part, Resident, SharedGpu};
@@ -18,3 +20,4 @@ pub use noise::Noise;
 pub use pairs::{PairTable, SlowdownPair};
 pub use power::{Power, PowerModel};
 pub use profile::Profile;
+pub use skew::skew;

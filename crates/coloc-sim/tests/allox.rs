@@ -70,3 +70,43 @@ fn gangs_are_refused_clearly() {
         "task 0 needs 2 GPUs at once, allox gives a task at most 1; gangs need another queue";
     assert_eq!(error.to_string(), said);
 }
+
+/// A block of cores can stand in for a device: what gains little from a GPU goes there.
+#[test]
+fn cores_are_a_kind_of_device() {
+    let rows = "0,a,u,10,1000,0.5\n0,b,u,12,1000,0.5\n";
+    let (trace, mut simulation) = mixed(rows, &[]);
+    simulation.fleet = support::fleet("1xA100-40GB,1xCPU");
+    let cores: GpuModel = "CPU".parse().expect("a known model");
+    simulation.speeds.insert(SignatureId(0), cores, 0.05);
+    simulation.speeds.insert(SignatureId(1), cores, 0.6);
+    assert_eq!(ends(&trace, &simulation), [10.0, 20.0]);
+    // Where one of them does not run there at all, they take turns.
+    simulation.speeds.insert(SignatureId(1), cores, 0.0);
+    assert_eq!(ends(&trace, &simulation), [10.0, 22.0]);
+}
+
+/// Nobody says that K80s are slow: the first runs show it, and later ones keep off.
+#[test]
+fn speeds_are_learned_from_runs() {
+    let rows: String =
+        (0..100).map(|job| format!("{},a,u,10,1000,0.5\n", 12 * (job / 3))).collect();
+    let mean = |learn| {
+        let (trace, mut simulation) = mixed(&rows, &[20.0]);
+        simulation.fleet = support::fleet("1xK80-12GB,2xA100-40GB");
+        simulation.policy.learn_speeds = learn;
+        simulation.run(&trace, &mut Silent).expect("the trace fits").0.jct_mean_s
+    };
+    // Three at a time for two fast devices: the third waits, or takes the slow one.
+    let (told, learned) = (mean(false), mean(true));
+    assert!(told < 70.0, "{told}");
+    assert!(learned < 1.3 * told, "a few tries at most: {learned} against {told}");
+}
+
+/// A matching may be repeated although nothing happened; where all went as expected nothing changes.
+#[test]
+fn matching_again_and_again_changes_nothing_by_itself() {
+    let (trace, mut simulation) = mixed(FOUR, &RATIOS);
+    simulation.policy.service.quantum = Some(coloc_model::Millis::from_secs(1));
+    assert_eq!(ends(&trace, &simulation), [20.0, 25.0, 20.0, 20.0]);
+}

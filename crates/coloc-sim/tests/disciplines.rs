@@ -121,6 +121,7 @@ fn anything_goes_with_anything() {
         Place::Magm,
         Place::Lug,
         Place::LeastInterference,
+        Place::Consolidate,
     ];
     let service = Service {
         thresholds: Thresholds::one(GpuTime::from_secs(3600)),

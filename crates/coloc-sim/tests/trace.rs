@@ -14,6 +14,25 @@ fn complaint(format: Format, text: impl AsRef<[u8]>) -> String {
     parse(format, text).expect_err("a bad trace").to_string()
 }
 
+/// A small good file of each format.
+const SAMPLES: [(Format, &str); 6] = [
+    (
+        Format::Coloc,
+        "submit_s,task,gpus,duration_s,memory_mib,sm\n0,good,1,60,100,0.5\n9,b,2,6,7,1\n",
+    ),
+    (Format::Carma, "submit_time_s,task\n0,resnet\n7.5,vgg\n"),
+    (Format::Tiresias, "num_gpu,submit_time,duration\n1,0,100\n8,5,7\n"),
+    (
+        Format::Alibaba,
+        "num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\n1,460,5,105,5\n2,1000,7,90,8\n",
+    ),
+    (Format::Gavel, "A3C\tx y\t-n\t1\t7176\t0.5\t1\nLM (batch size 5)\tx\tx\t0\t69880\t10\t8\n"),
+    (
+        Format::Sacct,
+        "JobID|State|Submit|Elapsed|AllocTRES\n7|FAILED|2024-02-28T23:59:59|1-00:01:00|gres/gpu=1\n",
+    ),
+];
+
 const HEADER: &str = "submit_s,task,gpus,duration_s,memory_mib,sm\n";
 
 /// A file with a good row and then this one.
@@ -215,8 +234,33 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = parse(Format::Coloc, &bytes);
-        let _ = parse(Format::Carma, &bytes);
+        for (format, _) in SAMPLES {
+            let _ = parse(format, &bytes);
+        }
+    }
+
+    /// Good files with a few bytes changed, taken out or doubled.
+    #[test]
+    fn no_damage_makes_a_reader_panic(
+        which in 0..SAMPLES.len(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), 0u8..4, any::<u8>()), 1..8),
+    ) {
+        let (format, sample) = SAMPLES[which];
+        let mut bytes = sample.as_bytes().to_vec();
+        for (place, kind, byte) in damage {
+            let at = place.index(bytes.len());
+            match kind {
+                0 => bytes[at] = byte,
+                1 => bytes[at] = b"0123456789-+.,:|\t\n\"eE"[byte as usize % 21],
+                2 => bytes.insert(at, bytes[at]),
+                _ => drop(bytes.drain(at..(at + byte as usize % 9).min(bytes.len() - 1).max(at))),
+            }
+        }
+        if let Err(error) = parse(format, &bytes) {
+            let said = error.to_string();
+            let is_placed = said.contains(", line ") || matches!(error.kind, TraceErrorKind::Empty);
+            prop_assert!(is_placed, "{said}");
+        }
     }
 
     #[test]

@@ -41,7 +41,7 @@ enum Verb {
     Shim(verbs::shim::Shim),
     Demo(verbs::demo::Demo),
     Simulate(Box<verbs::simulate::Simulate>),
-    Compare(verbs::compare::Compare),
+    Compare(Box<verbs::compare::Compare>),
     Collocate(verbs::collocate::Collocate),
     Trace(verbs::trace::TraceVerb),
     Estimate(Box<verbs::estimate::EstimateArgs>),
@@ -75,9 +75,6 @@ fn main() -> ExitCode {
         Verb::Release(verb) => verb.run(Change::Release),
         Verb::Requeue(verb) => verb.run(Change::Requeue),
         Verb::Shim(verb) => verb.run(),
-        // Here the exit code is that of a task.
-        Verb::Run(verb) => return verb.run().unwrap_or_else(|error| error.report()),
-        Verb::Wait(verb) => return verb.run().unwrap_or_else(|error| error.report()),
         Verb::Demo(verb) => verb.run(),
         Verb::Simulate(verb) => verb.run(),
         Verb::Compare(verb) => verb.run(),
@@ -87,9 +84,9 @@ fn main() -> ExitCode {
         Verb::Gpus(verb) => verb.run(),
         Verb::Doctor(verb) => verb.run(),
         // Here the exit code is that of another program.
-        Verb::Emu(verb) => {
-            return verb.run().unwrap_or_else(|error| error.report());
-        }
+        Verb::Run(verb) => return verb.run().unwrap_or_else(|error| error.report()),
+        Verb::Wait(verb) => return verb.run().unwrap_or_else(|error| error.report()),
+        Verb::Emu(verb) => return verb.run().unwrap_or_else(|error| error.report()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

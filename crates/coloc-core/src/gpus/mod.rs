@@ -64,7 +64,7 @@ impl Gpus {
             .collect();
         let mut gpus = Gpus {
             tree: Tournament::new(states.len()),
-            gangs: (fleet.nodes().len() > 1 && policy.place != Place::Any)
+            gangs: (fleet.nodes().len() > 1 && !policy.spans_nodes())
                 .then(|| Tournament::new(fleet.nodes().len())),
             nodes: fleet.nodes().iter().map(Node::range).collect(),
             alike: states.windows(2).all(|pair| pair[0].capacity == pair[1].capacity),
@@ -136,6 +136,10 @@ impl Gpus {
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = GpuId> + use<> {
         (0..self.states.len()).map(GpuId::from)
+    }
+
+    pub(crate) fn node_ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes.len()).map(NodeId::from)
     }
 
     pub(crate) fn of_node(&self, node: NodeId) -> impl Iterator<Item = GpuId> + use<> {

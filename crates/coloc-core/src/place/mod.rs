@@ -2,6 +2,7 @@
 //! search that applies it is shared.
 
 mod best_fit;
+mod consolidate;
 mod first_fit;
 mod least_interference;
 mod lug;
@@ -45,7 +46,9 @@ impl Preference<'_> {
     /// The least cost that any of these GPUs, which are summed up below a node of the index, can have.
     pub(crate) fn bound(&self, below: &Summary, ids: Range<u32>, gpus: usize) -> Cost {
         match self.place {
-            Place::Any | Place::Exclusive | Place::FirstFit => first_fit::cost(ids.start),
+            Place::Any | Place::Exclusive | Place::FirstFit | Place::Consolidate => {
+                first_fit::cost(ids.start)
+            }
             Place::RoundRobin => round_robin::cost(ids, self.cursor, gpus),
             Place::BestFit => best_fit::cost(below.min_available, self.demand.need),
             Place::Magm => magm::cost(below.max_available),

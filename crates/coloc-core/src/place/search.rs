@@ -45,11 +45,11 @@ pub(crate) fn hopeful(policy: &Policy, demand: &Demand, gpus: &Summary) -> bool 
 }
 
 impl Question<'_> {
-    fn hopeful(&self, below: &Summary) -> bool {
+    pub(super) fn hopeful(&self, below: &Summary) -> bool {
         hopeful(self.policy, self.demand, below)
     }
 
-    fn screened(&self, gpu: GpuId, counts: &mut PassCounts) -> bool {
+    pub(super) fn screened(&self, gpu: GpuId, counts: &mut PassCounts) -> bool {
         let Question { policy, gpus, now, demand, .. } = *self;
         match (Case { policy, state: gpus.get(gpu), now, demand }).refusal() {
             None => true,
@@ -91,9 +91,12 @@ impl Question<'_> {
     }
 
     fn search(&self, search: Search<'_>, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
-        let one_node = self.demand.gpus > 1 && self.policy.place != Place::Any;
+        let one_node = self.demand.gpus > 1 && !self.policy.spans_nodes();
         if self.demand.idle_only && self.gpus.idle() < self.demand.gpus {
             return None;
+        }
+        if self.preference.place == Place::Consolidate {
+            return self.consolidated(counts);
         }
         match (search, self.gpus.gang_tree()) {
             (Search::Only(gpus), _) => self.among(gpus.iter().copied(), counts),
@@ -133,7 +136,7 @@ impl Question<'_> {
             return ranked.first().map(|&(_, gpu)| vec![gpu]);
         }
         let node = |gpu| match self.policy.place {
-            Place::Any => NodeId(0),
+            Place::Any | Place::Consolidate => NodeId(0),
             _ => self.gpus.get(gpu).node,
         };
         let mut passed: FxHashMap<NodeId, Vec<GpuId>> = FxHashMap::default();

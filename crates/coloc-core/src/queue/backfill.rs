@@ -42,7 +42,7 @@ struct Outlook {
 impl Outlook {
     fn new(world: &World, head: TaskId, now: Time) -> Self {
         let head = world.demand(head);
-        let node = |gpu| node_of(world, gpu);
+        let node = |gpu| node_of(world, &head, gpu);
         let free_at = |gpu| free_at(world, gpu, now, &head, None);
         // GPUs of one node stand together.
         let mut times: Vec<(NodeId, Time)> =
@@ -66,7 +66,7 @@ impl Outlook {
             let by_then =
                 |newcomer| free_at(world, gpu, now, &self.head, newcomer) <= self.promised;
             if by_then(None) && !by_then(Some(task)) {
-                let node = node_of(world, gpu);
+                let node = node_of(world, &self.head, gpu);
                 match losses.iter_mut().find(|(of, _)| *of == node) {
                     Some((_, lost)) => *lost += 1,
                     None => losses.push((node, 1)),
@@ -170,8 +170,14 @@ impl Round {
     }
 }
 
-fn node_of(world: &World, gpu: GpuId) -> NodeId {
-    if world.policy.place == Place::Any { NodeId(0) } else { world.gpus.get(gpu).node }
+/// The node of a GPU, where it matters to the head.
+fn node_of(world: &World, head: &Demand, gpu: GpuId) -> NodeId {
+    let wide = head.gpus as usize > world.fleet.widest_node() || !head.packed;
+    match world.policy.place {
+        Place::Any => NodeId(0),
+        Place::Consolidate if wide => NodeId(0),
+        _ => world.gpus.get(gpu).node,
+    }
 }
 
 /// When one GPU, perhaps with a newcomer that stays, could take the head: its tasks leave one by one, as

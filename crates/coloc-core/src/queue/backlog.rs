@@ -86,7 +86,7 @@ mod tests {
             estimate: None,
             duration: None,
         };
-        let ticket = |id: u32| Ticket { submitted: Time(u64::from(id)), number: u64::from(id) };
+        let ticket = |id: u32| Ticket { rank: 0, submitted: Time(id.into()), number: id.into() };
         let mut backlog = Backlog::default();
         (0..10).for_each(|id| backlog.insert(ticket(id), &task(id)));
         let mut left: Vec<u32> = (0..10).collect();

@@ -14,7 +14,7 @@ pub(crate) mod history;
 pub(crate) mod ranked;
 
 use crate::demand::Demand;
-use crate::policy::{Policy, Queue};
+use crate::policy::{Pack, Place, Policy, Queue};
 use crate::scheduler::World;
 use backlog::{Backlog, Entry};
 use coloc_model::{Bytes, SignatureId, Task, TaskId, Time, UserId};
@@ -24,13 +24,15 @@ use std::collections::BTreeMap;
 /// A place in the order of arrival.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ticket {
+    /// What goes before arrival, where anything does.
+    pub(crate) rank: u64,
     pub(crate) submitted: Time,
     pub(crate) number: u64,
 }
 
 impl Ticket {
     /// Before everybody.
-    pub(crate) const FIRST: Ticket = Ticket { submitted: Time::START, number: 0 };
+    pub(crate) const FIRST: Ticket = Ticket { rank: 0, submitted: Time::START, number: 0 };
 }
 
 /// Everything about a waiting task that decides whether it fits somewhere.
@@ -70,7 +72,10 @@ impl World {
     /// number matters.
     pub(crate) fn shape(&self, task: &Task) -> Shape {
         let by_user = self.waiting.by_user;
-        if self.policy.needs_idle() && self.gpus.are_alike() {
+        // Where skew decides who is packed, it also matters what runs.
+        let by_skew =
+            self.policy.place == Place::Consolidate && matches!(self.policy.pack, Pack::Skew(_));
+        if self.policy.needs_idle() && self.gpus.are_alike() && !by_skew {
             Shape { user: by_user.then_some(task.user), ..Shape::whole(task.gpus) }
         } else {
             Shape::of(task, by_user)

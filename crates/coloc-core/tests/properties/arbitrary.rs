@@ -84,6 +84,7 @@ pub(crate) fn any_place() -> impl Strategy<Value = Place> {
         Place::Magm,
         Place::Lug,
         Place::LeastInterference,
+        Place::Consolidate,
     ])
 }
 

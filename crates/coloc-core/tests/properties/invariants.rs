@@ -32,7 +32,7 @@ fn placements_are_legal(world: &World, policy: &Policy) {
         let distinct: BTreeSet<u32> = on.iter().copied().collect();
         assert_eq!(distinct.len(), on.len(), "task {id} twice on a GPU");
         let nodes: BTreeSet<_> = on.iter().map(|&gpu| gpus.get(GpuId(gpu)).node).collect();
-        assert!(policy.place == Place::Any || nodes.len() == 1, "task {id} spans nodes");
+        assert!(policy.spans_nodes() || nodes.len() == 1, "task {id} spans nodes");
     }
     for (gpu, state) in gpus.iter() {
         let residents = state.residents();

@@ -32,8 +32,13 @@ impl<O: Observer> Run<'_, O> {
         };
         let stay = Stay { placement, started: now, growth };
         let (seat, stamp) = self.seats.take(progress, stay);
+        let node = |slot: &Slot| self.simulation.fleet.gpu(slot.gpu).node;
+        let spread = slots.iter().any(|slot| node(slot) != node(&slots[0]));
         for slot in slots.iter() {
-            let guest = self.guest(task, seat, slot);
+            let mut guest = self.guest(task, seat, slot);
+            if spread {
+                guest.speed *= self.spread_speed(task, slot);
+            }
             let device = &mut self.devices[slot.gpu.index()];
             device.account(now);
             device.guests.push(guest);
@@ -64,6 +69,14 @@ impl<O: Observer> Run<'_, O> {
             rate: 0.0,
             energy_j: 0.0,
         }
+    }
+
+    /// Speed of a gang on several nodes against that on one: as measured, else as assumed of all.
+    fn spread_speed(&self, task: TaskId, slot: &Slot) -> f64 {
+        let signature = self.trace.tasks()[task.index()].signature;
+        let model = self.devices[slot.gpu.index()].model;
+        let measured = self.simulation.speeds.spread(signature, model);
+        measured.unwrap_or(self.simulation.spread_speed)
     }
 
     /// The next step of a task's memory, unless the task is gone.

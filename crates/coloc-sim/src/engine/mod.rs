@@ -14,8 +14,10 @@ use crate::trace::Trace;
 use coloc_core::accounts::Accounts;
 use coloc_core::service::GpuTime;
 use coloc_core::{Policy, RejectedTask, Scheduler};
-use coloc_model::{Bytes, Fleet, GpuSignal, Millis, Share, Slot, SpeedTable, Task, TaskId, Time};
-use coloc_physics::{Noise, PowerModel, SharedGpu};
+use coloc_model::{
+    Bytes, Fleet, GpuSignal, Millis, Share, SignatureId, Slot, SpeedTable, Task, TaskId, Time,
+};
+use coloc_physics::{Noise, PowerModel, SharedGpu, skew};
 
 /// Somebody who wants to see a run as it happens.
 pub trait Observer {
@@ -109,6 +111,8 @@ pub struct Simulation {
     pub history: Option<Vec<GpuTime>>,
     /// How fast tasks run on each kind of device; the scheduler knows it too.
     pub speeds: SpeedTable,
+    /// Speed of a gang that is spread over nodes against one that is not, where nobody measured it.
+    pub spread_speed: f64,
     /// Weights and quotas of users and groups.
     pub accounts: Accounts,
 }
@@ -127,6 +131,7 @@ impl Simulation {
             preemption: PreemptionCost::default(),
             history: None,
             speeds: SpeedTable::default(),
+            spread_speed: 1.0,
             accounts: Accounts::default(),
         }
     }
@@ -139,6 +144,8 @@ impl Simulation {
     ) -> Result<(Summary, Vec<TaskResult>), SimulationError> {
         let mut scheduler =
             Scheduler::new(&self.fleet, self.policy).with_speeds(self.speeds.clone());
+        let known = |number: u32| Some((SignatureId(number), skew(trace.names().name(number))?));
+        scheduler = scheduler.with_skews((0..trace.names().len() as u32).filter_map(known));
         if self.accounts != Accounts::default() {
             scheduler = scheduler.with_accounts(self.accounts.clone());
         }

@@ -4,7 +4,7 @@
 
 use super::TraceTask;
 use super::read::Known;
-use super::table::{Fault, Layout, Row, empty};
+use super::table::{Fault, Header, Layout, Row, empty};
 use coloc_model::{Bytes, SignatureId};
 use coloc_physics::Profile;
 
@@ -20,6 +20,7 @@ pub(super) const LAYOUT: Layout = Layout {
     ],
     required: 5,
     expected: "num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time",
+    header: Header::First,
     lenient: true,
     delimiter: b',',
 };

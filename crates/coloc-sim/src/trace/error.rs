@@ -23,6 +23,14 @@ pub enum TraceErrorKind {
     /// It is not CSV.
     #[error("not a CSV file: {0}")]
     Csv(String),
+    /// A table without a header has an unknown number of columns.
+    #[error("the row has {found} columns; expected {expected}")]
+    WrongWidth {
+        /// Columns that there are.
+        found: usize,
+        /// What would do.
+        expected: &'static str,
+    },
     /// A column that must be there is not.
     #[error("no column {column:?} in the header; expected {expected}")]
     MissingColumn {

@@ -3,16 +3,19 @@
 mod alibaba;
 mod described;
 mod error;
+mod gavel;
 mod generate;
 mod lines;
 mod mix90;
 mod read;
+mod sacct;
 mod sampled;
 mod table;
 mod tiresias;
 mod write;
 
 pub use error::{TraceError, TraceErrorKind};
+pub use gavel::published_speeds;
 pub use generate::{GenerateError, Generator};
 pub use mix90::mix90;
 pub use read::{Format, read, read_column};

@@ -1,9 +1,11 @@
 //! Reading traces: one file per format, one table reader for all.
 
-use super::table::{Fault, Layout, Row, read_rows};
-use super::{Trace, TraceError, TraceErrorKind, TraceTask, alibaba, described, tiresias};
+use super::table::{Fault, Header, Layout, Row, read_rows};
+use super::{
+    Trace, TraceError, TraceErrorKind, TraceTask, alibaba, described, gavel, sacct, tiresias,
+};
 use crate::Names;
-use coloc_model::{GroupId, UserId};
+use coloc_model::{GroupId, Time, UserId};
 use std::io::Read;
 use std::path::Path;
 
@@ -18,6 +20,10 @@ pub enum Format {
     Tiresias,
     /// Alibaba's v2023: pods with parts of GPUs.
     Alibaba,
+    /// Gavel's: steps of jobs whose speeds were published.
+    Gavel,
+    /// Slurm's accounting, as `sacct -P` prints it.
+    Sacct,
 }
 
 /// The names that a trace gives to what runs and to who runs it.
@@ -63,6 +69,8 @@ impl Format {
             Format::Carma => (described::CARMA, described::catalogued),
             Format::Tiresias => (tiresias::LAYOUT, tiresias::task),
             Format::Alibaba => (alibaba::LAYOUT, alibaba::task),
+            Format::Gavel => (gavel::LAYOUT, gavel::task),
+            Format::Sacct => (sacct::LAYOUT, sacct::task),
         }
     }
 }
@@ -71,7 +79,7 @@ impl Format {
 pub fn read(file: &Path, input: impl Read, format: Format) -> Result<Trace, TraceError> {
     let (layout, take) = format.reader();
     let mut known = Known::default();
-    let mut tasks = Vec::new();
+    let mut tasks: Vec<TraceTask> = Vec::new();
     read_rows(file, input, layout, |row| {
         tasks.extend(take(row, &mut known)?);
         Ok(())
@@ -79,6 +87,11 @@ pub fn read(file: &Path, input: impl Read, format: Format) -> Result<Trace, Trac
     if tasks.is_empty() {
         let (file, kind) = (file.to_owned(), TraceErrorKind::Empty);
         return Err(TraceError { file, place: None, kind });
+    }
+    if format == Format::Sacct {
+        // Its clock began in 1970, a trace's begins with the first task.
+        let first = tasks.iter().map(|task| task.submit).min().unwrap_or(Time::START);
+        tasks.iter_mut().for_each(|task| task.submit = Time::START + task.submit.since(first));
     }
     let trace = Trace::new(tasks, known.names, known.users);
     Ok(trace.with_groups(known.groups, known.memberships))
@@ -89,6 +102,7 @@ const SAMPLES: Layout = Layout {
     columns: &["duration"],
     required: 1,
     expected: "a column duration",
+    header: Header::First,
     lenient: true,
     delimiter: b',',
 };

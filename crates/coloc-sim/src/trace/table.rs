@@ -8,9 +8,18 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// Ten years: longer than any trace, short enough for arithmetic in milliseconds.
-const MAX_SECONDS: f64 = 10.0 * 365.0 * 86_400.0;
+pub(super) const MAX_SECONDS: f64 = 10.0 * 365.0 * 86_400.0;
 const MAX_GPUS: u32 = 65_536;
 const SECONDS: &str = "a number of seconds from 0 to ten years";
+
+/// Where columns get their names.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Header {
+    /// From the first row.
+    First,
+    /// There is none: the number of columns tells which of these they are.
+    None(&'static [&'static [&'static str]]),
+}
 
 /// What a format's table looks like.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +30,8 @@ pub(super) struct Layout {
     pub(super) required: usize,
     /// A header that would do, for messages.
     pub(super) expected: &'static str,
+    /// Where columns get their names.
+    pub(super) header: Header,
     /// Columns that nobody knows are passed over instead of refused.
     pub(super) lenient: bool,
     /// What stands between values.
@@ -34,12 +45,31 @@ impl Layout {
         required: usize,
         expected: &'static str,
     ) -> Self {
-        Layout { columns, required, expected, lenient: false, delimiter: b',' }
+        let header = Header::First;
+        Layout { columns, required, expected, header, lenient: false, delimiter: b',' }
     }
 
-    fn positions(&self, header: &csv::StringRecord) -> Result<Vec<Option<usize>>, TraceErrorKind> {
+    /// Where the columns are, going by the first row.
+    fn positions(&self, first: &csv::StringRecord) -> Result<Vec<Option<usize>>, TraceErrorKind> {
+        match self.header {
+            Header::First => self.named(first.iter()),
+            Header::None(alternatives) => {
+                let fits = |names: &&&[&str]| names.len() == first.len();
+                let names = alternatives.iter().find(fits).ok_or_else(|| {
+                    let (found, expected) = (first.len(), self.expected);
+                    TraceErrorKind::WrongWidth { found, expected }
+                })?;
+                self.named(names.iter().copied())
+            }
+        }
+    }
+
+    fn named<'a>(
+        &self,
+        header: impl Iterator<Item = &'a str>,
+    ) -> Result<Vec<Option<usize>>, TraceErrorKind> {
         let mut positions = vec![None; self.columns.len()];
-        for (position, column) in header.iter().enumerate() {
+        for (position, column) in header.enumerate() {
             match self.columns.iter().position(|&name| name == column) {
                 Some(index) if positions[index].replace(position).is_some() => {
                     return Err(TraceErrorKind::RepeatedColumn { column: column.to_owned() });
@@ -121,12 +151,17 @@ impl Row<'_> {
     }
 }
 
+/// A value is not what belongs in its column.
+pub(super) fn wrong(column: &'static str, value: &str, expected: &'static str) -> Fault {
+    (column, TraceErrorKind::Value { value: value.to_owned(), expected })
+}
+
 /// A value that must be there is not.
 pub(super) fn empty(column: &'static str, expected: &'static str) -> Fault {
     (column, TraceErrorKind::Value { value: String::new(), expected })
 }
 
-/// Reads every row of a table with a header.
+/// Reads every row of a table.
 pub(super) fn read_rows(
     file: &Path,
     input: impl Read,
@@ -140,6 +175,9 @@ pub(super) fn read_rows(
     let mut csv = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)
         .delimiter(layout.delimiter)
+        // Only comma-separated values are quoted.
+        .quoting(layout.delimiter == b',')
+        .has_headers(matches!(layout.header, Header::First))
         .from_reader(&text[..]);
     let header = csv.headers().map_err(|e| at_file(Some((1, "")), csv_error(e)))?.clone();
     let positions = layout.positions(&header).map_err(|kind| at_file(Some((1, "")), kind))?;

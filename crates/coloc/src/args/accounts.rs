@@ -1,5 +1,6 @@
 //! Who is owed how much and may hold how much: `--weight`, `--quota`, `--half-life`.
 
+use super::policy::FairOrderFlag;
 use crate::error::CliError;
 use clap::Args;
 use coloc_core::accounts::{Account, Accounts, Quota};
@@ -13,6 +14,9 @@ pub(crate) struct AccountArgs {
     /// How fast fair forgets past usage, such as 1h or 7d [default: 7d]
     #[arg(long, value_name = "SPAN")]
     pub(crate) half_life: Option<Millis>,
+    /// Which of a user's tasks goes first under fair [default: arrival]
+    #[arg(long, value_enum)]
+    pub(crate) fair_order: Option<FairOrderFlag>,
     /// A user's share under fair against that of others, which is 1; may be given several times
     #[arg(long, value_name = "USER=SHARE")]
     pub(crate) weight: Vec<Weight>,

@@ -20,6 +20,10 @@ pub(crate) enum TraceFormat {
     Tiresias,
     /// Alibaba's pods with parts of GPUs (v2023).
     Alibaba,
+    /// Gavel's traces of 7 or 10 columns; run times and speeds from its published throughputs.
+    Gavel,
+    /// What sacct -P prints: Slurm's accounting.
+    Sacct,
 }
 
 impl From<TraceFormat> for Format {
@@ -29,6 +33,8 @@ impl From<TraceFormat> for Format {
             TraceFormat::Carma => Format::Carma,
             TraceFormat::Tiresias => Format::Tiresias,
             TraceFormat::Alibaba => Format::Alibaba,
+            TraceFormat::Gavel => Format::Gavel,
+            TraceFormat::Sacct => Format::Sacct,
         }
     }
 }

@@ -4,7 +4,8 @@ use crate::error::CliError;
 use clap::Args;
 use coloc_model::{Share, SignatureId};
 use coloc_physics::{Interference, Noise, PairTable, SharedGpu, SlowdownPair};
-use coloc_sim::{Names, Simulation};
+use coloc_sim::trace::published_speeds;
+use coloc_sim::{Names, Simulation, Trace};
 use std::path::{Path, PathBuf};
 
 /// The model behind a simulation.
@@ -23,20 +24,31 @@ pub(crate) struct PhysicsArgs {
     /// Measured pairs that override the model: CSV with task, beside, speed and, if known, share
     #[arg(long, value_name = "FILE")]
     pub(crate) pairs: Option<PathBuf>,
-    /// How fast tasks run on each kind of device: CSV task,gpu,speed; 1 where nothing is said, 0 where they do not run
+    /// Speed of a gang that is spread over nodes against one that is not, for tasks that nobody measured
+    #[arg(long, value_name = "SPEED", default_value_t = 1.0)]
+    pub(crate) spread_speed: f64,
+    /// How fast tasks run on each kind of device: CSV task,gpu,speed (1 where nothing is said, 0 where they do not run) or profiling samples task,gpu,steps,seconds
     #[arg(long, value_name = "FILE")]
     pub(crate) speeds: Option<PathBuf>,
 }
 
 impl Default for PhysicsArgs {
     fn default() -> Self {
-        PhysicsArgs { seed: 0, noise: false, interference: 1.0, pairs: None, speeds: None }
+        PhysicsArgs {
+            seed: 0,
+            noise: false,
+            interference: 1.0,
+            pairs: None,
+            spread_speed: 1.0,
+            speeds: None,
+        }
     }
 }
 
 impl PhysicsArgs {
-    /// Applies the flags to a simulation; `names` are those of the trace.
-    pub(crate) fn apply(&self, simulation: &mut Simulation, names: &Names) -> Result<(), CliError> {
+    /// Applies the flags to a simulation of a trace.
+    pub(crate) fn apply(&self, simulation: &mut Simulation, trace: &Trace) -> Result<(), CliError> {
+        let names = trace.names();
         if !(0.0..=100.0).contains(&self.interference) {
             let message = format!("--interference takes 0 to 100, not {}", self.interference);
             return Err(CliError::Usage(message));
@@ -47,8 +59,15 @@ impl PhysicsArgs {
         };
         let interference = Interference::default().scaled(self.interference);
         simulation.physics = SharedGpu { interference, pairs };
+        if !(0.001..=1.0).contains(&self.spread_speed) {
+            let message = format!("--spread-speed takes 0.001 to 1, not {}", self.spread_speed);
+            return Err(CliError::Usage(message));
+        }
+        simulation.spread_speed = self.spread_speed;
+        simulation.speeds = published_speeds(trace);
         if let Some(file) = &self.speeds {
-            simulation.speeds = super::speeds::read(file, names)?;
+            let told = super::speeds::read(file, names)?;
+            simulation.speeds = told.or(std::mem::take(&mut simulation.speeds));
         }
         simulation.noise = self.noise.then(|| Noise::new(self.seed));
         Ok(())

@@ -3,7 +3,7 @@
 use super::accounts::AccountArgs;
 use super::service::ServiceArgs;
 use clap::{Args, ValueEnum};
-use coloc_core::policy::{Gate, Knowledge, OnOom, Place, Policy, Queue, Recovery};
+use coloc_core::policy::{FairOrder, Gate, Knowledge, OnOom, Pack, Place, Policy, Queue, Recovery};
 use coloc_core::preset::{MemoryKnowledge, Preset};
 use coloc_model::{Bytes, Millis, Share};
 use coloc_sim::Estimator;
@@ -68,6 +68,18 @@ flag_values!(
         Lug => Place::Lug,
         /// Lowest predicted slowdown of incumbents and newcomer together
         LeastInterference => Place::LeastInterference,
+        /// As few nodes as possible, where the least room is left
+        Consolidate => Place::Consolidate,
+    }
+);
+
+flag_values!(
+    /// Which of a user's tasks goes first under fair.
+    FairOrderFlag => FairOrder {
+        /// The oldest
+        Arrival => FairOrder::Arrival,
+        /// The shortest, by its declared run time
+        Shortest => FairOrder::Shortest,
     }
 );
 
@@ -149,6 +161,9 @@ pub(crate) struct PolicyArgs {
     /// Choice among the GPUs that may take a task [default: exclusive]
     #[arg(long, value_enum)]
     pub(crate) place: Option<PlaceFlag>,
+    /// With --place consolidate, which gangs wait for as few nodes as possible: always, never, or those whose largest tensor is more than this part of the model, such as 0.3 [default: always]
+    #[arg(long, value_name = "WHEN", value_parser = pack)]
+    pub(crate) pack: Option<Pack>,
     /// How tasks share a GPU [default: exclusive]
     #[arg(long, value_enum)]
     pub(crate) share: Option<ShareFlag>,
@@ -182,6 +197,9 @@ pub(crate) struct PolicyArgs {
     /// How often a task that ran out of memory is brought back [default: 3]
     #[arg(long, value_name = "N")]
     pub(crate) retries: Option<u32>,
+    /// Learn from the runs that end how fast allox's tasks are on each kind of device, instead of being told
+    #[arg(long)]
+    pub(crate) learn_speeds: bool,
     /// Share of users, least served first, whose tasks allox matches [default: 1]
     #[arg(long, value_name = "SHARE")]
     pub(crate) alpha: Option<f64>,
@@ -189,6 +207,17 @@ pub(crate) struct PolicyArgs {
     pub(crate) service: ServiceArgs,
     #[command(flatten)]
     pub(crate) accounts: AccountArgs,
+}
+
+fn pack(text: &str) -> Result<Pack, String> {
+    match text {
+        "always" => Ok(Pack::Always),
+        "never" => Ok(Pack::Never),
+        limit => match limit.parse() {
+            Ok(limit) if (0.0..=1.0).contains(&limit) => Ok(Pack::Skew(limit)),
+            _ => Err("expected always, never or a part from 0 to 1, such as 0.3".to_owned()),
+        },
+    }
 }
 
 /// Without knowledge of memory a GPU must have this much free: CARMA's figure.
@@ -217,6 +246,7 @@ impl PolicyArgs {
         if let Some(queue) = self.queue {
             policy.queue = queue.into();
         }
+        policy.pack = self.pack.unwrap_or(policy.pack);
         if let Some(share) = self.share {
             policy.share = share.into();
         }
@@ -239,6 +269,10 @@ impl PolicyArgs {
         }
         policy.max_tasks = self.max_tasks.or(policy.max_tasks);
         policy.same_user |= self.same_user;
+        policy.learn_speeds |= self.learn_speeds;
+        if let Some(order) = self.accounts.fair_order {
+            policy.fair_order = order.into();
+        }
         policy.recovery = self.recovery(policy.recovery);
         policy.alpha = self.alpha.map_or(policy.alpha, |alpha| alpha.clamp(0.0, 1.0));
         policy.service = self.service.over(policy.service);

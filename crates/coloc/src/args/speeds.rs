@@ -1,8 +1,10 @@
-//! How fast tasks run on each kind of device: CSV `task,gpu,speed`.
+//! How fast tasks run on each kind of device: CSV `task,gpu,speed`, or profiling samples
+//! `task,gpu,steps,seconds`.
 
 use crate::error::CliError;
 use coloc_model::{GpuModel, SignatureId, SpeedTable};
 use coloc_sim::Names;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 #[derive(serde::Deserialize)]
@@ -10,10 +12,46 @@ use std::path::Path;
 struct Row {
     task: String,
     gpu: GpuModel,
-    speed: f64,
+    speed: Option<f64>,
+    steps: Option<f64>,
+    seconds: Option<f64>,
 }
 
-/// Reads speeds. Those of tasks that the trace does not have are passed over.
+/// What a row says.
+enum Said {
+    Speed(f64),
+    Sample { steps: f64, seconds: f64 },
+}
+
+impl Row {
+    fn said(&self) -> Result<Said, String> {
+        match (self.speed, self.steps, self.seconds) {
+            (Some(speed), None, None) if (0.0..=1000.0).contains(&speed) => Ok(Said::Speed(speed)),
+            (Some(speed), None, None) => {
+                Err(format!("column speed: {speed} is not from 0 to 1000"))
+            }
+            (None, Some(steps), Some(seconds)) => {
+                if !(0.0..=1e15).contains(&steps) {
+                    return Err(format!("column steps: {steps} is not from 0 to 1e15"));
+                }
+                if !(0.001..=1e9).contains(&seconds) {
+                    return Err(format!("column seconds: {seconds} is not from 0.001 to 1e9"));
+                }
+                Ok(Said::Sample { steps, seconds })
+            }
+            _ => Err("expected columns task,gpu,speed or task,gpu,steps,seconds".to_owned()),
+        }
+    }
+}
+
+/// Samples of one task: steps and seconds by kind, and the kind that was profiled first.
+struct Samples {
+    reference: GpuModel,
+    by_kind: BTreeMap<GpuModel, (f64, f64)>,
+}
+
+/// Reads speeds. Those of tasks that the trace does not have are passed over. Samples of one task on one
+/// kind are added up; run times refer to the kind that comes first.
 pub(crate) fn read(file: &Path, names: &Names) -> Result<SpeedTable, CliError> {
     let fail = |line, problem| CliError::Pairs { file: file.to_owned(), line, problem };
     let mut csv = csv::ReaderBuilder::new()
@@ -21,6 +59,7 @@ pub(crate) fn read(file: &Path, names: &Names) -> Result<SpeedTable, CliError> {
         .from_path(file)
         .map_err(|error| fail(1, error.to_string()))?;
     let mut table = SpeedTable::default();
+    let mut samples: BTreeMap<SignatureId, Samples> = BTreeMap::new();
     let header = csv.headers().map_err(|error| fail(1, error.to_string()))?.clone();
     for record in csv.records() {
         let line_of = |error: &csv::Error| error.position().map_or(1, csv::Position::line);
@@ -28,13 +67,70 @@ pub(crate) fn read(file: &Path, names: &Names) -> Result<SpeedTable, CliError> {
         let line = record.position().map_or(1, csv::Position::line);
         let row: Row =
             record.deserialize(Some(&header)).map_err(|error| fail(line, error.to_string()))?;
-        if !(0.0..=1000.0).contains(&row.speed) {
-            let problem = format!("column speed: {} is not from 0 to 1000", row.speed);
-            return Err(fail(line, problem));
+        let said = row.said().map_err(|problem| fail(line, problem))?;
+        let Some(task) = names.find(&row.task).map(SignatureId) else { continue };
+        match said {
+            Said::Speed(speed) => table.insert(task, row.gpu, speed),
+            Said::Sample { steps, seconds } => {
+                let new = || Samples { reference: row.gpu, by_kind: BTreeMap::new() };
+                let kinds = &mut samples.entry(task).or_insert_with(new).by_kind;
+                let (all, spent) = kinds.entry(row.gpu).or_default();
+                (*all, *spent) = (*all + steps, *spent + seconds);
+            }
         }
-        if let Some(task) = names.find(&row.task) {
-            table.insert(SignatureId(task), row.gpu, row.speed);
+    }
+    for (task, Samples { reference, by_kind }) in samples {
+        let rate = |(steps, seconds): (f64, f64)| steps / seconds;
+        let unit = rate(by_kind[&reference]);
+        if unit == 0.0 {
+            let name = names.name(task.0);
+            return Err(fail(
+                1,
+                format!("{name:?} made no step on {reference}, which comes first"),
+            ));
+        }
+        for (gpu, sample) in by_kind {
+            table.insert(task, gpu, rate(sample) / unit);
         }
     }
     Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<SpeedTable, CliError> {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(file.path(), text).expect("a writable file");
+        let mut names = Names::default();
+        names.number("a");
+        read(file.path(), &names)
+    }
+
+    #[test]
+    fn samples_of_one_kind_are_added_up() {
+        let text = "task,gpu,steps,seconds\na,V100-16GB,100,10\na,K80-12GB,20,10\na,K80-12GB,30,10\nb,CPU,1,1\n";
+        let table = parse(text).expect("valid samples");
+        let speed = |gpu: &str| table.speed(SignatureId(0), gpu.parse().expect("a known model"));
+        assert_eq!((speed("V100-16GB"), speed("K80-12GB")), (Some(1.0), Some(0.25)));
+        assert_eq!(speed("T4-16GB"), Some(1.0), "nobody looked");
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_its_line() {
+        for (rows, said) in [
+            ("task,gpu,speed\na,V100-16GB,-1\n", "column speed: -1"),
+            ("task,gpu,speed\na,V100-16GB,\n", "expected columns"),
+            ("task,gpu,steps,seconds\na,V100-16GB,1,0\n", "column seconds: 0"),
+            ("task,gpu,steps,seconds\na,V100-16GB,NaN,1\n", "column steps: NaN"),
+            ("task,gpu,steps,seconds\na,V100-16GB,0,1\n", "made no step"),
+            ("task,gpu,steps\na,V100-16GB,5\n", "expected columns"),
+            ("task,gpu,speed\na,Abacus,1\n", "Abacus"),
+            ("gpu,speed\nV100-16GB,1\n", "missing field"),
+        ] {
+            let message = parse(rows).expect_err("nonsense").to_string();
+            assert!(message.contains(said) && message.contains("line"), "{rows:?}: {message}");
+        }
+    }
 }

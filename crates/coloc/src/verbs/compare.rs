@@ -1,8 +1,10 @@
 //! `coloc compare`: one trace under several policies.
 
+use crate::args::accounts::AccountArgs;
 use crate::args::input::InputArgs;
 use crate::args::named_policy::{self, NamedPolicy};
 use crate::args::physics::PhysicsArgs;
+use crate::args::service::ServiceArgs;
 use crate::error::CliError;
 use crate::output::{Answer, comparison, files, print_text, progress::Progress};
 use crate::report;
@@ -20,6 +22,10 @@ pub(crate) struct Compare {
     /// Policies: exclusive, a preset, or QUEUE/PLACE/SHARE, each with :ESTIMATOR if you like
     #[arg(long, value_name = "A,B,C", value_delimiter = ',', required = true)]
     policies: Vec<String>,
+    #[command(flatten)]
+    service: ServiceArgs,
+    #[command(flatten)]
+    accounts: AccountArgs,
     #[command(flatten)]
     physics: PhysicsArgs,
     /// Write a self-contained page with all plots
@@ -53,8 +59,13 @@ struct Row<'a> {
 
 impl Compare {
     pub(crate) fn run(self) -> Result<(), CliError> {
-        let policies: Vec<NamedPolicy> =
+        let mut policies: Vec<NamedPolicy> =
             self.policies.iter().map(|text| named_policy::parse(text)).collect::<Result<_, _>>()?;
+        // What is said of queues, history, costs and accounts holds for all of them.
+        for named in &mut policies {
+            named.args.service = self.service.clone();
+            named.args.accounts = self.accounts.clone();
+        }
         let (trace, fleet) = self.input.load()?;
         let runs = play(&policies, &trace, &fleet, &self.physics, self.html.is_some())?;
         let name = self.input.trace.display().to_string();
@@ -87,7 +98,9 @@ pub(crate) fn play(
     let play_one = |named: &NamedPolicy| {
         let mut simulation =
             Simulation::new(fleet.clone(), named.args.policy(), named.args.estimator());
-        physics.apply(&mut simulation, trace.names())?;
+        physics.apply(&mut simulation, trace)?;
+        named.args.service.apply(&mut simulation)?;
+        named.args.accounts.apply(&mut simulation, trace)?;
         let mut timeline = Timeline::default();
         let (summary, _) = if record {
             timeline = Timeline::new(fleet.len());

@@ -34,7 +34,7 @@ impl Simulate {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let (trace, fleet) = self.input.load()?;
         let mut simulation = Simulation::new(fleet, self.policy.policy(), self.policy.estimator());
-        self.physics.apply(&mut simulation, trace.names())?;
+        self.physics.apply(&mut simulation, &trace)?;
         self.policy.service.apply(&mut simulation)?;
         self.policy.accounts.apply(&mut simulation, &trace)?;
         let began = Instant::now();

@@ -1,5 +1,5 @@
 //! AlloX: the matching of waiting tasks to devices with the least mean completion time, computed anew at
-//! every arrival and end. Who runs stays; idle devices get the first task of their part of the matching.
+//! every arrival and end, and every quantum if there is one. Who runs stays; idle devices get the first task of their part of the matching.
 //!
 //! Fairness: a user's score is what its running tasks make progress with, `Σ 1/devices of the best kind x
 //! P_best/P_actual`; only tasks of the `ceil(α·U)` users with the lowest scores take part. `α = 1` is the
@@ -39,6 +39,9 @@ impl Costs for Table {
 pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     let now = turn.now;
     let tasks = admitted(world);
+    // Whoever overran, or was faster than expected, is a reason to match anew.
+    let again = world.policy.service.quantum.filter(|_| !tasks.is_empty());
+    world.ranked.look_at = again.map(|quantum| now + quantum);
     if tasks.is_empty() {
         return;
     }
@@ -162,6 +165,10 @@ impl World {
         let task = &self.tasks.live(task).task;
         let fits = task.estimate.is_none_or(|estimate| estimate.bound <= model.memory());
         let span = task.duration.unwrap_or(Millis::from_secs(3600));
+        if self.policy.learn_speeds {
+            let speed = self.speeds_seen.speed(task.signature, model);
+            return fits.then(|| Millis((span.0 as f64 / speed).ceil() as u64));
+        }
         fits.then(|| self.speeds.time(task.signature, model, span)).flatten()
     }
 

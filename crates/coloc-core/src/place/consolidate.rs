@@ -1,0 +1,68 @@
+//! Gangs on as few nodes as possible (Tiresias). Of the nodes that can hold a task, the one with the least
+//! room; whoever fits on no single node is spread over the roomiest ones, if it may be.
+
+use super::search::Question;
+use crate::pass::PassCounts;
+use coloc_model::{GpuId, NodeId};
+
+/// GPUs of one node that would take the task.
+struct Room {
+    node: NodeId,
+    gpus: Vec<GpuId>,
+}
+
+impl Question<'_> {
+    pub(super) fn consolidated(&self, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
+        let wanted = self.demand.gpus as usize;
+        let mut rooms = self.rooms(counts);
+        if let Some(room) = tightest(&rooms, wanted) {
+            return Some(rooms[room].gpus[..wanted].to_vec());
+        }
+        // The roomiest first, lower ids first among equals.
+        rooms.sort_by_key(|room| (std::cmp::Reverse(room.gpus.len()), room.node));
+        let mut taken = Vec::with_capacity(wanted);
+        let mut nodes = 0;
+        while taken.len() < wanted {
+            let missing = wanted - taken.len();
+            // The last part goes where it leaves the least.
+            let next = tightest(&rooms, missing).or((!rooms.is_empty()).then_some(0))?;
+            taken.extend(rooms.remove(next).gpus.into_iter().take(missing));
+            nodes += 1;
+        }
+        let may = !self.demand.packed || nodes <= self.fewest_nodes(wanted);
+        may.then_some(taken)
+    }
+
+    fn rooms(&self, counts: &mut PassCounts) -> Vec<Room> {
+        let mut rooms: Vec<Room> = Vec::new();
+        for node in self.gpus.node_ids() {
+            let fit = self
+                .gpus
+                .of_node(node)
+                .filter(|&gpu| self.hopeful(&self.gpus.summary(gpu)) && self.screened(gpu, counts));
+            let gpus: Vec<GpuId> = fit.collect();
+            if !gpus.is_empty() {
+                rooms.push(Room { node, gpus });
+            }
+        }
+        rooms
+    }
+
+    /// Nodes that a gang of this size needs when nobody else is there.
+    fn fewest_nodes(&self, wanted: usize) -> usize {
+        let mut sizes: Vec<usize> =
+            self.gpus.node_ids().map(|node| self.gpus.of_node(node).count()).collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let enough = sizes.iter().scan(0, |sum, size| {
+            *sum += size;
+            Some(*sum)
+        });
+        1 + enough.take_while(|&sum| sum < wanted).count()
+    }
+}
+
+/// The room that holds this many with the least to spare, the first of several.
+fn tightest(rooms: &[Room], wanted: usize) -> Option<usize> {
+    let large = rooms.iter().enumerate().filter(|(_, room)| room.gpus.len() >= wanted);
+    large.min_by_key(|(_, room)| (room.gpus.len(), room.node)).map(|(index, _)| index)
+}
