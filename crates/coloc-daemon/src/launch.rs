@@ -9,7 +9,8 @@ use crate::watch::Watcher;
 use coloc_gpu::device::Uuid;
 use coloc_gpu::process::{ProcessTable, TaskRoots};
 use coloc_gpu::streams::visible_devices;
-use coloc_model::{Millis, Placement, Share};
+use coloc_model::{Millis, Placement, Share, TaskId};
+use rustc_hash::FxHashMap;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::ffi::OsString;
 use std::io;
@@ -70,6 +71,8 @@ pub struct Launcher {
     pub sharing: Sharing,
     /// Tells when a shim is gone.
     pub watcher: Watcher,
+    /// What the processes of tasks that were launched or found can be known by.
+    pub known: FxHashMap<TaskId, TaskRoots>,
 }
 
 impl Launcher {
@@ -97,6 +100,7 @@ impl Launcher {
         let pidfd = pidfd_open(Pid::from_child(&shim), PidfdFlags::empty());
         let pidfd = pidfd.map_err(io::Error::from)?;
         self.watcher.watch(pidfd, record.id, record.attempt)?;
+        self.know(record.id, shim.id());
         Ok(without)
     }
 
@@ -151,8 +155,9 @@ impl Launcher {
             set(&mut all, name.into(), value.into());
         }
         let share = record.placement.as_ref().map(|placement| placement.share);
-        // Whoever said what it needs is held to it, or to what it was seen to want since.
-        let limit = spec.gpu_memory.map(|said| said.max(record.wanted.unwrap_or_default()));
+        // Whoever said what it needs is held to it, until it has died of it: then what it said was wrong, and the
+        // ledger's promise is what counts.
+        let limit = spec.gpu_memory.filter(|_| record.ooms == 0);
         let shared = match share {
             Some(Share::Mps) => self.sharing.mps(record.owner, &devices, limit),
             _ => Ok(Vec::new()),
@@ -234,7 +239,7 @@ impl Launcher {
     }
 
     /// Looks for an attempt of before a restart, and watches it if it is there.
-    pub fn find(&self, record: &Record) -> Found {
+    pub fn find(&mut self, record: &Record) -> Found {
         let dir = self.run_dir(record);
         match dir.claim() {
             Ok(Claim::Ours) => return Found::NeverStarted,
@@ -249,6 +254,7 @@ impl Launcher {
                 return Found::Ended;
             }
             if let Ok(Some(started)) = dir.started() {
+                self.know(record.id, started.shim.pid);
                 let pidfd = alive(started.shim);
                 let watch = |pidfd| self.watcher.watch(pidfd, record.id, record.attempt).is_ok();
                 return if pidfd.is_some_and(watch) { Found::Running } else { Found::Ended };
@@ -261,15 +267,10 @@ impl Launcher {
         }
     }
 
-    /// What the processes of a task can be known by.
-    pub fn roots(&self, record: &Record) -> Option<TaskRoots> {
-        let started = self.run_dir(record).started().ok()??;
-        Some(TaskRoots {
-            task: record.id,
-            cgroup: None,
-            leader: started.shim.pid,
-            leader_started: started.shim.began,
-        })
+    /// A shim leads its task's session.
+    fn know(&mut self, task: TaskId, shim: u32) {
+        let leader_started = ProcessTable::default().started(shim).unwrap_or(0);
+        self.known.insert(task, TaskRoots { task, cgroup: None, leader: shim, leader_started });
     }
 }
 

@@ -14,6 +14,7 @@ pub mod run;
 pub mod serve;
 pub mod sharing;
 pub mod shim;
+pub mod signals;
 pub mod spec;
 pub mod text;
 pub mod users;

@@ -21,6 +21,8 @@ use tokio::net::UnixListener;
 
 /// Inputs that may lie in the owner's inbox.
 const INBOX: usize = 1 << 16;
+/// However fast time passes, GPUs are not looked at more often.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(20);
 /// Changes that a slow listener may lag behind.
 const NEWS: usize = 1024;
 
@@ -83,7 +85,8 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let mut journal = Journal::open(&journal_file)?;
     let saved = journal.load()?;
     let clock = Clock::new(saved.epoch, options.time_scale);
-    let hardware = Hardware::find(options.period)?;
+    let period = clock.world(options.period).max(SHORTEST_PERIOD);
+    let hardware = Hardware::find(options.period, period)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(at(&options.state))?;
     let listener = runtime.block_on(async { listen(&options.socket) })?;
@@ -106,10 +109,10 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         grace: options.grace,
         sharing: Sharing::new(options.state.clone()),
         watcher: watcher.map_err(at(&options.state))?,
+        known: rustc_hash::FxHashMap::default(),
     };
     let scheduler = Scheduler::new(&hardware.fleet, options.policy);
     let parts = Parts { scheduler, clock, journal, launcher, roots, news: news.clone() };
-    let period = clock.world(options.period).max(Duration::from_millis(20));
     let eyes = inbox.clone();
     hardware.watch(clock, period, new_roots, move |sighting| {
         eyes.send(Input::Seen(Box::new(sighting))).is_ok()

@@ -273,6 +273,6 @@ impl Owner {
 
     fn task_roots(&self) -> Vec<TaskRoots> {
         let on_gpus = self.tasks.values().filter(|live| live.record.phase.is_on_gpus());
-        on_gpus.filter_map(|live| self.launcher.roots(&live.record)).collect()
+        on_gpus.filter_map(|live| self.launcher.known.get(&live.record.id).cloned()).collect()
     }
 }
