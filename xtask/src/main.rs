@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that is checked, in the order in which a mistake is cheapest to find.
 
 mod licences;
+mod reproduce;
 mod run;
 mod tools;
 mod walls;
@@ -12,7 +13,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   test    everything: format, lints, walls, licences, tests, docs, demo
   lint    format, lints, walls and licences only
-  bench   the benchmarks behind docs/performance.md";
+  bench   the benchmarks behind docs/performance.md
+  reproduce [--check]  docs/reproduction.md, from the published traces if they are there";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -20,6 +22,8 @@ fn main() -> ExitCode {
     let result = match arguments[..] {
         ["test"] => test(),
         ["lint"] => lint(),
+        ["reproduce"] => reproduce::run(false),
+        ["reproduce", "--check"] => reproduce::run(true),
         ["bench"] => run::cargo(&["bench", "--workspace"]),
         _ => {
             eprintln!("{USAGE}");
@@ -51,6 +55,7 @@ fn test() -> Result<(), Failed> {
     run::cargo_with(&["test", "--workspace", "--no-fail-fast"], &fuzz)?;
     run::cargo_with(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     demo()?;
+    reproduce::run(true)?;
     println!("\nxtask: all checks passed");
     Ok(())
 }
