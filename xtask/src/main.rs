@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that is checked, in the order in which a mistake is cheapest to find.
 
+mod clients;
 mod licences;
 mod reproduce;
 mod run;
@@ -13,6 +14,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   test    everything: format, lints, walls, licences, tests, docs, demo
   lint    format, lints, walls and licences only
+  clients nvidia-ml-py, gpustat, nvitop, zeus, codecarbon and cuda-bindings on emulated GPUs
   bench   the benchmarks behind docs/performance.md
   reproduce [--check]  docs/reproduction.md, from the published traces if they are there";
 
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
     let result = match arguments[..] {
         ["test"] => test(),
         ["lint"] => lint(),
+        ["clients"] => clients::check(),
         ["reproduce"] => reproduce::run(false),
         ["reproduce", "--check"] => reproduce::run(true),
         ["bench"] => run::cargo(&["bench", "--workspace"]),
@@ -54,6 +57,7 @@ fn test() -> Result<(), Failed> {
     let fuzz = [("COLOC_FUZZ_SECONDS", "10")];
     run::cargo_with(&["test", "--workspace", "--no-fail-fast"], &fuzz)?;
     run::cargo_with(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
+    clients::check()?;
     demo()?;
     reproduce::run(true)?;
     println!("\nxtask: all checks passed");

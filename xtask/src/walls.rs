@@ -3,13 +3,23 @@
 use crate::run::{Failed, output};
 
 /// A crate and what may not be below it.
-const WALLS: [(&str, &[&str], &str); 2] = [
+const WALLS: [(&str, &[&str], &str); 4] = [
     (
         "coloc-core",
         &["tokio", "coloc-physics", "coloc-sim", "rand", "chrono", "time", "mio", "libc"],
         "the scheduler sees no clock, no I/O, no randomness, and not the truth it is tested against",
     ),
     ("coloc-estimate", &["tokio", "coloc-physics", "coloc-core"], "an estimator sees no truth"),
+    (
+        "coloc-emu-tools",
+        &["tokio", "coloc-core", "coloc-estimate", "coloc-sim"],
+        "the emulated driver has no opinion on scheduling",
+    ),
+    (
+        "coloc-gpu",
+        &["tokio", "coloc-core", "coloc-physics", "coloc-emu"],
+        "real and emulated devices are one code path, and a daemon brings its own threads",
+    ),
 ];
 
 /// Names in source text that would let the core reach around its dependencies.

@@ -15,29 +15,33 @@ impl World {
         let demand = self.demand(task);
         let beside_others = gpus.iter().any(|&gpu| !self.gpus.get(gpu).is_idle());
         let slots: Arc<[Slot]> = gpus.iter().map(|&gpu| self.slot(gpu, &demand)).collect();
-        for slot in slots.iter() {
-            self.book(now, *slot, &demand);
-        }
-        let charge = self.charge(&demand, &slots);
-        self.holdings.started(now, demand.user, &charge);
+        let placement = Placement { slots, share: self.policy.share };
+        self.settle_on(now, &demand, placement.clone());
         self.cursor = gpus.last().map_or(0, |gpu| (gpu.0 + 1) % self.gpus.len() as u32);
-        let share = self.policy.share;
-        let placement = Placement { slots, share };
-        turn.effects.push(Effect::Launch { task, placement: placement.clone() });
+        turn.effects.push(Effect::Launch { task, placement });
         turn.counts.started += 1;
         let pace = self.policy.pace;
         turn.next_decision = now + if beside_others { pace.shared } else { pace.idle };
-        self.leave_queue(task);
+        if self.reserved == Some(task) {
+            self.reserve_for(Time::START, None);
+        }
+    }
+
+    /// Books the GPUs of a task and takes it out of the queue.
+    pub(crate) fn settle_on(&mut self, now: Time, demand: &Demand, placement: Placement) {
+        for slot in placement.slots.iter() {
+            self.book(now, *slot, demand);
+        }
+        let charge = self.charge(demand, &placement.slots);
+        self.holdings.started(now, demand.user, &charge);
+        self.leave_queue(demand.task);
         let run = Run { placement, charge, started: now, seen: Bytes::ZERO, settled: false };
-        if let Some(record) = self.tasks.get_mut(task) {
+        if let Some(record) = self.tasks.get_mut(demand.task) {
             record.run = Some(run);
             record.standing.starts(now);
         }
         if self.policy.learn {
-            self.watch.launched(now, task);
-        }
-        if self.reserved == Some(task) {
-            self.reserve_for(Time::START, None);
+            self.watch.launched(now, demand.task);
         }
     }
 

@@ -32,6 +32,31 @@ pub enum Event {
         /// The most that it holds on any of its GPUs.
         used: Bytes,
     },
+    /// The monitor saw memory of processes that are not tasks.
+    ForeignSeen {
+        /// The GPU.
+        gpu: GpuId,
+        /// What they hold on it.
+        used: Bytes,
+    },
+    /// A GPU cannot be used, or can be used again.
+    GpuThere {
+        /// The GPU.
+        gpu: GpuId,
+        /// It can.
+        there: bool,
+    },
+    /// A task was launched before this scheduler was made, and still runs.
+    Adopted {
+        /// The task.
+        task: Task,
+        /// Where it runs.
+        placement: Placement,
+        /// Since when.
+        started: Time,
+    },
+    /// A launch could not be carried out: the task waits again.
+    NotLaunched(TaskId),
     /// A time that the scheduler asked for has come.
     Wake,
 }

@@ -72,9 +72,8 @@ impl Scheduler {
             gpus: demand.gpus,
             need: demand.need,
             over_quota: world.over_quota(task),
-            stopped_by_recovery: recovering.is_none()
-                && policy.recovery.stops_others
-                && !world.recovery.is_empty(),
+            stopped_by_recovery: policy.recovery.stops_others
+                && world.recovery.iter().next().is_some_and(|first| first != task),
             verdicts,
         })
     }

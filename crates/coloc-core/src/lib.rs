@@ -6,6 +6,7 @@
 //! what was promised in the ledger of [`gpus`]. [`Scheduler::explain`] answers on demand why a task waits.
 
 pub mod accounts;
+mod adopt;
 pub mod belief;
 mod choose;
 mod commit;

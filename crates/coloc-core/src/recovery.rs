@@ -21,6 +21,11 @@ impl RecoveryQueue {
         self.tasks.iter().copied()
     }
 
+    /// Puts a task back that was to be launched.
+    pub(crate) fn come_back(&mut self, task: TaskId) {
+        self.tasks.push_front(task);
+    }
+
     pub(crate) fn remove(&mut self, task: TaskId) {
         self.tasks.retain(|&waiting| waiting != task);
     }

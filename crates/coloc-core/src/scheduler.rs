@@ -276,29 +276,22 @@ impl Scheduler {
     fn take_note(&mut self, now: Time, event: Event, effects: &mut Vec<Effect>) -> bool {
         let world = &mut self.world;
         match event {
-            Event::Submitted(task) => {
-                // Whoever sends an id twice means the task that is already here.
-                if self.world.tasks.get(task.id).is_some() {
-                    return false;
+            Event::Submitted(task) => self.submitted(now, task, effects),
+            Event::Adopted { task, placement, started } => {
+                let id = task.id;
+                if self.submitted(now, task, effects) {
+                    self.world.adopt(now, id, placement, started);
                 }
-                if self.check(&task).is_err() {
-                    effects.push(Effect::Retire { task: task.id, state: TaskState::Failed });
-                    return false;
-                }
-                let shortest = self.world.policy.queue == Queue::Fair
-                    && self.world.policy.fair_order == FairOrder::Shortest;
-                let span = task.duration.map_or(u64::MAX, |span| span.0);
-                let rank = if shortest { span } else { 0 };
-                let ticket = Ticket { rank, submitted: now, number: self.next_ticket };
-                self.next_ticket += 1;
-                self.world.waiting.insert(ticket, &task);
-                let shape = self.world.shape(&task);
-                let mut record = Record::new(task, ticket);
-                if self.world.policy.queue.is_ranked() {
-                    self.world.ranked.arrive(now, &self.world.policy, &mut record, shape);
-                }
-                self.world.tasks.insert(record);
+                false
+            }
+            Event::NotLaunched(task) => world.not_launched(now, task),
+            Event::ForeignSeen { gpu, used } => {
+                world.gpus.see_foreign(gpu, used);
                 true
+            }
+            Event::GpuThere { gpu, there } => {
+                world.gpus.set_there(gpu, there);
+                there
             }
             Event::Ended { task, outcome } => world.ended(now, task, outcome, effects),
             Event::CancelRequested(task) => world.cancel(task, effects),
@@ -324,6 +317,31 @@ impl Scheduler {
                 !(world.policy.queue.is_ranked() && early && !world.policy.time_matters())
             }
         }
+    }
+
+    fn submitted(&mut self, now: Time, task: Task, effects: &mut Vec<Effect>) -> bool {
+        // Whoever sends an id twice means the task that is already here.
+        if self.world.tasks.get(task.id).is_some() {
+            return false;
+        }
+        if self.check(&task).is_err() {
+            effects.push(Effect::Retire { task: task.id, state: TaskState::Failed });
+            return false;
+        }
+        let shortest = self.world.policy.queue == Queue::Fair
+            && self.world.policy.fair_order == FairOrder::Shortest;
+        let span = task.duration.map_or(u64::MAX, |span| span.0);
+        let rank = if shortest { span } else { 0 };
+        let ticket = Ticket { rank, submitted: now, number: self.next_ticket };
+        self.next_ticket += 1;
+        self.world.waiting.insert(ticket, &task);
+        let shape = self.world.shape(&task);
+        let mut record = Record::new(task, ticket);
+        if self.world.policy.queue.is_ranked() {
+            self.world.ranked.arrive(now, &self.world.policy, &mut record, shape);
+        }
+        self.world.tasks.insert(record);
+        true
     }
 
     fn pass(&mut self, now: Time, effects: &mut Vec<Effect>) {

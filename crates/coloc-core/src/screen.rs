@@ -18,6 +18,13 @@ pub enum Refusal {
         /// The task it is kept for.
         keeper: TaskId,
     },
+    /// It is lost, or was taken out of service.
+    Away,
+    /// The task needs an empty GPU, and processes that are not tasks are on it.
+    Foreign {
+        /// What they hold.
+        used: Bytes,
+    },
     /// A task that must be alone is on it.
     HeldAlone {
         /// That task.
@@ -84,7 +91,7 @@ pub enum Measure {
 
 impl Refusal {
     /// How many kinds there are.
-    pub const KINDS: usize = 9;
+    pub const KINDS: usize = 11;
 
     /// A small number for counting.
     pub(crate) fn kind(&self) -> usize {
@@ -98,6 +105,8 @@ impl Refusal {
             Refusal::Memory { .. } => 6,
             Refusal::NoInstance { .. } => 7,
             Refusal::Busy { .. } => 8,
+            Refusal::Away => 9,
+            Refusal::Foreign { .. } => 10,
         }
     }
 
@@ -116,6 +125,10 @@ impl fmt::Display for Refusal {
         match *self {
             Refusal::Reserved { keeper } => {
                 write!(f, "kept free for task {keeper}, which has waited too long")
+            }
+            Refusal::Away => write!(f, "is lost or out of service"),
+            Refusal::Foreign { used } => {
+                write!(f, "must be empty, processes that are not tasks hold {used}")
             }
             Refusal::HeldAlone { holder } => write!(f, "task {holder} has it alone"),
             Refusal::Occupied { tasks: 1 } => write!(f, "must be empty, 1 task is on it"),
@@ -154,8 +167,17 @@ pub(crate) struct Case<'a> {
 type Rule = fn(&Case<'_>, &GpuState) -> Option<Refusal>;
 
 /// Cheap rules first.
-const RULES: [Rule; 8] =
-    [reservation, lone_holder, emptiness, settling, crowd, same_user, memory, utilization];
+const RULES: [Rule; 9] = [
+    presence,
+    reservation,
+    lone_holder,
+    emptiness,
+    settling,
+    crowd,
+    same_user,
+    memory,
+    utilization,
+];
 
 impl Case<'_> {
     /// The first rule that says no.
@@ -167,6 +189,10 @@ impl Case<'_> {
     pub(crate) fn refusals(&self) -> Vec<Refusal> {
         RULES.iter().filter_map(|rule| rule(self, self.state)).collect()
     }
+}
+
+fn presence(_: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    gpu.away.then_some(Refusal::Away)
 }
 
 fn reservation(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
@@ -184,7 +210,11 @@ fn lone_holder(_: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
 
 fn emptiness(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
     let tasks = gpu.residents.len();
-    (case.demand.idle_only && tasks > 0).then_some(Refusal::Occupied { tasks })
+    match case.demand.idle_only && !gpu.is_idle() {
+        true if tasks > 0 => Some(Refusal::Occupied { tasks }),
+        true if !gpu.away => Some(Refusal::Foreign { used: gpu.foreign }),
+        _ => None,
+    }
 }
 
 fn settling(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
@@ -208,9 +238,9 @@ fn same_user(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
 fn memory(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
     let Demand { need, floor, idle_only, blind, .. } = *case.demand;
     let (need, available) = match (blind, idle_only) {
-        (true, _) => (floor, gpu.capacity),
+        (true, _) => (floor, gpu.usable()),
         // Whoever has a GPU to itself can use all of it, whatever is held back from others.
-        (false, true) => (need, gpu.capacity),
+        (false, true) => (need, gpu.usable()),
         (false, false) => (need, gpu.available(case.policy)),
     };
     if need <= available {

@@ -20,5 +20,6 @@ mod scenarios {
     mod quota;
     mod recovery;
     mod screens;
+    mod surprises;
     mod wakeups;
 }

@@ -1,10 +1,20 @@
 //! The live system: the scheduler between real processes, real or emulated GPUs and the people who
 //! submit. This crate is the only owner of an async runtime.
 
+pub mod api;
+pub mod client;
+pub mod clock;
+pub mod hardware;
 pub mod journal;
+pub mod launch;
 pub mod outcome;
+pub mod owner;
 pub mod record;
 pub mod run;
+pub mod serve;
+pub mod sharing;
 pub mod shim;
 pub mod spec;
 pub mod text;
+pub mod users;
+pub mod watch;

@@ -113,7 +113,7 @@ fn asked_for(line: &str) -> Option<Bytes> {
     };
     let number: f64 = digits.parse().ok()?;
     (number.is_finite() && (0.0..1e9).contains(&(number * scale / 1e9)))
-        .then(|| Bytes((number * scale) as u64))
+        .then_some(Bytes((number * scale) as u64))
 }
 
 #[cfg(test)]

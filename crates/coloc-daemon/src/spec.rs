@@ -105,29 +105,44 @@ pub struct Warning {
     pub before: Millis,
 }
 
-impl TaskSpec {
-    /// What tasks with one command, directory and name have in common: they are expected to behave alike.
-    /// Numbers in arguments (seeds, learning rates) make no difference, unless it is the batch size.
-    pub fn signature(&self) -> String {
-        let argument = |argument: &RawText| {
-            let text = argument.to_string_lossy();
-            if text.contains("batch") { text.into_owned() } else { without_numbers(&text) }
-        };
-        let command: Vec<String> = self.command.iter().map(argument).collect();
-        format!("{}\u{1f}{}", self.directory.to_string_lossy(), command.join("\u{1f}"))
-    }
-}
+/// Arguments whose value changes from run to run and says nothing of what a task needs.
+const INCIDENTAL: [&str; 14] = [
+    "seed",
+    "lr",
+    "learning-rate",
+    "output",
+    "out",
+    "output-dir",
+    "log",
+    "logdir",
+    "save",
+    "checkpoint",
+    "resume",
+    "run-name",
+    "run-id",
+    "name",
+];
 
-fn without_numbers(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    for character in text.chars() {
-        match (character.is_ascii_digit(), kept.ends_with('#')) {
-            (true, true) => {}
-            (true, false) => kept.push('#'),
-            (false, _) => kept.push(character),
+impl TaskSpec {
+    /// What tasks with one command and directory have in common: they are expected to behave alike. Seeds, learning
+    /// rates and names of files make no difference.
+    pub fn signature(&self) -> String {
+        let mut signature = self.directory.to_string_lossy().into_owned();
+        let mut skip = false;
+        for word in &self.command {
+            let word = word.to_string_lossy();
+            let is_value = std::mem::take(&mut skip) && !word.starts_with("--");
+            let (flag, value) = word.split_once('=').map_or((&*word, None), |(f, v)| (f, Some(v)));
+            let flag = flag.trim_start_matches('-').replace('_', "-");
+            let incidental = word.starts_with("--") && INCIDENTAL.contains(&flag.as_str());
+            skip = incidental && value.is_none();
+            if !is_value && !incidental {
+                signature.push('\u{1f}');
+                signature.push_str(&word);
+            }
         }
+        signature
     }
-    kept
 }
 
 #[cfg(test)]
@@ -158,10 +173,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn seeds_do_not_make_another_task_but_batch_sizes_do() {
+    fn seeds_do_not_make_another_task_but_models_do() {
         let signature = |words: &[&str]| spec(words).signature();
         assert_eq!(signature(&["train", "--seed=1"]), signature(&["train", "--seed=22"]));
+        assert_eq!(
+            signature(&["train", "--run_name", "a", "resnet50"]),
+            signature(&["train", "--run_name", "b", "resnet50"])
+        );
         assert_ne!(signature(&["train", "--batch=1"]), signature(&["train", "--batch=2"]));
-        assert_ne!(signature(&["train", "a"]), signature(&["train", "b"]));
+        assert_ne!(signature(&["train", "resnet50"]), signature(&["train", "resnet152"]));
     }
 }

@@ -4,8 +4,9 @@
 //! Device memory is host memory that is backed when it is touched, so copies and fills work. Kernels compute
 //! nothing. No export table is answered: those are NVIDIA's own business.
 //!
-//! `unsafe` appears here in `#[unsafe(no_mangle)]` and in the declarations of the table of entry points: the
-//! names must be NVIDIA's, and nothing else in a process that loads this library may define them.
+//! `unsafe` appears here in `#[unsafe(no_mangle)]` and in the declarations of the table of entry points, since
+//! the names must be NVIDIA's and nothing else in a process that loads this library may define them, and in
+//! `unified`, which maps the memory.
 #![allow(unsafe_code, non_snake_case)]
 
 mod answer;

@@ -8,13 +8,15 @@
 #![allow(unsafe_code, non_snake_case)]
 
 mod answer;
+mod compute_instances;
 mod events;
 mod fields;
 mod gpm;
+mod gpu_instances;
 mod handle;
 mod identity;
-mod instances;
 mod memory;
+mod mig_devices;
 mod processes;
 mod sensors;
 mod settings;

@@ -172,7 +172,7 @@ extern "C" fn nvmlDeviceGetProcessUtilization(
             .map(|resident| nvmlProcessUtilizationSample_t {
                 pid: resident.pid as c_uint,
                 timeStamp: now,
-                smUtil: percent(resident.sm),
+                smUtil: percent(resident.active),
                 memUtil: percent(resident.dram),
                 encUtil: 0,
                 decUtil: 0,
@@ -204,7 +204,7 @@ extern "C" fn nvmlDeviceGetProcessesUtilizationInfo(
             .map(|resident| nvmlProcessUtilizationInfo_v1_t {
                 timeStamp: now,
                 pid: resident.pid as c_uint,
-                smUtil: percent(resident.sm),
+                smUtil: percent(resident.active),
                 memUtil: percent(resident.dram),
                 encUtil: 0,
                 decUtil: 0,

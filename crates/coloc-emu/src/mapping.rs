@@ -114,10 +114,11 @@ impl Emulator {
         if right { Ok(emulator) } else { Err(version()) }
     }
 
-    /// Joins the fleet that the environment names.
+    /// Joins the fleet that the environment names; without one, that in whose directory this library lies.
     pub fn from_environment() -> Result<Self, AttachError> {
-        let directory = std::env::var_os(crate::DIR_VARIABLE).filter(|dir| !dir.is_empty());
-        Self::open(Path::new(&directory.ok_or(AttachError::NoDirectory)?))
+        let named = std::env::var_os(crate::DIR_VARIABLE).filter(|dir| !dir.is_empty());
+        let directory = named.map(PathBuf::from).or_else(directory_of_library);
+        Self::open(&directory.ok_or(AttachError::NoDirectory)?)
     }
 
     fn map(file: &File, directory: &Path) -> io::Result<Self> {
@@ -157,7 +158,7 @@ impl Emulator {
         let host_now_ns = sys::host_now_ns();
         let mut session = Session { emulator: self, host_now_ns, thread_bound: PhantomData };
         if locked == Locked::AfterDeath {
-            session.repair();
+            session.repair(host_now_ns);
             // SAFETY: we hold the lock and got it after a death.
             unsafe { sys::mark_consistent(mutex) };
         }
@@ -169,6 +170,12 @@ impl Emulator {
         // SAFETY: an address inside the mapping; no reference is made.
         unsafe { &raw mut (*self.shared.as_ptr()).mutex }
     }
+}
+
+/// A program may open `DIR/lib/libnvidia-ml.so.1` by its path.
+fn directory_of_library() -> Option<PathBuf> {
+    let directory = sys::own_file()?.parent()?.parent()?.to_owned();
+    directory.join(STATE_FILE).is_file().then_some(directory)
 }
 
 impl Drop for Emulator {
@@ -213,7 +220,8 @@ impl Drop for Session<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // Whatever was half done is as if its owner had died.
-            self.repair();
+            let now = self.host_now_ns;
+            self.repair(now);
         }
         let touched = std::mem::take(&mut self.touched) != 0;
         // SAFETY: this thread took the lock in `Emulator::lock`.

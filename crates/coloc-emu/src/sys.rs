@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -138,6 +140,10 @@ pub fn wait_for_change(word: &AtomicU32, seen: u32, patience: Duration) {
 
 /// Whether a process of this id exists, dead but not waited for included.
 pub(crate) fn process_exists(pid: i32) -> bool {
+    // Zero and negative numbers are groups of processes.
+    if pid <= 0 {
+        return false;
+    }
     // SAFETY: signal 0 is never delivered.
     let sent = unsafe { libc::kill(pid, 0) };
     sent == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
@@ -147,6 +153,24 @@ pub(crate) fn process_exists(pid: i32) -> bool {
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: cannot fail and touches nothing.
     unsafe { libc::geteuid() }
+}
+
+/// The file that this code was loaded from, by the name that it was loaded by.
+pub(crate) fn own_file() -> Option<PathBuf> {
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    let inside: fn() -> Option<PathBuf> = own_file;
+    // SAFETY: all zero is a valid answer, and a name that the loader returns ends with a NUL and stays.
+    unsafe {
+        if libc::dladdr(inside as *const libc::c_void, info.as_mut_ptr()) == 0 {
+            return None;
+        }
+        let name = info.assume_init().dli_fname;
+        if name.is_null() {
+            return None;
+        }
+        let name = std::ffi::CStr::from_ptr(name).to_bytes();
+        Some(PathBuf::from(std::ffi::OsStr::from_bytes(name)))
+    }
 }
 
 /// Reads or writes this process's own memory by way of the kernel, which refuses bad addresses instead of

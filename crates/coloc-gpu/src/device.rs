@@ -142,6 +142,23 @@ pub struct Vitals {
     pub mig: MigMode,
 }
 
+impl Vitals {
+    /// Nothing is known yet.
+    pub(crate) const UNKNOWN: Vitals = Vitals {
+        memory_used: Bytes::ZERO,
+        memory_reserved: Bytes::ZERO,
+        memory_total: Bytes::ZERO,
+        utilization: None,
+        memory_utilization: None,
+        power_w: None,
+        energy_j: None,
+        temperature_c: None,
+        sm_clock_mhz: None,
+        memory_clock_mhz: None,
+        mig: MigMode::Unsupported,
+    };
+}
+
 /// What a process does on a device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]

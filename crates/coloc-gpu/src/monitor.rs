@@ -6,10 +6,11 @@
 use crate::device::{DeviceProcess, Identity, ProcessUtilization, Vitals};
 use crate::driver::{Driver, DriverError, Guarded};
 use crate::inventory::{Found, Inventory, InventoryEvent, survey};
-use crate::process::{Attribution, TaskRoots};
+use crate::process::{Attribution, Owner, TaskRoots};
 use crate::sample::dcgm::Feed;
 use crate::sample::{Ladder, LadderConfig, Metric, ProcessSample, Reading, Sample, Source, Window};
-use coloc_model::{Fraction, GpuId, Millis, Time, WindowScores};
+use coloc_model::{Bytes, Fraction, GpuId, Millis, TaskId, Time, WindowScores};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -63,12 +64,34 @@ pub struct Look {
     pub trouble: Vec<(Option<GpuId>, DriverError)>,
 }
 
+impl Look {
+    /// The tasks that were seen, and the most that each holds on any of its GPUs.
+    pub fn tasks(&self) -> BTreeMap<TaskId, Bytes> {
+        let mut seen = BTreeMap::new();
+        for sample in &self.samples {
+            for process in &sample.processes {
+                if let Owner::Task { task, .. } = process.attributed.owner {
+                    let held = sample.memory_of(task).unwrap_or(Bytes::ZERO);
+                    let most: &mut Bytes = seen.entry(task).or_default();
+                    *most = held.max(*most);
+                }
+            }
+        }
+        seen
+    }
+}
+
 /// What is kept for every GPU that was ever seen.
 #[derive(Debug)]
 struct Watched {
     ladder: Ladder,
     window: Window,
+    /// What was last read, and when all of it was.
+    vitals: Option<(Vitals, Time)>,
 }
+
+/// What changes slowly is read this often: temperature, clocks, MIG mode.
+const SLOW: Millis = Millis::from_secs(1);
 
 /// Watches the GPUs of this machine.
 #[derive(Debug)]
@@ -87,6 +110,7 @@ struct Target {
     gpu: GpuId,
     index: u32,
     ladder: Ladder,
+    vitals: Option<(Vitals, Time)>,
     dmon: Option<Reading>,
     exporter: Option<Reading>,
 }
@@ -159,6 +183,7 @@ impl Monitor {
         for (target, outcome) in seen {
             let gpu = target.gpu;
             self.watched[gpu.index()].ladder = target.ladder;
+            self.watched[gpu.index()].vitals = target.vitals;
             match outcome {
                 Ok(seen) => look.samples.push(self.keep(now, gpu, seen)),
                 Err(error) => {
@@ -192,6 +217,7 @@ impl Monitor {
         self.watched.resize_with(self.inventory.devices().len(), || Watched {
             ladder: Ladder::new(LadderConfig::default()),
             window: Window::new(window, period),
+            vitals: None,
         });
     }
 
@@ -203,6 +229,7 @@ impl Monitor {
             gpu,
             index: identity.index,
             ladder: self.watched[gpu.index()].ladder.clone(),
+            vitals: self.watched[gpu.index()].vitals,
             dmon: latest(&self.sources.dmon, identity),
             exporter: latest(&self.sources.exporter, identity),
         };
@@ -216,11 +243,12 @@ impl Monitor {
             .map(|process| ProcessSample {
                 process,
                 sm: by_process.iter().find(|known| known.pid == process.pid).map(|known| known.sm),
-                attributed: self.attribution.of(process.pid),
+                attributed: self.attribution.of(process.pid, now),
             })
             .collect();
         let sample = Sample {
             gpu: self.inventory.devices()[gpu.index()].identity.uuid.clone(),
+            id: gpu,
             at: now,
             source: best.map(|(source, _)| source),
             reading: best.map(|(_, reading)| reading).unwrap_or_default(),
@@ -244,7 +272,18 @@ fn see(
 
 fn look(driver: &mut dyn Driver, now: Time, target: &mut Target) -> Result<Seen, DriverError> {
     let index = target.index;
-    let vitals = driver.vitals(index)?;
+    let vitals = match target.vitals {
+        Some((mut vitals, read)) if now.since(read) < SLOW => {
+            driver.refresh(index, &mut vitals)?;
+            target.vitals = Some((vitals, read));
+            vitals
+        }
+        _ => {
+            let vitals = driver.vitals(index)?;
+            target.vitals = Some((vitals, now));
+            vitals
+        }
+    };
     let processes = driver.processes(index)?;
     let mut by_process = Vec::new();
     let (dmon, exporter) = (target.dmon, target.exporter);
@@ -254,7 +293,7 @@ fn look(driver: &mut dyn Driver, now: Time, target: &mut Target) -> Result<Seen,
         Source::Gpm => driver.gpm(index),
         Source::ProcessUtilization => {
             by_process = driver.process_utilization(index)?;
-            Ok(sum(&by_process))
+            Ok(sum(&by_process, &vitals))
         }
         Source::Utilization => Ok(vitals.utilization.map(|gpu| Reading {
             gpu: Some(gpu),
@@ -265,107 +304,18 @@ fn look(driver: &mut dyn Driver, now: Time, target: &mut Target) -> Result<Seen,
     Ok(Seen { vitals, processes, by_process, best })
 }
 
-/// Time shares of all processes together; `None` when nothing ran.
-fn sum(by_process: &[ProcessUtilization]) -> Option<Reading> {
+/// Time shares of all processes together, not below what the device says of itself; `None` when nothing ran.
+fn sum(by_process: &[ProcessUtilization], vitals: &Vitals) -> Option<Reading> {
     let total = |of: fn(&ProcessUtilization) -> Fraction| {
         Fraction::saturating(by_process.iter().map(|process| of(process).get()).sum())
     };
     (!by_process.is_empty()).then(|| Reading {
-        gpu: Some(total(|process| process.sm)),
-        dram: Some(total(|process| process.memory)),
+        gpu: Some(total(|process| process.sm)).max(vitals.utilization),
+        dram: Some(total(|process| process.memory)).max(vitals.memory_utilization),
         ..Reading::default()
     })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::driver::scripted::Scripted;
-    use crate::process::{ProcessTable, Users};
-
-    fn monitor(scripted: &Scripted) -> Monitor {
-        let driver = Guarded::new(scripted.connect(), Duration::from_millis(200));
-        let sources = Sources { driver, dmon: None, exporter: None };
-        let attribution = Attribution::new(ProcessTable::at("/nonexistent"), Users::default());
-        let bus = PathBuf::from("/nonexistent");
-        Monitor::new(sources, MonitorConfig { bus, ..MonitorConfig::default() }, attribution)
-    }
-
-    fn at(secs: u64) -> Time {
-        Time::START + Millis::from_secs(secs)
-    }
-
-    fn fine(sm: f64) -> Result<Option<Reading>, DriverError> {
-        Ok(Some(Reading { sm: Some(Fraction::new(sm)), ..Reading::default() }))
-    }
-
-    #[test]
-    fn every_sample_says_where_it_came_from() {
-        let scripted = Scripted::with_gpus(2);
-        scripted.script().gpus[1].gpm = fine(0.2);
-        let mut monitor = monitor(&scripted);
-        let look = monitor.sample(at(0));
-        assert_eq!((look.samples.len(), look.events.len(), look.trouble.len()), (2, 2, 0));
-        assert_eq!(look.samples[0].source, Some(Source::Utilization));
-        assert_eq!(look.samples[0].signal().activity.sm, Fraction::new(0.75));
-        assert_eq!(look.samples[1].source, Some(Source::Gpm));
-        assert_eq!(look.samples[1].signal().activity.sm, Fraction::new(0.2));
-    }
-
-    #[test]
-    fn windows_fill_and_are_scored() {
-        let scripted = Scripted::with_gpus(1);
-        let mut monitor = monitor(&scripted);
-        for second in 0..30 {
-            scripted.script().gpus[0].gpm = fine(if second < 15 { 0.0 } else { 1.0 });
-            // The ladder must not be waiting for a source that failed.
-            monitor.sample(at(second));
-        }
-        let scores = monitor.scores(GpuId(0), at(29), |activity| activity.sm).expect("30 samples");
-        assert_eq!((scores.mean, scores.median, scores.p95), (0.5, 0.5, 1.0));
-        assert_eq!(monitor.scores(GpuId(7), at(29), |activity| activity.sm), None);
-    }
-
-    #[test]
-    fn a_lost_gpu_is_an_event_and_the_others_go_on() {
-        let scripted = Scripted::with_gpus(3);
-        let mut monitor = monitor(&scripted);
-        monitor.sample(at(0));
-        scripted.script().gpus[1].failure = Some(DriverError::Lost);
-        let look = monitor.sample(at(1));
-        assert_eq!(look.samples.len(), 2);
-        assert!(matches!(look.events[..], [InventoryEvent::Lost { gpu: GpuId(1), .. }]));
-        assert_eq!(monitor.sample(at(2)).samples.len(), 2);
-        scripted.script().gpus[1].failure = None;
-        assert_eq!(monitor.sample(at(11)).samples.len(), 3, "the next survey finds it");
-    }
-
-    #[test]
-    fn a_hung_driver_costs_one_deadline_and_loses_nothing() {
-        let scripted = Scripted::with_gpus(1);
-        let mut monitor = monitor(&scripted);
-        monitor.sample(at(0));
-        let release = scripted.hang();
-        let look = monitor.sample(at(1));
-        assert!(matches!(look.trouble[..], [(None, DriverError::TimedOut { .. })]));
-        let look = monitor.sample(at(2));
-        assert!(matches!(look.trouble[..], [(None, DriverError::Hung)]));
-        assert_eq!(look.events, []);
-        drop(release);
-        let back = (3..200).any(|second| monitor.sample(at(second)).samples.len() == 1);
-        assert!(back, "it comes back with the driver");
-    }
-
-    #[test]
-    fn a_reloaded_driver_brings_its_gpus_back() {
-        let scripted = Scripted::with_gpus(2);
-        let mut monitor = monitor(&scripted);
-        monitor.sample(at(0));
-        scripted.unload();
-        let look = monitor.sample(at(1));
-        assert_eq!((look.samples.len(), look.events.len()), (0, 2));
-        scripted.load();
-        let look = monitor.sample(at(20));
-        assert_eq!((look.samples.len(), look.events.len()), (2, 2));
-    }
-}
+#[path = "monitor_test.rs"]
+mod tests;

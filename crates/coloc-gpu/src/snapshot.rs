@@ -6,7 +6,7 @@ use crate::inventory::survey;
 use crate::mig::MigDevice;
 use crate::process::{Attributed, Attribution, Owner};
 use crate::sample::{Sample, Source};
-use coloc_model::{Bytes, Fraction, TaskId};
+use coloc_model::{Bytes, Fraction, TaskId, Time};
 use serde::Serialize;
 
 /// Everything about all GPUs.
@@ -182,7 +182,7 @@ fn describe(
         mig,
         processes: processes
             .iter()
-            .map(|process| ProcessSnapshot::of(process, attribution.of(process.pid)))
+            .map(|process| ProcessSnapshot::of(process, attribution.of(process.pid, Time::START)))
             .collect(),
     }
 }

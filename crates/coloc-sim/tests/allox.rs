@@ -89,7 +89,8 @@ fn cores_are_a_kind_of_device() {
 /// Nobody says that K80s are slow: the first runs show it, and later ones keep off.
 #[test]
 fn speeds_are_learned_from_runs() {
-    let rows: String = (0..100).map(|job| format!("{},a,u,10,1000,0.5\n", 12 * (job / 3))).collect();
+    let rows: String =
+        (0..100).map(|job| format!("{},a,u,10,1000,0.5\n", 12 * (job / 3))).collect();
     let mean = |learn| {
         let (trace, mut simulation) = mixed(&rows, &[20.0]);
         simulation.fleet = support::fleet("1xK80-12GB,2xA100-40GB");

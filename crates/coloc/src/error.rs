@@ -44,6 +44,18 @@ pub(crate) enum CliError {
     /// The GPUs could not be asked.
     #[error("{0}")]
     Driver(#[from] coloc_gpu::driver::DriverError),
+    /// The daemon could not be talked to, or says no.
+    #[error("{0}")]
+    Client(#[from] coloc_daemon::client::ClientError),
+    /// The daemon did a part of what it was asked.
+    #[error("{0}")]
+    Refused(String),
+    /// The daemon cannot work.
+    #[error("{0}")]
+    Daemon(#[from] coloc_daemon::serve::DaemonError),
+    /// A task could not be run.
+    #[error("{0}")]
+    Shim(#[from] coloc_daemon::shim::ShimError),
     /// A file could not be written.
     #[error("cannot write {}: {source}", file.display())]
     Write { file: PathBuf, source: io::Error },
@@ -70,7 +82,11 @@ impl CliError {
             CliError::Write { .. }
             | CliError::Emulator(_)
             | CliError::Training(_)
-            | CliError::Driver(_) => ExitCode::from(1),
+            | CliError::Driver(_)
+            | CliError::Client(_)
+            | CliError::Refused(_)
+            | CliError::Daemon(_)
+            | CliError::Shim(_) => ExitCode::from(1),
             _ => ExitCode::from(2),
         }
     }

@@ -7,18 +7,38 @@ mod report;
 mod verbs;
 
 use clap::{Parser, Subcommand};
+use coloc_daemon::owner::Change;
 use std::process::ExitCode;
 
 /// Run more deep-learning training on the GPUs you have.
 #[derive(Parser)]
-#[command(name = "coloc", version, arg_required_else_help = true)]
+#[command(name = "coloc", version)]
 struct Cli {
+    /// Without a verb, the queue is listed
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
 }
 
 #[derive(Subcommand)]
 enum Verb {
+    Daemon(Box<verbs::daemon::Daemon>),
+    Submit(Box<verbs::submit::Submit>),
+    Run(Box<verbs::wait::Run>),
+    Queue(verbs::queue::Queue),
+    Show(verbs::show::Show),
+    Why(verbs::why::Why),
+    Logs(verbs::logs::Logs),
+    Wait(verbs::wait::Wait),
+    /// Make tasks go away, whether they wait or run
+    Cancel(verbs::change::ChangeTasks),
+    /// Let waiting tasks wait until they are released
+    Hold(verbs::change::ChangeTasks),
+    /// Let held tasks go on
+    Release(verbs::change::ChangeTasks),
+    /// Stop running tasks and start them again later
+    Requeue(verbs::change::ChangeTasks),
+    #[command(hide = true)]
+    Shim(verbs::shim::Shim),
     Demo(verbs::demo::Demo),
     Simulate(Box<verbs::simulate::Simulate>),
     Compare(Box<verbs::compare::Compare>),
@@ -30,8 +50,31 @@ enum Verb {
     Emu(verbs::emu::Emu),
 }
 
+/// The binary by the name of a tool of the emulated driver is that tool.
+fn as_tool() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    let name = arguments.next()?;
+    let name = std::path::Path::new(&name).file_name()?.to_str()?.to_owned();
+    coloc_emu_tools::by_name(&name, &arguments.collect::<Vec<_>>())
+}
+
 fn main() -> ExitCode {
-    let result = match Cli::parse().verb {
+    if let Some(code) = as_tool() {
+        return code;
+    }
+    let verb = Cli::parse().verb.unwrap_or(Verb::Queue(verbs::queue::Queue::default()));
+    let result = match verb {
+        Verb::Daemon(verb) => verb.run(),
+        Verb::Submit(verb) => verb.run(),
+        Verb::Queue(verb) => verb.run(),
+        Verb::Show(verb) => verb.run(),
+        Verb::Why(verb) => verb.run(),
+        Verb::Logs(verb) => verb.run(),
+        Verb::Cancel(verb) => verb.run(Change::Cancel),
+        Verb::Hold(verb) => verb.run(Change::Hold),
+        Verb::Release(verb) => verb.run(Change::Release),
+        Verb::Requeue(verb) => verb.run(Change::Requeue),
+        Verb::Shim(verb) => verb.run(),
         Verb::Demo(verb) => verb.run(),
         Verb::Simulate(verb) => verb.run(),
         Verb::Compare(verb) => verb.run(),
@@ -41,9 +84,9 @@ fn main() -> ExitCode {
         Verb::Gpus(verb) => verb.run(),
         Verb::Doctor(verb) => verb.run(),
         // Here the exit code is that of another program.
-        Verb::Emu(verb) => {
-            return verb.run().unwrap_or_else(|error| error.report());
-        }
+        Verb::Run(verb) => return verb.run().unwrap_or_else(|error| error.report()),
+        Verb::Wait(verb) => return verb.run().unwrap_or_else(|error| error.report()),
+        Verb::Emu(verb) => return verb.run().unwrap_or_else(|error| error.report()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -9,6 +9,9 @@ use crate::window::Window;
 use coloc_model::mig::{Instance, Layout};
 use coloc_model::{Bytes, GpuModel, GpuSignal, NodeId, Share, TaskId, Time, UserId};
 
+/// A GPU on which foreign processes hold less counts as idle: a display server holds some.
+const NOTICEABLE: Bytes = Bytes::from_mib(1024);
+
 /// One task's place on one GPU.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Booking {
@@ -48,6 +51,10 @@ pub struct GpuState {
     pub(crate) booked: Bytes,
     pub(crate) load: f64,
     pub(crate) signal: GpuSignal,
+    /// Held by processes that are not tasks.
+    pub(crate) foreign: Bytes,
+    /// It cannot be used.
+    pub(crate) away: bool,
     pub(crate) window: Option<Window>,
     /// A young task settles until then.
     pub(crate) busy_until: Time,
@@ -66,9 +73,14 @@ impl GpuState {
         &self.residents
     }
 
-    /// Nothing of ours is on it.
+    /// It is there, and nobody is on it.
     pub fn is_idle(&self) -> bool {
-        self.residents.is_empty()
+        self.residents.is_empty() && !self.away && self.foreign < NOTICEABLE
+    }
+
+    /// Memory that foreign processes leave to tasks.
+    pub fn usable(&self) -> Bytes {
+        if self.away { Bytes::ZERO } else { self.capacity.saturating_sub(self.foreign) }
     }
 
     /// Memory promised to the tasks on it.
@@ -82,7 +94,7 @@ impl GpuState {
             return self.layout.largest_memory(table);
         }
         match policy.memory {
-            MemoryBasis::Ledger => self.capacity.saturating_sub(self.booked),
+            MemoryBasis::Ledger => self.usable().saturating_sub(self.booked),
             MemoryBasis::Reported { reserve } => {
                 self.capacity.saturating_sub(self.signal.used).saturating_sub(reserve)
             }

@@ -51,6 +51,8 @@ impl Gpus {
                 booked: Bytes::ZERO,
                 load: 0.0,
                 signal: GpuSignal::default(),
+                foreign: Bytes::ZERO,
+                away: false,
                 window: window.map(Window::new),
                 busy_until: Time::START,
                 layout: Layout::default(),
@@ -215,6 +217,25 @@ impl Gpus {
     pub(crate) fn left(&mut self, now: Time, gpu: GpuId) {
         self.states[gpu.index()].left(now);
         self.note_improved(gpu);
+    }
+
+    /// Foreign processes hold this much on a GPU.
+    pub(crate) fn see_foreign(&mut self, gpu: GpuId, used: Bytes) {
+        let before = std::mem::replace(&mut self.states[gpu.index()].foreign, used);
+        self.usable_changed(gpu, before > used);
+    }
+
+    /// A GPU went away or came back.
+    pub(crate) fn set_there(&mut self, gpu: GpuId, there: bool) {
+        self.states[gpu.index()].away = !there;
+        self.usable_changed(gpu, there);
+    }
+
+    fn usable_changed(&mut self, gpu: GpuId, more: bool) {
+        self.refresh(gpu);
+        if more {
+            self.note_improved(gpu);
+        }
     }
 
     /// How many are idle.

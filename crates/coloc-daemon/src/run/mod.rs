@@ -10,6 +10,7 @@
 
 mod files;
 
+pub(crate) use files::tail;
 pub use files::{Claim, RunDir, RunError};
 
 use crate::record::{Exit, Moment};

@@ -76,7 +76,7 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
     let (shim, main) = (process(std::process::id()), process(child.id()));
     dir.write_started(&Started { shim, main, at: Moment::now() })?;
     let copies = log.copy(streams);
-    let ended = Watch { order: &order, child, asked, stopped: None }.to_the_end()?;
+    let ended = Watch { order: &order, child, asked, stopped: None }.until_the_end()?;
     finish(copies);
     Ok(dir.write_ended(&ended)?)
 }
@@ -153,7 +153,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    fn to_the_end(mut self) -> Result<Ended, ShimError> {
+    fn until_the_end(mut self) -> Result<Ended, ShimError> {
         let pid = rustix::process::Pid::from_child(&self.child);
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(system("watch the program"))?;
         let began = Instant::now();

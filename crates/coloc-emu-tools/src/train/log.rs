@@ -8,8 +8,8 @@ use coloc_emu::client::Client;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// A line is printed each time another part of so many is done.
-const LINES: f64 = 100.0;
+/// The most lines of progress that a run prints.
+const MOST_LINES: u64 = 100;
 
 /// What was printed so far.
 pub(super) struct Log {
@@ -19,13 +19,16 @@ pub(super) struct Log {
     epochs: u32,
     batch: u32,
     gpus: u32,
-    /// Lines printed, as hundredths done.
+    /// Lines of the whole run, and how many of them are done.
+    lines: u64,
     printed: u64,
+    rate: f64,
 }
 
 impl Log {
     pub(super) fn new(work: &Work, resumed: Option<&Checkpoint>) -> Self {
         let done = resumed.map_or(0.0, |checkpoint| checkpoint.work_s / work.seconds);
+        let lines = work.iterations().min(MOST_LINES);
         Log {
             name: work.name.clone(),
             seconds: work.seconds,
@@ -33,7 +36,9 @@ impl Log {
             epochs: work.epochs.max(1),
             batch: work.batch,
             gpus: work.gpus,
-            printed: (done * LINES).floor() as u64,
+            lines,
+            printed: (done * lines as f64).floor() as u64,
+            rate: 1.0,
         }
     }
 
@@ -53,9 +58,9 @@ impl Log {
         let Log { name, iterations, epochs, batch, .. } = self;
         Ok(line(&format!(
             "training {name} (emulated) on {}{mps}: {epochs} epochs, {iterations} iterations, batch {batch}, \
-             resumed at {} %",
+             from {} %",
             names.join(", "),
-            self.printed,
+            self.printed * 100 / self.lines,
         ))?)
     }
 
@@ -63,19 +68,20 @@ impl Log {
     pub(super) fn progress(&mut self, work_s: f64, rate: f64) -> io::Result<f64> {
         let share = (work_s / self.seconds).clamp(0.0, 1.0);
         // Waking a hair early must not cost a line.
-        let due = (share * LINES + 1e-9).floor() as u64;
+        let due = (share * self.lines as f64 + 1e-9).floor() as u64;
+        self.rate = rate;
         if due > self.printed {
             self.printed = due;
-            line(&self.describe(share, rate))?;
+            line(&self.describe(share))?;
         }
-        Ok(((due + 1) as f64 / LINES).min(1.0) * self.seconds)
+        Ok(((due + 1) as f64 / self.lines as f64).min(1.0) * self.seconds)
     }
 
-    fn describe(&self, share: f64, rate: f64) -> String {
+    fn describe(&self, share: f64) -> String {
         let done = (share * self.iterations as f64).floor() as u64;
         let epoch = ((share * f64::from(self.epochs)).floor() as u32 + 1).min(self.epochs);
         let speed =
-            rate * self.iterations as f64 / self.seconds * f64::from(self.batch * self.gpus);
+            self.rate * self.iterations as f64 / self.seconds * f64::from(self.batch * self.gpus);
         format!(
             "epoch {epoch}/{} iter {done}/{} loss {:.4} {speed:.1} samples/s progress {:.0}%",
             self.epochs,
@@ -87,9 +93,9 @@ impl Log {
 
     /// Says that it is over.
     pub(super) fn finish(&mut self) -> io::Result<()> {
-        if self.printed < LINES as u64 {
-            self.printed = LINES as u64;
-            line(&self.describe(1.0, 1.0))?;
+        if self.printed < self.lines {
+            self.printed = self.lines;
+            line(&self.describe(1.0))?;
         }
         line(&format!("training {} done", self.name))
     }

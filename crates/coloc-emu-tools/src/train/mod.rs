@@ -176,8 +176,10 @@ impl Training {
         // Until the next line or the end, at the speed of this moment; until memory grows, on the clock.
         let line_in = line_in / (view.rate * self.time_scale).max(1e-12);
         let fleet_s = grows_in.map_or(line_in, |span| span.min(line_in));
-        let host_ns = clock.host_span_ns(fleet_s * 1e9).unwrap_or(f64::MAX);
-        Ok(Step::Sleep(Duration::from_nanos(host_ns as u64 + 1_000).min(LONGEST_SLEEP)))
+        let host_s = clock.host_span_ns(fleet_s * 1e9).map_or(f64::INFINITY, |ns| ns / 1e9 + 1e-6);
+        Ok(Step::Sleep(
+            Duration::try_from_secs_f64(host_s).unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP),
+        ))
     }
 
     fn save(&self, work_s: f64, log: &mut Log) -> Result<(), TrainError> {

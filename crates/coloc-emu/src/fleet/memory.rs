@@ -1,6 +1,6 @@
 //! Device memory: who holds how much, and that nobody gets what is not there.
 
-use super::layout::{MAX_RESIDENTS, Resident};
+use super::layout::{MAX_RESIDENTS, Process, Resident};
 use super::{Place, ProcessSlot, State};
 use crate::error::{DriverError, ErrorKind};
 use crate::fleet::instances::MigDevice;
@@ -36,6 +36,8 @@ pub struct ResidentView {
     pub held: Bytes,
     /// A client of MPS.
     pub mps: bool,
+    /// Share of time with a kernel of its own running.
+    pub active: f64,
     /// SM activity that it causes, of the whole device.
     pub sm: f64,
     /// DRAM activity that it causes, of the whole device.
@@ -230,8 +232,20 @@ impl State {
             place: Place { gpu: resident.gpu, mig },
             held: Bytes(resident.held),
             mps: process.mps != 0,
+            active: if busy { active(process, rate) } else { 0.0 },
             sm: process.alone.sm * rate,
             dram: process.alone.dram * rate,
         })
+    }
+}
+
+/// Time slicing gives a process its share of the time. Side by side with others, or on a part of the device,
+/// its kernels take longer, and only the time between them stays what it was.
+fn active(process: &Process, rate: f64) -> f64 {
+    let alone = process.alone.gpu;
+    match (process.hung != 0, process.mps != 0) {
+        (true, _) => 1.0,
+        (false, true) => (1.0 - (1.0 - alone) * rate).clamp(0.0, 1.0),
+        (false, false) => alone * rate,
     }
 }

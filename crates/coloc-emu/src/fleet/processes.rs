@@ -49,6 +49,7 @@ pub struct ProcessView {
 
 pub(crate) const ENDED_BY_MPS: u32 = 1;
 pub(crate) const ENDED_BY_LOSS: u32 = 2;
+pub(crate) const ENDED_BY_REPAIR: u32 = 3;
 
 fn ended(reason: u32) -> Option<&'static str> {
     match reason {
@@ -104,7 +105,7 @@ impl State {
             .ok_or(ErrorKind::TableFull { what: "processes" })?;
         let [gpu, sm, occupancy, dram] = ASSUMED;
         let process = &mut self.processes[slot];
-        // SAFETY of readers: `used` comes last, so a death in between leaves the row free.
+        // `used` comes last: a death in between leaves the row free.
         *process = Process { used: 0, ..blank(identity) };
         process.set_profile(&Profile::new(gpu, sm, occupancy, dram, Bytes::ZERO));
         process.used = 1;

@@ -2,9 +2,9 @@
 
 use super::{Driver, DriverError};
 use coloc_model::Millis;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Makes a connection to the driver; called again after the driver was reloaded.
@@ -20,6 +20,9 @@ type Question = Box<dyn FnOnce(&mut Connection) + Send>;
 #[derive(Debug)]
 pub struct Guarded {
     questions: mpsc::Sender<Question>,
+    /// Those who ask take turns.
+    turn: Mutex<()>,
+    /// The last question is not answered yet.
     stuck: Arc<AtomicBool>,
     deadline: Duration,
 }
@@ -59,7 +62,8 @@ impl Guarded {
         };
         // Without a thread the inbox is gone, and every question is answered with an error.
         let _ = std::thread::Builder::new().name("gpu-driver".to_owned()).spawn(serve);
-        Guarded { questions, stuck: Arc::new(AtomicBool::new(false)), deadline }
+        let stuck = Arc::new(AtomicBool::new(false));
+        Guarded { questions, turn: Mutex::new(()), stuck, deadline }
     }
 
     /// NVML as the system has it.
@@ -87,6 +91,8 @@ impl Guarded {
         &self,
         question: impl FnOnce(&mut Connection) -> Result<T, DriverError> + Send + 'static,
     ) -> Result<T, DriverError> {
+        // Nothing is kept under this lock that a panic could spoil.
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.stuck.swap(true, Ordering::AcqRel) {
             return Err(DriverError::Hung);
         }
@@ -142,6 +148,21 @@ mod tests {
         while driver.ask(|driver| driver.count()) != Ok(1) {
             assert!(Instant::now() < deadline, "the driver came back and was not noticed");
         }
+    }
+
+    #[test]
+    fn several_owners_take_turns() {
+        let scripted = Scripted::with_gpus(3);
+        let driver = Guarded::new(scripted.connect(), Duration::from_secs(10));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        assert_eq!(driver.ask(|driver| driver.count()), Ok(3));
+                    }
+                });
+            }
+        });
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub trait Driver {
     fn identity(&mut self, index: u32) -> Result<Identity, DriverError>;
     /// What changes from moment to moment.
     fn vitals(&mut self, index: u32) -> Result<Vitals, DriverError>;
+    /// Reads again what of the vitals changes fast: memory, utilization, power and energy.
+    fn refresh(&mut self, index: u32, vitals: &mut Vitals) -> Result<(), DriverError>;
     /// The processes that have a context on a device.
     fn processes(&mut self, index: u32) -> Result<Vec<DeviceProcess>, DriverError>;
     /// How much time each process had kernels running, since the last call. Empty when nothing ran.

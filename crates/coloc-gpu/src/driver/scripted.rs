@@ -145,6 +145,10 @@ impl Driver for Scripted {
     fn vitals(&mut self, index: u32) -> Result<Vitals, DriverError> {
         self.on(index, |gpu| Ok(gpu.vitals))
     }
+    fn refresh(&mut self, index: u32, vitals: &mut Vitals) -> Result<(), DriverError> {
+        *vitals = self.vitals(index)?;
+        Ok(())
+    }
     fn processes(&mut self, index: u32) -> Result<Vec<DeviceProcess>, DriverError> {
         self.on(index, |gpu| Ok(gpu.processes.clone()))
     }

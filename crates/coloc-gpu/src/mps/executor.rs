@@ -4,6 +4,8 @@ use super::cancel::{CancelPlan, CancelStep};
 use super::control::{StartPlan, StartStep};
 use super::layout::DaemonLayout;
 use super::protocol::{Command, ReplyError, parse_limit, parse_percentage, parse_pids};
+use crate::device::Uuid;
+use crate::enforce::{ReadBack, Rung};
 use coloc_model::Bytes;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::io::{self, Read, Write};
@@ -211,6 +213,13 @@ impl<'a> Control<'a> {
             let says = read.map_or("no limit".to_owned(), |read| read.to_string());
             Ok((read.is_some_and(near), says))
         })
+    }
+
+    /// The limit of memory that clients of future servers have on a GPU, against the one that was set.
+    pub fn read_back(&self, gpu: &Uuid, set: Bytes) -> Result<ReadBack, MpsError> {
+        let command = Command::GetDefaultDevicePinnedMemLimit { gpu: gpu.clone() };
+        let read = parse_limit(&command, &self.tell(&command)?)?;
+        Ok(ReadBack { rung: Rung::MpsPinnedLimit, set, read })
     }
 
     fn expect(

@@ -1,7 +1,6 @@
 //! The executor against small programs that stand in for NVIDIA's.
 
 use super::*;
-use crate::device::Uuid;
 use crate::mps::{ClientLimits, cancel_plan, start_plan};
 use coloc_model::{Fraction, Millis};
 use std::os::unix::fs::PermissionsExt;
@@ -59,6 +58,8 @@ fn a_daemon_is_started_and_its_limits_are_read_back() {
     let mode = std::fs::metadata(&stage.layout.pipe).expect("made").permissions().mode();
     assert_eq!(mode & 0o777, 0o700, "nobody else may talk to the daemon");
     assert_eq!(control.servers().expect("it answers"), [4242]);
+    let read = control.read_back(&stage.layout.gpus[0], Bytes::from_mib(2048)).expect("it answers");
+    assert!(read.holds(), "{read:?}");
     assert!(stage.dir.path().join("mps/1000/1b2c3d4e/log").is_dir());
 }
 

@@ -6,7 +6,7 @@
 
 use super::table::{ProcessFacts, ProcessTable};
 use super::users::Users;
-use coloc_model::TaskId;
+use coloc_model::{Millis, TaskId, Time};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -74,8 +74,18 @@ pub struct Attribution {
     table: ProcessTable,
     users: Users,
     tasks: Vec<TaskRoots>,
-    remembered: HashMap<u32, (u64, Attributed)>,
+    remembered: HashMap<u32, Remembered>,
 }
+
+#[derive(Debug)]
+struct Remembered {
+    started: u64,
+    checked: Time,
+    attributed: Attributed,
+}
+
+/// A PID is not given again within this time, so that a process need not be looked at more often.
+const TRUST: Millis = Millis::from_secs(1);
 
 impl Attribution {
     /// Looks processes up in a table.
@@ -92,13 +102,16 @@ impl Attribution {
     }
 
     /// Who a process belongs to.
-    pub fn of(&mut self, pid: u32) -> Attributed {
-        // A PID may have been given again: only the same beginning is the same process.
-        let started = self.table.started(pid);
-        if let (Some((known, attributed)), Some(started)) = (self.remembered.get(&pid), started)
-            && *known == started
-        {
-            return attributed.clone();
+    pub fn of(&mut self, pid: u32, now: Time) -> Attributed {
+        if let Some(known) = self.remembered.get_mut(&pid) {
+            if now.since(known.checked) < TRUST {
+                return known.attributed.clone();
+            }
+            // Only the same beginning is the same process.
+            if self.table.started(pid) == Some(known.started) {
+                known.checked = now;
+                return known.attributed.clone();
+            }
         }
         let Some(facts) = self.table.facts(pid) else {
             self.remembered.remove(&pid);
@@ -113,7 +126,9 @@ impl Attribution {
         if self.remembered.len() >= MOST_REMEMBERED {
             self.remembered.clear();
         }
-        self.remembered.insert(pid, (facts.started, attributed.clone()));
+        let (started, attributed_now) = (facts.started, attributed.clone());
+        let remembered = Remembered { started, checked: now, attributed: attributed_now };
+        self.remembered.insert(pid, remembered);
         attributed
     }
 
@@ -209,7 +224,7 @@ mod tests {
         put(root, 400, 1, 400, 10, "/user.slice");
         put(root, 401, 1, 300, 20, "/"); // a session of that number from before the task
         let mut attribution = attribution(root);
-        let mut owner = |pid| attribution.of(pid).owner;
+        let mut owner = |pid| attribution.of(pid, Time(0)).owner;
         let task = |task, by| Owner::Task { task: TaskId(task), by };
         assert_eq!(owner(101), task(1, By::Cgroup));
         assert_eq!(owner(201), task(12, By::Cgroup), "and not task 1, whose name is a prefix");
@@ -224,12 +239,12 @@ mod tests {
         let proc = tempfile::tempdir().expect("a folder");
         put(proc.path(), 400, 1, 400, 10, "/user.slice");
         let mut attribution = attribution(proc.path());
-        let alive = attribution.of(400);
+        let alive = attribution.of(400, Time(0));
         assert_eq!(
             (alive.user.as_deref(), alive.command.as_deref()),
             (Some("1000"), Some("python"))
         );
-        assert_eq!(attribution.of(401).user, None);
+        assert_eq!(attribution.of(401, Time(0)).user, None);
     }
 
     #[test]
@@ -237,9 +252,9 @@ mod tests {
         let proc = tempfile::tempdir().expect("a folder");
         put(proc.path(), 101, 1, 1, 55, "/coloc/task-1");
         let mut attribution = attribution(proc.path());
-        assert!(matches!(attribution.of(101).owner, Owner::Task { .. }));
+        assert!(matches!(attribution.of(101, Time(0)).owner, Owner::Task { .. }));
         put(proc.path(), 101, 1, 1, 99, "/user");
-        assert_eq!(attribution.of(101).owner, Owner::Foreign);
+        assert_eq!(attribution.of(101, Time(1000)).owner, Owner::Foreign);
     }
 
     #[test]
@@ -247,6 +262,6 @@ mod tests {
         let proc = tempfile::tempdir().expect("a folder");
         put(proc.path(), 10, 11, 1, 5, "/");
         put(proc.path(), 11, 10, 1, 5, "/");
-        assert_eq!(attribution(proc.path()).of(10).owner, Owner::Foreign);
+        assert_eq!(attribution(proc.path()).of(10, Time(0)).owner, Owner::Foreign);
     }
 }

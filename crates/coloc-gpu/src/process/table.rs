@@ -53,6 +53,13 @@ impl ProcessTable {
         Some(ProcessFacts { pid, parent, session, started, command, cgroup, uid })
     }
 
+    /// A variable of the environment that a process was started with; `None` also when it may not be read.
+    pub fn variable(&self, pid: u32, name: &str) -> Option<String> {
+        let text = read(&self.root.join(pid.to_string()).join("environ"))?;
+        let mut variables = text.split('\0').filter_map(|variable| variable.split_once('='));
+        variables.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
+    }
+
     /// When a process began; cheaper than all its facts.
     pub fn started(&self, pid: u32) -> Option<u64> {
         let stat = read(&self.root.join(pid.to_string()).join("stat"))?;
@@ -109,6 +116,9 @@ mod tests {
         assert_eq!(facts.uid, rustix::process::geteuid().as_raw());
         assert_eq!(Some(facts.started), ProcessTable::default().started(facts.pid));
         assert_eq!(ProcessTable::default().facts(u32::MAX), None);
+        let path = ProcessTable::default().variable(facts.pid, "PATH");
+        assert_eq!(path, std::env::var("PATH").ok());
+        assert_eq!(ProcessTable::default().variable(facts.pid, "COLOC_NO_SUCH_VARIABLE"), None);
     }
 
     #[test]

@@ -7,11 +7,11 @@ mod window;
 pub use ladder::{Ladder, LadderConfig};
 pub use window::{Metric, Window};
 
-use coloc_model::{Activity, Bytes, Fraction, GpuSignal, Time};
+use coloc_model::{Activity, Bytes, Fraction, GpuId, GpuSignal, TaskId, Time};
 use serde::Serialize;
 
 use crate::device::{DeviceProcess, Uuid, Vitals};
-use crate::process::Attributed;
+use crate::process::{Attributed, Owner};
 
 /// Where a reading came from, best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
@@ -95,6 +95,8 @@ impl Reading {
 pub struct Sample {
     /// The GPU.
     pub gpu: Uuid,
+    /// Its place in the fleet.
+    pub id: GpuId,
     /// When.
     pub at: Time,
     /// Where the reading came from; `None` when no source answered.
@@ -124,6 +126,23 @@ impl Sample {
         let used: Bytes = self.vitals.memory_used + self.vitals.memory_reserved;
         let in_use = !self.processes.is_empty();
         GpuSignal { activity: self.reading.activity(&self.vitals, in_use), used }
+    }
+
+    /// Memory that a task's processes hold here; `None` if it has none here.
+    pub fn memory_of(&self, task: TaskId) -> Option<Bytes> {
+        self.held_by(|owner| matches!(owner, Owner::Task { task: known, .. } if *known == task))
+    }
+
+    /// Memory that processes hold which coloc did not start; `None` if there are none.
+    pub fn foreign_memory(&self) -> Option<Bytes> {
+        self.held_by(|owner| *owner == Owner::Foreign)
+    }
+
+    fn held_by(&self, theirs: impl Fn(&Owner) -> bool) -> Option<Bytes> {
+        let theirs = self.processes.iter().filter(|process| theirs(&process.attributed.owner));
+        let held: Vec<Bytes> =
+            theirs.map(|process| process.process.memory.unwrap_or(Bytes::ZERO)).collect();
+        (!held.is_empty()).then(|| held.into_iter().sum())
     }
 }
 

@@ -2,8 +2,11 @@
 
 pub(crate) mod accounts;
 pub(crate) mod input;
+pub(crate) mod live;
 pub(crate) mod named_policy;
 pub(crate) mod physics;
 pub(crate) mod policy;
+pub(crate) mod script;
 pub(crate) mod service;
 pub(crate) mod speeds;
+pub(crate) mod task;

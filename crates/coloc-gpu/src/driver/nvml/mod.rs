@@ -1,6 +1,7 @@
 //! NVML: the driver's own library, real or emulated.
 
 mod gpm;
+mod lists;
 mod mig;
 mod query;
 
@@ -25,6 +26,7 @@ pub fn connect() -> Result<Box<dyn Driver>, DriverError> {
 pub struct NvmlDriver {
     // Declared before the library, so that they are freed before it is shut down.
     gpm: gpm::Samples,
+    handles: lists::Handles,
     last_seen: Vec<u64>,
     nvml: Nvml,
 }
@@ -34,11 +36,16 @@ impl NvmlDriver {
     pub fn from_library(library: &OsStr) -> Result<Self, DriverError> {
         let nvml = Nvml::builder().lib_path(library).init();
         let nvml = nvml.map_err(|error| translate("initializing NVML", error))?;
-        Ok(NvmlDriver { gpm: gpm::Samples::default(), last_seen: Vec::new(), nvml })
+        Ok(NvmlDriver {
+            gpm: gpm::Samples::default(),
+            handles: lists::Handles::default(),
+            last_seen: Vec::new(),
+            nvml,
+        })
     }
 
-    fn device(&self, index: u32) -> Result<Device<'_>, DriverError> {
-        self.nvml.device_by_index(index).map_err(|error| translate("finding the device", error))
+    fn device(&mut self, index: u32) -> Result<Device<'_>, DriverError> {
+        self.handles.device(&self.nvml, index)
     }
 }
 
@@ -75,6 +82,8 @@ impl Driver for NvmlDriver {
         query::versions(&self.nvml)
     }
     fn count(&mut self) -> Result<u32, DriverError> {
+        // Whoever counts is about to look at all of them.
+        self.handles.forget();
         self.nvml.device_count().map_err(|error| translate("counting devices", error))
     }
     fn identity(&mut self, index: u32) -> Result<Identity, DriverError> {
@@ -83,13 +92,17 @@ impl Driver for NvmlDriver {
     fn vitals(&mut self, index: u32) -> Result<Vitals, DriverError> {
         query::vitals(&self.device(index)?)
     }
+    fn refresh(&mut self, index: u32, vitals: &mut Vitals) -> Result<(), DriverError> {
+        query::refresh(&self.device(index)?, vitals)
+    }
     fn processes(&mut self, index: u32) -> Result<Vec<DeviceProcess>, DriverError> {
-        query::processes(&self.device(index)?)
+        query::processes(&self.nvml, &self.handles.device(&self.nvml, index)?)
     }
     fn process_utilization(&mut self, index: u32) -> Result<Vec<ProcessUtilization>, DriverError> {
         let slot = index as usize;
         let since = self.last_seen.get(slot).copied().unwrap_or(0);
-        let (newest, utilization) = query::process_utilization(&self.device(index)?, since)?;
+        let device = self.handles.device(&self.nvml, index)?;
+        let (newest, utilization) = query::process_utilization(&self.nvml, &device, since)?;
         if self.last_seen.len() <= slot {
             self.last_seen.resize(slot + 1, 0);
         }
@@ -97,15 +110,17 @@ impl Driver for NvmlDriver {
         Ok(utilization)
     }
     fn gpm(&mut self, index: u32) -> Result<Option<Reading>, DriverError> {
-        let device = self.nvml.device_by_index(index);
-        let device = device.map_err(|error| translate("finding the device", error))?;
+        let device = self.handles.device(&self.nvml, index)?;
         self.gpm.read(&self.nvml, &device, index)
     }
     fn mig_board(&mut self, index: u32) -> Result<Board, DriverError> {
-        mig::board(&self.nvml, &self.device(index)?)
+        mig::board(&self.nvml, &self.handles.device(&self.nvml, index)?)
     }
     fn set_mig(&mut self, index: u32, on: bool) -> Result<(), DriverError> {
-        mig::set_mode(&self.nvml, &self.device(index)?, on)
+        let outcome = mig::set_mode(&self.nvml, &self.handles.device(&self.nvml, index)?, on);
+        // A device that was reset has a new handle.
+        self.handles.forget();
+        outcome
     }
     fn create_instance(
         &mut self,
@@ -113,10 +128,11 @@ impl Driver for NvmlDriver {
         profile: u32,
         place: Place,
     ) -> Result<GpuInstanceId, DriverError> {
-        mig::create_instance(&self.nvml, &self.device(index)?, profile, place)
+        let device = self.handles.device(&self.nvml, index)?;
+        mig::create_instance(&self.nvml, &device, profile, place)
     }
     fn destroy_instance(&mut self, index: u32, gi: GpuInstanceId) -> Result<(), DriverError> {
-        mig::destroy_instance(&self.nvml, &self.device(index)?, gi)
+        mig::destroy_instance(&self.nvml, &self.handles.device(&self.nvml, index)?, gi)
     }
     fn create_compute(
         &mut self,
@@ -124,7 +140,7 @@ impl Driver for NvmlDriver {
         gi: GpuInstanceId,
         slices: u8,
     ) -> Result<ComputeInstanceId, DriverError> {
-        mig::create_compute(&self.nvml, &self.device(index)?, gi, slices)
+        mig::create_compute(&self.nvml, &self.handles.device(&self.nvml, index)?, gi, slices)
     }
     fn destroy_compute(
         &mut self,
@@ -132,9 +148,9 @@ impl Driver for NvmlDriver {
         gi: GpuInstanceId,
         ci: ComputeInstanceId,
     ) -> Result<(), DriverError> {
-        mig::destroy_compute(&self.nvml, &self.device(index)?, gi, ci)
+        mig::destroy_compute(&self.nvml, &self.handles.device(&self.nvml, index)?, gi, ci)
     }
     fn mig_devices(&mut self, index: u32) -> Result<Vec<MigDevice>, DriverError> {
-        mig::devices(&self.nvml, &self.device(index)?)
+        mig::devices(&self.nvml, &self.handles.device(&self.nvml, index)?)
     }
 }

@@ -1,5 +1,6 @@
-//! Questions that the wrapper asks safely.
+//! Questions about one device, and what the answers mean.
 
+use super::lists::{self, List};
 use super::{DriverError, translate};
 use crate::device::{
     DeviceProcess, Identity, MigMode, ProcessKind, ProcessUtilization, Uuid, Versions, Vitals,
@@ -7,10 +8,9 @@ use crate::device::{
 };
 use coloc_model::{Bytes, Fraction};
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
-use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
-use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::{Device, Nvml};
+use nvml_wrapper_sys::bindings::nvmlProcessInfo_t;
 
 /// What the emulated driver has in its boards' part numbers.
 const EMULATED: &str = "emulated";
@@ -70,83 +70,102 @@ fn from_percent(value: u32) -> Fraction {
     Fraction::saturating(f64::from(value) / 100.0)
 }
 
-pub(super) fn vitals(device: &Device<'_>) -> Result<Vitals, DriverError> {
+/// What changes fast.
+fn pulse(device: &Device<'_>, vitals: &mut Vitals) -> Result<(), DriverError> {
     const WHAT: &str = "reading the device's state";
     let memory = device.memory_info().map_err(|error| translate(WHAT, error))?;
     let rates = optional(WHAT, device.utilization_rates())?;
     let energy = optional(WHAT, device.total_energy_consumption())?;
-    let mig = optional(WHAT, device.mig_mode())?;
-    Ok(Vitals {
-        memory_used: Bytes(memory.used),
-        memory_reserved: Bytes(memory.reserved),
-        memory_total: Bytes(memory.total),
-        utilization: rates.as_ref().map(|rates| from_percent(rates.gpu)),
-        memory_utilization: rates.as_ref().map(|rates| from_percent(rates.memory)),
-        power_w: optional(WHAT, device.power_usage())?.map(from_milli),
-        energy_j: energy.map(|millijoules| millijoules as f64 / 1000.0),
-        temperature_c: optional(WHAT, device.temperature(TemperatureSensor::Gpu))?,
-        sm_clock_mhz: optional(WHAT, device.clock_info(Clock::SM))?,
-        memory_clock_mhz: optional(WHAT, device.clock_info(Clock::Memory))?,
-        mig: mig.map_or(MigMode::Unsupported, |mode| {
-            MigMode::from_current_and_pending(mode.current == 1, mode.pending == 1)
-        }),
-    })
+    vitals.memory_used = Bytes(memory.used);
+    vitals.memory_reserved = Bytes(memory.reserved);
+    vitals.memory_total = Bytes(memory.total);
+    vitals.utilization = rates.as_ref().map(|rates| from_percent(rates.gpu));
+    vitals.memory_utilization = rates.as_ref().map(|rates| from_percent(rates.memory));
+    vitals.power_w = optional(WHAT, device.power_usage())?.map(from_milli);
+    vitals.energy_j = energy.map(|millijoules| millijoules as f64 / 1000.0);
+    Ok(())
 }
 
-pub(super) fn processes(device: &Device<'_>) -> Result<Vec<DeviceProcess>, DriverError> {
-    const WHAT: &str = "listing processes";
-    let of_kind = |kind: ProcessKind, list: Option<Vec<ProcessInfo>>| {
-        list.unwrap_or_default().into_iter().map(move |process| DeviceProcess {
-            pid: process.pid,
-            kind,
-            memory: match process.used_gpu_memory {
-                UsedGpuMemory::Used(bytes) => Some(Bytes(bytes)),
-                UsedGpuMemory::Unavailable => None,
-            },
-            gpu_instance: process.gpu_instance_id,
-            compute_instance: process.compute_instance_id,
-        })
-    };
-    let compute = device.running_compute_processes().map_err(|error| translate(WHAT, error))?;
-    // The wrapper asks for exactly as many as there were a moment ago; one more makes it fail.
-    let mps = device.mps_running_compute_processes();
-    let mps = if matches!(mps, Err(NvmlError::InsufficientSize(_))) {
-        device.mps_running_compute_processes()
-    } else {
-        mps
-    };
-    let graphics = optional(WHAT, device.running_graphics_processes())?;
-    Ok(merge_processes(
-        of_kind(ProcessKind::Compute, Some(compute))
-            .chain(of_kind(ProcessKind::Mps, optional(WHAT, mps)?))
-            .chain(of_kind(ProcessKind::Graphics, graphics)),
-    ))
+/// What changes slowly.
+fn condition(device: &Device<'_>, vitals: &mut Vitals) -> Result<(), DriverError> {
+    const WHAT: &str = "reading the device's condition";
+    let mig = optional(WHAT, device.mig_mode())?;
+    vitals.temperature_c = optional(WHAT, device.temperature(TemperatureSensor::Gpu))?;
+    vitals.sm_clock_mhz = optional(WHAT, device.clock_info(Clock::SM))?;
+    vitals.memory_clock_mhz = optional(WHAT, device.clock_info(Clock::Memory))?;
+    vitals.mig = mig.map_or(MigMode::Unsupported, |mode| {
+        MigMode::from_current_and_pending(mode.current == 1, mode.pending == 1)
+    });
+    Ok(())
+}
+
+pub(super) fn vitals(device: &Device<'_>) -> Result<Vitals, DriverError> {
+    let mut vitals = Vitals::UNKNOWN;
+    pulse(device, &mut vitals)?;
+    condition(device, &mut vitals)?;
+    Ok(vitals)
+}
+
+pub(super) fn refresh(device: &Device<'_>, vitals: &mut Vitals) -> Result<(), DriverError> {
+    pulse(device, vitals)
+}
+
+/// "Not available", and "not in an instance".
+const NO_AMOUNT: u64 = u64::MAX;
+const NO_INSTANCE: u32 = u32::MAX;
+
+fn process(kind: ProcessKind, info: &nvmlProcessInfo_t) -> DeviceProcess {
+    let instance = |id: u32| (id != NO_INSTANCE).then_some(id);
+    DeviceProcess {
+        pid: info.pid,
+        kind,
+        memory: (info.usedGpuMemory != NO_AMOUNT).then_some(Bytes(info.usedGpuMemory)),
+        gpu_instance: instance(info.gpuInstanceId),
+        compute_instance: instance(info.computeInstanceId),
+    }
+}
+
+pub(super) fn processes(
+    nvml: &Nvml,
+    device: &Device<'_>,
+) -> Result<Vec<DeviceProcess>, DriverError> {
+    let mut all = Vec::new();
+    let lists = [
+        (ProcessKind::Compute, List::Compute),
+        (ProcessKind::Mps, List::Mps),
+        (ProcessKind::Graphics, List::Graphics),
+    ];
+    for (kind, list) in lists {
+        match lists::processes(nvml, device, list) {
+            Ok(infos) => all.extend(infos.iter().map(|info| process(kind, info))),
+            // Not every board draws or has clients.
+            Err(DriverError::NotSupported { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(merge_processes(all))
 }
 
 /// Time shares by process since a moment in the driver's clock, and the newest moment seen.
 pub(super) fn process_utilization(
+    nvml: &Nvml,
     device: &Device<'_>,
     since: u64,
 ) -> Result<(u64, Vec<ProcessUtilization>), DriverError> {
-    let samples = match device.process_utilization_stats(since) {
-        Ok(samples) => samples,
-        // Nothing ran: the driver calls it an error.
-        Err(NvmlError::NotFound) => Vec::new(),
-        Err(error) => return Err(translate("reading utilization by process", error)),
-    };
-    let newest = samples.iter().map(|sample| sample.timestamp).max().unwrap_or(since);
+    let samples = lists::utilization(nvml, device, since)?;
+    let newest = samples.iter().map(|sample| sample.timeStamp).max().unwrap_or(since);
     // Of several samples of a process the newest counts.
     let mut latest: Vec<(u64, ProcessUtilization)> = Vec::new();
-    for sample in samples.iter().filter(|sample| sample.timestamp > since) {
+    for sample in samples.iter().filter(|sample| sample.timeStamp > since) {
         let utilization = ProcessUtilization {
             pid: sample.pid,
-            sm: from_percent(sample.sm_util),
-            memory: from_percent(sample.mem_util),
+            sm: from_percent(sample.smUtil),
+            memory: from_percent(sample.memUtil),
         };
         match latest.iter_mut().find(|(_, known)| known.pid == sample.pid) {
-            Some(known) if known.0 < sample.timestamp => *known = (sample.timestamp, utilization),
+            Some(known) if known.0 < sample.timeStamp => *known = (sample.timeStamp, utilization),
             Some(_) => {}
-            None => latest.push((sample.timestamp, utilization)),
+            None => latest.push((sample.timeStamp, utilization)),
         }
     }
     Ok((newest, latest.into_iter().map(|(_, utilization)| utilization).collect()))

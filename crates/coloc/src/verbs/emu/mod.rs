@@ -1,6 +1,8 @@
 //! `coloc emu`: emulated GPUs for those who have none.
 
+mod control;
 mod run;
+mod show;
 mod train;
 
 use crate::error::CliError;
@@ -20,15 +22,24 @@ enum Verb {
     Start(run::Start),
     Stop(run::Stop),
     Train(Box<train::Train>),
+    Show(show::Show),
+    Clock(control::ClockVerb),
+    Fault(control::FaultVerb),
+    Exporter(control::Exporter),
 }
 
 impl Emu {
     pub(crate) fn run(self) -> Result<ExitCode, CliError> {
-        match self.verb {
-            Verb::Run(verb) => verb.run(),
-            Verb::Train(verb) => verb.run(),
-            Verb::Start(verb) => verb.run().map(|()| ExitCode::SUCCESS),
-            Verb::Stop(verb) => verb.run().map(|()| ExitCode::SUCCESS),
-        }
+        let done = match self.verb {
+            Verb::Run(verb) => return verb.run(),
+            Verb::Train(verb) => return verb.run(),
+            Verb::Start(verb) => verb.run(),
+            Verb::Stop(verb) => verb.run(),
+            Verb::Show(verb) => verb.run(),
+            Verb::Clock(verb) => verb.run(),
+            Verb::Fault(verb) => verb.run(),
+            Verb::Exporter(verb) => verb.run(),
+        };
+        done.map(|()| ExitCode::SUCCESS)
     }
 }

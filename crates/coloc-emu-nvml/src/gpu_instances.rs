@@ -1,16 +1,14 @@
-//! MIG: mode, GPU instances, compute instances.
+//! MIG: mode and GPU instances.
 
 use crate::answer::{Code, answer, check_version, version};
 use crate::handle;
 use coloc_emu::Place;
 use coloc_emu::abi::{fixed_text, get, put, put_slice};
-use coloc_emu::fleet::{Gpu, MigDevice, State};
+use coloc_emu::fleet::{Gpu, State};
 use coloc_emu::mig::{self, InstanceProfile};
 use coloc_emu::{DriverError, ErrorKind};
 use nvml_wrapper_sys::bindings::{
-    nvmlComputeInstance_t, nvmlComputeInstanceInfo_t, nvmlComputeInstancePlacement_t,
-    nvmlComputeInstanceProfileInfo_t, nvmlComputeInstanceProfileInfo_v2_t, nvmlDevice_t,
-    nvmlGpuInstance_t, nvmlGpuInstanceInfo_t, nvmlGpuInstancePlacement_t,
+    nvmlDevice_t, nvmlGpuInstance_t, nvmlGpuInstanceInfo_t, nvmlGpuInstancePlacement_t,
     nvmlGpuInstanceProfileInfo_t, nvmlGpuInstanceProfileInfo_v2_t, nvmlGpuInstanceProfileInfo_v3_t,
     nvmlReturn_t,
 };
@@ -62,7 +60,7 @@ fn profile_by_enumeration(gpu: &Gpu, number: c_uint) -> Result<InstanceProfile, 
     found.ok_or(Code::NOT_SUPPORTED)
 }
 
-fn sms(gpu: &Gpu, slices: u32) -> u32 {
+pub(crate) fn sms(gpu: &Gpu, slices: u32) -> u32 {
     gpu.model().mig().map_or(0, |table| slices * table.sms_per_slice)
 }
 
@@ -263,7 +261,10 @@ extern "C" fn nvmlDeviceCreateGpuInstanceWithPlacement(
     })
 }
 
-fn known_instance(state: &State, handle: nvmlGpuInstance_t) -> Result<(u32, u32, &Gpu), Code> {
+pub(crate) fn known_instance(
+    state: &State,
+    handle: nvmlGpuInstance_t,
+) -> Result<(u32, u32, &Gpu), Code> {
     let (index, gi) = handle::instance_of(handle)?;
     let gpu = state.live_gpu(index).map_err(|_| Code::INVALID_ARGUMENT)?;
     gpu.instance_view(gi)?;
@@ -327,256 +328,5 @@ extern "C" fn nvmlDeviceGetGpuInstanceById(
         let (index, gpu) = handle::whole(state, device)?;
         gpu.instance_view(id)?;
         Ok(put(target, handle::gpu_instance(index, id))?)
-    })
-}
-
-/// Slices of a compute instance profile; ids and enumeration values are the same.
-fn slices(number: c_uint) -> Result<u32, Code> {
-    match number {
-        0..=3 => Ok(number + 1),
-        4 => Ok(7),
-        _ => Err(Code::NOT_SUPPORTED),
-    }
-}
-
-fn fitting_slices(gpu: &Gpu, gi: u32, number: c_uint) -> Result<u32, Code> {
-    let slices = slices(number)?;
-    let fits = slices <= gpu.instance_view(gi)?.profile.compute().into();
-    if fits { Ok(slices) } else { Err(Code::NOT_SUPPORTED) }
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlGpuInstanceGetComputeInstanceProfileInfo(
-    instance: nvmlGpuInstance_t,
-    number: c_uint,
-    _engine: c_uint,
-    target: *mut nvmlComputeInstanceProfileInfo_t,
-) -> nvmlReturn_t {
-    answer(|state| {
-        let (_, gi, gpu) = known_instance(state, instance)?;
-        let slices = fitting_slices(gpu, gi, number)?;
-        let most = u32::from(gpu.instance_view(gi)?.profile.compute()) / slices;
-        let info = nvmlComputeInstanceProfileInfo_t {
-            id: number,
-            sliceCount: slices,
-            instanceCount: most,
-            multiprocessorCount: sms(gpu, slices),
-            sharedCopyEngineCount: slices,
-            sharedDecoderCount: 0,
-            sharedEncoderCount: 0,
-            sharedJpegCount: 0,
-            sharedOfaCount: 0,
-        };
-        Ok(put(target, info)?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlGpuInstanceGetComputeInstanceProfileInfoV(
-    instance: nvmlGpuInstance_t,
-    number: c_uint,
-    _engine: c_uint,
-    target: *mut nvmlComputeInstanceProfileInfo_v2_t,
-) -> nvmlReturn_t {
-    answer(|state| {
-        let (_, gi, gpu) = known_instance(state, instance)?;
-        let slices = fitting_slices(gpu, gi, number)?;
-        let asked = get(target.cast::<c_uint>())?;
-        check_version::<nvmlComputeInstanceProfileInfo_v2_t>(asked, 2)?;
-        let profile = gpu.instance_view(gi)?.profile;
-        let name = match slices == u32::from(profile.compute()) {
-            true => format!("MIG {}", profile.name()),
-            false => format!("MIG {slices}c.{}", profile.name()),
-        };
-        let info = nvmlComputeInstanceProfileInfo_v2_t {
-            version: asked,
-            id: number,
-            sliceCount: slices,
-            instanceCount: u32::from(profile.compute()) / slices,
-            multiprocessorCount: sms(gpu, slices),
-            sharedCopyEngineCount: slices,
-            sharedDecoderCount: 0,
-            sharedEncoderCount: 0,
-            sharedJpegCount: 0,
-            sharedOfaCount: 0,
-            name: fixed_text(&name),
-        };
-        Ok(put(target, info)?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlGpuInstanceGetComputeInstanceRemainingCapacity(
-    instance: nvmlGpuInstance_t,
-    profile: c_uint,
-    count: *mut c_uint,
-) -> nvmlReturn_t {
-    answer(|state| {
-        let (_, gi, gpu) = known_instance(state, instance)?;
-        let slices = fitting_slices(gpu, gi, profile)?;
-        Ok(put(count, gpu.compute_remaining(gi, slices)?)?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlGpuInstanceCreateComputeInstance(
-    instance: nvmlGpuInstance_t,
-    profile: c_uint,
-    target: *mut nvmlComputeInstance_t,
-) -> nvmlReturn_t {
-    answer(|state| {
-        let (index, gi, gpu) = known_instance(state, instance)?;
-        let slices = fitting_slices(gpu, gi, profile)?;
-        get(target)?;
-        let ci = state.create_compute(index, gi, slices)?;
-        Ok(put(target, handle::compute_instance(index, MigDevice { gi, ci }))?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlComputeInstanceDestroy(instance: nvmlComputeInstance_t) -> nvmlReturn_t {
-    answer(|state| {
-        let (index, mig) = handle::compute_of(instance)?;
-        if index >= state.gpu_count() {
-            return Err(Code::INVALID_ARGUMENT);
-        }
-        Ok(state.destroy_compute(index, mig)?)
-    })
-}
-
-fn compute_info(
-    instance: nvmlComputeInstance_t,
-    target: *mut nvmlComputeInstanceInfo_t,
-) -> nvmlReturn_t {
-    answer(|state| {
-        let (index, mig) = handle::compute_of(instance)?;
-        let gpu = state.live_gpu(index).map_err(|_| Code::INVALID_ARGUMENT)?;
-        let slices = gpu.compute_slices(mig)?;
-        let info = nvmlComputeInstanceInfo_t {
-            device: handle::device(Place::whole(index)),
-            gpuInstance: handle::gpu_instance(index, mig.gi),
-            id: mig.ci,
-            profileId: if slices == 7 { 4 } else { slices - 1 },
-            placement: nvmlComputeInstancePlacement_t { start: 0, size: slices },
-        };
-        Ok(put(target, info)?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlComputeInstanceGetInfo(
-    instance: nvmlComputeInstance_t,
-    target: *mut nvmlComputeInstanceInfo_t,
-) -> nvmlReturn_t {
-    compute_info(instance, target)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlComputeInstanceGetInfo_v2(
-    instance: nvmlComputeInstance_t,
-    target: *mut nvmlComputeInstanceInfo_t,
-) -> nvmlReturn_t {
-    compute_info(instance, target)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlGpuInstanceGetComputeInstances(
-    instance: nvmlGpuInstance_t,
-    profile: c_uint,
-    instances: *mut nvmlComputeInstance_t,
-    count: *mut c_uint,
-) -> nvmlReturn_t {
-    answer(|state| {
-        let (index, gi, gpu) = known_instance(state, instance)?;
-        let wanted = slices(profile)?;
-        let mut found = Vec::new();
-        for ci in gpu.compute_ids(gi)? {
-            let mig = MigDevice { gi, ci };
-            if gpu.compute_slices(mig)? == wanted {
-                found.push(handle::compute_instance(index, mig));
-            }
-        }
-        put(count, found.len() as c_uint)?;
-        Ok(put_slice(instances, &found)?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlGpuInstanceGetComputeInstanceById(
-    instance: nvmlGpuInstance_t,
-    id: c_uint,
-    target: *mut nvmlComputeInstance_t,
-) -> nvmlReturn_t {
-    answer(|state| {
-        let (index, gi, gpu) = known_instance(state, instance)?;
-        let mig = MigDevice { gi, ci: id };
-        gpu.compute_slices(mig)?;
-        Ok(put(target, handle::compute_instance(index, mig))?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlDeviceIsMigDeviceHandle(
-    device: nvmlDevice_t,
-    target: *mut c_uint,
-) -> nvmlReturn_t {
-    answer(|_| Ok(put(target, handle::place(device)?.mig.is_some().into())?))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlDeviceGetGpuInstanceId(device: nvmlDevice_t, id: *mut c_uint) -> nvmlReturn_t {
-    answer(|state| {
-        let (place, _) = handle::gpu(state, device)?;
-        Ok(put(id, place.mig.ok_or(Code::NOT_SUPPORTED)?.gi)?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlDeviceGetComputeInstanceId(
-    device: nvmlDevice_t,
-    id: *mut c_uint,
-) -> nvmlReturn_t {
-    answer(|state| {
-        let (place, _) = handle::gpu(state, device)?;
-        Ok(put(id, place.mig.ok_or(Code::NOT_SUPPORTED)?.ci)?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlDeviceGetMaxMigDeviceCount(
-    device: nvmlDevice_t,
-    count: *mut c_uint,
-) -> nvmlReturn_t {
-    answer(|state| {
-        let (_, gpu) = handle::whole(state, device)?;
-        Ok(put(count, gpu.model().mig().map_or(0, |table| table.compute_slices.into()))?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlDeviceGetMigDeviceHandleByIndex(
-    device: nvmlDevice_t,
-    index: c_uint,
-    target: *mut nvmlDevice_t,
-) -> nvmlReturn_t {
-    answer(|state| {
-        let (gpu_index, gpu) = handle::whole(state, device)?;
-        if gpu.model().mig().is_none() {
-            return Err(Code::NOT_SUPPORTED);
-        }
-        let mig = gpu.mig_devices().get(index as usize).copied().ok_or(Code::NOT_FOUND)?;
-        Ok(put(target, handle::device(Place { gpu: gpu_index, mig: Some(mig) }))?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlDeviceGetDeviceHandleFromMigDeviceHandle(
-    mig_device: nvmlDevice_t,
-    target: *mut nvmlDevice_t,
-) -> nvmlReturn_t {
-    answer(|state| {
-        let (place, _) = handle::gpu(state, mig_device)?;
-        place.mig.ok_or(Code::INVALID_ARGUMENT)?;
-        Ok(put(target, handle::device(Place::whole(place.gpu)))?)
     })
 }

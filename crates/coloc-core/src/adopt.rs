@@ -1,0 +1,41 @@
+//! When the world is not as this scheduler left it: tasks that run already, launches that came to nothing,
+//! GPUs that come and go.
+
+use crate::queue::ranked::Tie;
+use crate::scheduler::World;
+use coloc_model::{Placement, TaskId, Time};
+
+impl World {
+    /// Takes a waiting task for running where it was found. Whatever was promised to others there, it is
+    /// there.
+    pub(crate) fn adopt(&mut self, now: Time, task: TaskId, placement: Placement, started: Time) {
+        let known = |gpu: coloc_model::GpuId| gpu.index() < self.gpus.len();
+        if !placement.gpus().all(known) {
+            return;
+        }
+        let demand = self.demand(task);
+        self.settle_on(now, &demand, placement);
+        if let Some(run) = self.tasks.get_mut(task).and_then(|record| record.run.as_mut()) {
+            run.started = started.min(now);
+        }
+    }
+
+    /// A launch came to nothing: the task waits again, in its old place.
+    pub(crate) fn not_launched(&mut self, now: Time, task: TaskId) -> bool {
+        if self.vacate(now, task).is_none() {
+            return false;
+        }
+        let Some(record) = self.tasks.get_mut(task) else { return false };
+        record.standing.preempted(now);
+        if record.ooms > 0 {
+            self.recovery.come_back(task);
+            return true;
+        }
+        self.waiting.insert(record.ticket, &record.task);
+        if self.policy.queue.is_ranked() {
+            let tie: Tie = record.standing.seat.1;
+            self.ranked.come_back(now, &self.policy, record, tie);
+        }
+        true
+    }
+}

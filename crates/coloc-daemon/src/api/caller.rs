@@ -1,0 +1,43 @@
+//! Who calls: the kernel says so of both ends of a Unix socket.
+
+use crate::owner::Caller;
+use crate::record::Uid;
+use axum::extract::connect_info::Connected;
+use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::http::request::Parts;
+use axum::serve::IncomingStream;
+use std::convert::Infallible;
+use tokio::net::UnixListener;
+
+/// The user at the other end of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peer {
+    uid: u32,
+}
+
+/// Nobody: the kernel did not say.
+const NOBODY: u32 = 65_534;
+
+impl Peer {
+    /// What the user may do: root, and whoever runs the daemon, may touch everybody's tasks.
+    pub fn caller(self) -> Caller {
+        let daemon = rustix::process::geteuid().as_raw();
+        Caller { uid: Uid(self.uid), admin: self.uid == 0 || self.uid == daemon }
+    }
+}
+
+impl Connected<IncomingStream<'_, UnixListener>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
+        let uid = stream.io().peer_cred().map_or(NOBODY, |credentials| credentials.uid());
+        Peer { uid }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Peer {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let known = parts.extensions.get::<ConnectInfo<Peer>>();
+        Ok(known.map_or(Peer { uid: NOBODY }, |ConnectInfo(peer)| *peer))
+    }
+}

@@ -1,0 +1,58 @@
+//! Live views: changes of tasks as they happen.
+
+use super::answer::Failure;
+use super::tasks::detail;
+use super::{Peer, State};
+use crate::owner::TaskDetail;
+use axum::Json;
+use axum::extract::Path;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::sync::broadcast::error::RecvError;
+
+/// A wait is answered at the latest then, and asked again by who still waits.
+const LONGEST_WAIT: Duration = Duration::from_secs(50);
+
+/// Answers when a task has ended, or with how it stands after a while.
+pub(super) async fn wait(
+    desk: State,
+    peer: Peer,
+    Path(id): Path<u32>,
+) -> Result<Json<TaskDetail>, Failure> {
+    let mut news = desk.news.subscribe();
+    let until = tokio::time::Instant::now() + LONGEST_WAIT;
+    loop {
+        let task = detail(&desk, peer, id).await?;
+        if task.task.state.is_over() || tokio::time::Instant::now() >= until {
+            return Ok(Json(task));
+        }
+        loop {
+            match tokio::time::timeout_at(until, news.recv()).await {
+                Ok(Ok(view)) if view.id == id && view.state.is_over() => break,
+                Ok(Ok(_)) => {}
+                // Something was missed, or the time is over: look again.
+                Ok(Err(RecvError::Lagged(_))) | Err(_) => break,
+                Ok(Err(RecvError::Closed)) => return Err(Failure::Stopping),
+            }
+        }
+    }
+}
+
+/// Every change of every task, as server-sent events.
+pub(super) async fn stream(
+    desk: State,
+    _: Peer,
+) -> Sse<impl futures_core::Stream<Item = Result<Event, Infallible>>> {
+    let news = desk.news.subscribe();
+    let changes = futures_util::stream::unfold(news, |mut news| async {
+        let event = match news.recv().await {
+            Ok(view) => Event::default().event("task").json_data(&view).ok()?,
+            // Who lags behind is told so, and lists anew.
+            Err(RecvError::Lagged(_)) => Event::default().event("missed"),
+            Err(RecvError::Closed) => return None,
+        };
+        Some((Ok(event), news))
+    });
+    Sse::new(changes).keep_alive(KeepAlive::default())
+}

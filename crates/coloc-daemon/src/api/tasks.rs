@@ -1,0 +1,144 @@
+//! Tasks: submit, list, show, change.
+
+use super::answer::{Changed, Failure, Listed, Submitted};
+use super::{Desk, Peer, SCHEMA, State};
+use crate::owner::{Answer, Change, Command, Submission, TaskDetail, TaskView, WhyView, task_view};
+use crate::record::{Moment, Record};
+use crate::run::RunDir;
+use crate::spec::TaskSpec;
+use axum::Json;
+use axum::extract::{Path, Query};
+use coloc_model::TaskId;
+use serde::{Deserialize, Serialize};
+
+/// The most ended tasks in one answer.
+const MOST_ENDED: u32 = 100_000;
+
+pub(super) async fn submit(
+    desk: State,
+    peer: Peer,
+    Json(submission): Json<Submission>,
+) -> Result<Json<Submitted>, Failure> {
+    match desk.ask(peer.caller(), Command::Submit(Box::new(submission))).await? {
+        Answer::Submitted { ids } => {
+            Ok(Json(Submitted { schema: SCHEMA, ids: ids.into_iter().map(|id| id.0).collect() }))
+        }
+        other => Err(Failure::unexpected(other)),
+    }
+}
+
+/// What a list is to have.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ListRequest {
+    /// Ended tasks too.
+    pub all: bool,
+    /// Of those, only what ended since, in seconds since 1970.
+    pub since_s: f64,
+}
+
+pub(super) async fn list(
+    desk: State,
+    peer: Peer,
+    Query(request): Query<ListRequest>,
+) -> Result<Json<Listed>, Failure> {
+    let Answer::Tasks(mut tasks) = desk.ask(peer.caller(), Command::List).await? else {
+        return Err(Failure::Stopping);
+    };
+    if request.all {
+        let since = Moment((request.since_s.max(0.0) * 1000.0) as u64);
+        tasks.extend(desk.read(move |journal| ended(journal, since)).await?);
+        tasks.sort_by_key(|task| task.id);
+        // Somebody may have ended between the two looks.
+        tasks.dedup_by_key(|task| task.id);
+    }
+    Ok(Json(Listed { schema: SCHEMA, tasks }))
+}
+
+fn ended(
+    journal: &crate::journal::Journal,
+    since: Moment,
+) -> Result<Vec<TaskView>, crate::journal::JournalError> {
+    let mut specs = rustc_hash::FxHashMap::default();
+    let mut views = Vec::new();
+    for record in journal.ended(since, MOST_ENDED)? {
+        let spec = match specs.entry(record.spec) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(new) => {
+                new.insert(journal.spec(record.spec)?)
+            }
+        };
+        views.push(view(&record, spec));
+    }
+    Ok(views)
+}
+
+fn view(record: &Record, spec: &TaskSpec) -> TaskView {
+    task_view(record, spec, crate::users::name(record.owner))
+}
+
+pub(super) async fn show(
+    desk: State,
+    peer: Peer,
+    Path(id): Path<u32>,
+) -> Result<Json<TaskDetail>, Failure> {
+    detail(&desk, peer, id).await.map(Json)
+}
+
+pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<TaskDetail, Failure> {
+    if let Answer::Task(Some(task)) = desk.ask(peer.caller(), Command::Show(TaskId(id))).await? {
+        return Ok(*task);
+    }
+    let runs = desk.runs.clone();
+    let ended = desk.read(move |journal| {
+        let Some(record) = journal.task(TaskId(id))? else { return Ok(None) };
+        let spec = journal.spec(record.spec)?;
+        let story = journal.story(TaskId(id))?;
+        let log = RunDir::of(&runs, record.id, record.attempt).log().display().to_string();
+        let (command, directory) = (spec.command.clone(), spec.directory.clone());
+        Ok(Some(TaskDetail { task: view(&record, &spec), command, directory, log, story }))
+    });
+    ended.await?.ok_or(Failure::NoTask(id))
+}
+
+pub(super) async fn why(
+    desk: State,
+    peer: Peer,
+    Path(id): Path<u32>,
+) -> Result<Json<WhyView>, Failure> {
+    match desk.ask(peer.caller(), Command::Why(TaskId(id))).await? {
+        Answer::Why(why) => Ok(Json(*why)),
+        other => Err(Failure::unexpected(other)),
+    }
+}
+
+/// Something to be done with tasks.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChangeRequest {
+    /// The tasks.
+    pub ids: Vec<u32>,
+    /// What.
+    pub change: Change,
+}
+
+pub(super) async fn change(
+    desk: State,
+    peer: Peer,
+    Json(request): Json<ChangeRequest>,
+) -> Result<Json<Changed>, Failure> {
+    let ids = request.ids.into_iter().map(TaskId).collect();
+    match desk.ask(peer.caller(), Command::Change(ids, request.change)).await? {
+        Answer::Changed(each) => {
+            let mut changed = Changed { schema: SCHEMA, done: Vec::new(), refused: Vec::new() };
+            for (task, result) in each {
+                match result {
+                    Ok(()) => changed.done.push(task.0),
+                    Err(refused) => changed.refused.push((task.0, refused.to_string())),
+                }
+            }
+            Ok(Json(changed))
+        }
+        other => Err(Failure::unexpected(other)),
+    }
+}

@@ -1,0 +1,139 @@
+//! The GPUs: which there are, and what the monitor sees of them.
+
+use crate::clock::Clock;
+use coloc_gpu::device::Uuid;
+use coloc_gpu::driver::{DriverError, Guarded};
+use coloc_gpu::inventory::InventoryEvent;
+use coloc_gpu::monitor::{Look, Monitor, MonitorConfig, Sources};
+use coloc_gpu::process::{Attribution, Owner, ProcessTable, TaskRoots, Users};
+use coloc_gpu::sample::Sample;
+use coloc_gpu::sample::dcgm::dmon_feed;
+use coloc_model::{Bytes, Fleet, FleetError, GpuId, GpuSignal, Millis, TaskId};
+use rustc_hash::FxHashMap;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// A driver that takes longer to answer is said to hang.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// GPUs that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HardwareError {
+    /// The driver says no.
+    #[error("{0}; without GPUs, try --emulate 4xA100-40GB")]
+    Driver(#[from] DriverError),
+    /// There are none.
+    #[error("there is no GPU; to try coloc without one, use --emulate 4xA100-40GB")]
+    NoGpu,
+    /// Their number is beyond what a fleet can be.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+}
+
+/// What the monitor saw at one time.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Sighting {
+    /// Each GPU that answered.
+    pub gpus: Vec<(GpuId, GpuSignal)>,
+    /// What each task holds, on the GPU where it holds most.
+    pub tasks: Vec<(TaskId, Bytes)>,
+    /// What processes that are not tasks hold.
+    pub foreign: Vec<(GpuId, Bytes)>,
+    /// GPUs that went away (false) or came back (true).
+    pub there: Vec<(GpuId, bool)>,
+    /// As it came, for those who want to see it.
+    pub samples: Vec<Sample>,
+}
+
+/// The GPUs that were found when the daemon started. Those that come later are used after a restart.
+#[derive(Debug)]
+pub struct Hardware {
+    /// The fleet that the scheduler works with.
+    pub fleet: Fleet,
+    /// Its GPUs by name, in order.
+    pub uuids: Vec<Uuid>,
+    monitor: Monitor,
+}
+
+impl Hardware {
+    /// Looks for GPUs.
+    pub fn find(period: Millis) -> Result<Self, HardwareError> {
+        let sources = Sources {
+            driver: Guarded::nvml(DEADLINE),
+            dmon: Some(dmon_feed(PathBuf::from("dcgmi"), Duration::from_secs(1))),
+            exporter: None,
+        };
+        let attribution = Attribution::new(ProcessTable::default(), Users::of_system());
+        let config = MonitorConfig { period, ..MonitorConfig::default() };
+        let mut monitor = Monitor::new(sources, config, attribution);
+        let mut look = monitor.sample(coloc_model::Time::START);
+        let fleet = monitor.inventory().fleet()?;
+        if fleet.is_empty() {
+            let trouble = look.trouble.pop();
+            return Err(trouble.map_or(HardwareError::NoGpu, |(_, error)| error.into()));
+        }
+        let uuids = monitor.inventory().devices().iter().map(|device| device.identity.uuid.clone());
+        let uuids = uuids.collect();
+        Ok(Hardware { fleet, uuids, monitor })
+    }
+
+    /// Watches from a thread of its own, until nobody listens. `roots` brings the tasks that run.
+    pub fn watch(
+        self,
+        clock: Clock,
+        period: Duration,
+        roots: mpsc::Receiver<Vec<TaskRoots>>,
+        mut tell: impl FnMut(Sighting) -> bool + Send + 'static,
+    ) {
+        let Hardware { fleet, uuids, mut monitor } = self;
+        let watch = move || {
+            loop {
+                match roots.recv_timeout(period) {
+                    Ok(tasks) => monitor.set_tasks(roots.try_iter().last().unwrap_or(tasks)),
+                    Err(mpsc::RecvTimeoutError::Timeout) => {}
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                }
+                let look = monitor.sample(clock.now());
+                if !tell(sighting(look, &uuids, fleet.len())) {
+                    return;
+                }
+            }
+        };
+        // Without a thread nothing is seen, and the ledger alone decides.
+        let _ = std::thread::Builder::new().name("monitor".to_owned()).spawn(watch);
+    }
+}
+
+fn sighting(look: Look, uuids: &[Uuid], gpus: usize) -> Sighting {
+    let mut seen = Sighting::default();
+    let mut tasks: FxHashMap<TaskId, Bytes> = FxHashMap::default();
+    for sample in &look.samples {
+        let Some(index) = uuids.iter().position(|uuid| *uuid == sample.gpu) else { continue };
+        let gpu = GpuId::from(index);
+        let (mut foreign, mut here) = (Bytes::ZERO, FxHashMap::<TaskId, Bytes>::default());
+        for process in &sample.processes {
+            let held = process.process.memory.unwrap_or(Bytes::ZERO);
+            match process.attributed.owner {
+                Owner::Task { task, .. } => *here.entry(task).or_default() += held,
+                Owner::Foreign => foreign += held,
+            }
+        }
+        for (task, held) in here {
+            let most = tasks.entry(task).or_default();
+            *most = held.max(*most);
+        }
+        seen.gpus.push((gpu, sample.signal()));
+        seen.foreign.push((gpu, foreign));
+    }
+    seen.tasks = tasks.into_iter().collect();
+    seen.tasks.sort_unstable();
+    let there = |event: &InventoryEvent| match event {
+        InventoryEvent::Appeared { gpu, .. } | InventoryEvent::Returned { gpu, .. } => (*gpu, true),
+        InventoryEvent::Lost { gpu, .. } => (*gpu, false),
+    };
+    let known = |(gpu, _): &(GpuId, bool)| gpu.index() < gpus;
+    seen.there = look.events.iter().map(there).filter(known).collect();
+    seen.samples = look.samples;
+    seen
+}

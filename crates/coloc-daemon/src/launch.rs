@@ -1,0 +1,336 @@
+//! Starting, finding and stopping the shims of tasks.
+
+use crate::record::{Record, Uid};
+use crate::run::{Claim, Order, Process, RunAs, RunDir, RunError};
+use crate::sharing::Sharing;
+use crate::spec::{TaskSpec, Warning};
+use crate::text::RawText;
+use crate::watch::Watcher;
+use coloc_gpu::device::Uuid;
+use coloc_gpu::process::{ProcessTable, TaskRoots};
+use coloc_gpu::streams::visible_devices;
+use coloc_model::{Millis, Placement, Share};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A claimed attempt whose processes are not known yet is waited for this long.
+const SLOW_SHIM: Duration = Duration::from_secs(5);
+/// The log is turned over at this length.
+const LOG_LIMIT: u64 = 64 << 20;
+
+/// A task that could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// Its directory could not be made.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The shim could not be started.
+    #[error("cannot start a shim: {0}")]
+    Shim(#[from] io::Error),
+    /// Its user is not known here.
+    #[error("user {0} is not known on this machine")]
+    NoSuchUser(u32),
+}
+
+/// What was found of an attempt after a restart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// Its shim is there.
+    Running,
+    /// It has ended.
+    Ended,
+    /// It never began, and never will.
+    NeverStarted,
+}
+
+/// How a daemon starts tasks.
+pub struct Launcher {
+    /// Where attempts have their directories.
+    pub runs: PathBuf,
+    /// The program that has the verb `shim`.
+    pub program: PathBuf,
+    /// The GPUs by name, in the order of the fleet.
+    pub uuids: Vec<Uuid>,
+    /// Put before what a task has in these variables: libraries and tools of emulated GPUs.
+    pub prefixes: Vec<(&'static str, OsString)>,
+    /// Given to every task as it is.
+    pub variables: Vec<(String, OsString)>,
+    /// The socket, for tasks that talk to the daemon.
+    pub socket: PathBuf,
+    /// The world's seconds are this many of the tasks'.
+    pub time_scale: f64,
+    /// From a polite request to end to a kill.
+    pub grace: Millis,
+    /// Sets up what tasks that share a GPU need.
+    pub sharing: Sharing,
+    /// Tells when a shim is gone.
+    pub watcher: Watcher,
+}
+
+impl Launcher {
+    /// The directory of a task's last attempt.
+    pub fn run_dir(&self, record: &Record) -> RunDir {
+        RunDir::of(&self.runs, record.id, record.attempt)
+    }
+
+    /// Starts the shim of an attempt that is on the disk. Says what the task has to do without.
+    pub fn launch(
+        &mut self,
+        record: &Record,
+        spec: &TaskSpec,
+    ) -> Result<Option<String>, LaunchError> {
+        let dir = self.run_dir(record);
+        let (environment, without) = self.environment(record, spec);
+        dir.create(&self.order(record, spec, environment)?)?;
+        let shim = Command::new(&self.program)
+            .arg("shim")
+            .arg(dir.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .current_dir("/")
+            .spawn()?;
+        let pidfd = pidfd_open(Pid::from_child(&shim), PidfdFlags::empty());
+        let pidfd = pidfd.map_err(io::Error::from)?;
+        self.watcher.watch(pidfd, record.id, record.attempt)?;
+        Ok(without)
+    }
+
+    fn order(
+        &self,
+        record: &Record,
+        spec: &TaskSpec,
+        environment: Vec<(RawText, RawText)>,
+    ) -> Result<Order, LaunchError> {
+        let world = |span: Millis| Millis((span.0 as f64 / self.time_scale) as u64);
+        let pattern = |path: &RawText| expand(path, record, &spec.name);
+        Ok(Order {
+            command: spec.command.clone(),
+            directory: spec.directory.clone(),
+            environment,
+            user: run_as(record.owner)?,
+            output: spec.output.as_ref().map(pattern),
+            errors: spec.errors.as_ref().map(pattern),
+            log_limit: LOG_LIMIT,
+            time_limit: spec.time_limit.map(world),
+            warning: spec.warning.map(|w| Warning { before: world(w.before), ..w }),
+            grace: self.grace,
+        })
+    }
+
+    /// The submitter's variables, then ours; and what could not be set up.
+    fn environment(
+        &mut self,
+        record: &Record,
+        spec: &TaskSpec,
+    ) -> (Vec<(RawText, RawText)>, Option<String>) {
+        let mut all = spec.environment.clone();
+        for (name, ahead) in &self.prefixes {
+            let (name, mut value) = (RawText::from(*name), ahead.clone());
+            let theirs = all.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
+            if let Some(rest) = theirs.filter(|rest| !rest.as_bytes().is_empty()) {
+                value.push(":");
+                value.push(rest.as_os_str());
+            }
+            set(&mut all, name, value.into());
+        }
+        for (name, value) in &self.variables {
+            set(&mut all, name.as_str().into(), value.clone().into());
+        }
+        let gpus = record.placement.iter().flat_map(Placement::gpus);
+        let devices: Vec<Uuid> =
+            gpus.filter_map(|gpu| self.uuids.get(gpu.index()).cloned()).collect();
+        for (name, value) in visible_devices(&devices) {
+            set(&mut all, name.into(), value.into());
+        }
+        for (name, value) in self.names(record, spec, devices.len()) {
+            set(&mut all, name.into(), value.into());
+        }
+        let share = record.placement.as_ref().map(|placement| placement.share);
+        // Whoever said what it needs is held to it, or to what it was seen to want since.
+        let limit = spec.gpu_memory.map(|said| said.max(record.wanted.unwrap_or_default()));
+        let shared = match share {
+            Some(Share::Mps) => self.sharing.mps(record.owner, &devices, limit),
+            _ => Ok(Vec::new()),
+        };
+        match shared {
+            Ok(variables) => {
+                for (name, value) in variables {
+                    set(&mut all, name.into(), value.into());
+                }
+                (all, None)
+            }
+            Err(error) => (all, Some(format!("runs without MPS: {error}"))),
+        }
+    }
+
+    /// What a task may want to know of itself, with Slurm's names beside ours so that launchers of
+    /// distributed training find what they look for.
+    fn names(&self, record: &Record, spec: &TaskSpec, gpus: usize) -> Vec<(&'static str, String)> {
+        let id = record.id.to_string();
+        let restarts = record.attempt.saturating_sub(1).to_string();
+        let directory = spec.directory.to_string_lossy().into_owned();
+        let indices = record.placement.iter().flat_map(Placement::gpus);
+        let indices = indices.map(|gpu| gpu.to_string()).collect::<Vec<_>>().join(",");
+        let mut names = vec![
+            ("COLOC_TASK_ID", id.clone()),
+            ("COLOC_TASK_NAME", spec.name.clone()),
+            ("COLOC_RESTART_COUNT", restarts.clone()),
+            ("COLOC_SOCKET", self.socket.display().to_string()),
+            ("COLOC_GPUS", indices.clone()),
+            ("SLURM_JOB_ID", id.clone()),
+            ("SLURM_JOBID", id),
+            ("SLURM_JOB_NAME", spec.name.clone()),
+            ("SLURM_SUBMIT_DIR", directory),
+            ("SLURM_RESTART_COUNT", restarts),
+            ("SLURM_GPUS_ON_NODE", gpus.to_string()),
+            ("SLURM_JOB_GPUS", indices),
+            ("SLURM_NTASKS", "1".to_owned()),
+            ("SLURM_PROCID", "0".to_owned()),
+            ("SLURM_LOCALID", "0".to_owned()),
+            ("SLURM_NODEID", "0".to_owned()),
+        ];
+        if let Some(place) = record.array {
+            names.push(("COLOC_ARRAY_ID", place.array.to_string()));
+            names.push(("COLOC_ARRAY_INDEX", place.index.to_string()));
+            names.push(("SLURM_ARRAY_JOB_ID", place.array.to_string()));
+            names.push(("SLURM_ARRAY_TASK_ID", place.index.to_string()));
+        }
+        names
+    }
+
+    /// Asks a task to end: first the signal that it wants to hear, if any, then SIGTERM, then the shim
+    /// kills.
+    pub fn stop(&self, record: &Record, warning: Option<Warning>) {
+        let Ok(Some(started)) = self.run_dir(record).started() else {
+            // The shim is not there yet. It will look for its claim and find it, or find itself asked.
+            return self.stop_unborn(record);
+        };
+        if let Some(signal) = warning.and_then(|warning| Signal::from_named_raw(warning.signal)) {
+            send(started.main, signal);
+        }
+        send(started.shim, Signal::TERM);
+    }
+
+    /// Stops an attempt whose shim has not said yet that it is there.
+    fn stop_unborn(&self, record: &Record) {
+        let (dir, watched) = (self.run_dir(record), Instant::now());
+        let stop = move || {
+            while watched.elapsed() < SLOW_SHIM {
+                if let Ok(Some(started)) = dir.started() {
+                    return send(started.shim, Signal::TERM);
+                }
+                if matches!(dir.ended(), Ok(Some(_))) {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
+        let _ = std::thread::Builder::new().name("stop".to_owned()).spawn(stop);
+    }
+
+    /// Looks for an attempt of before a restart, and watches it if it is there.
+    pub fn find(&self, record: &Record) -> Found {
+        let dir = self.run_dir(record);
+        match dir.claim() {
+            Ok(Claim::Ours) => return Found::NeverStarted,
+            Ok(Claim::Taken) => {}
+            // Without a directory nobody can ever have begun.
+            Err(_) if !dir.path().exists() => return Found::NeverStarted,
+            Err(_) => return Found::Ended,
+        }
+        let patience = Instant::now() + SLOW_SHIM;
+        loop {
+            if matches!(dir.ended(), Ok(Some(_))) {
+                return Found::Ended;
+            }
+            if let Ok(Some(started)) = dir.started() {
+                let pidfd = alive(started.shim);
+                let watch = |pidfd| self.watcher.watch(pidfd, record.id, record.attempt).is_ok();
+                return if pidfd.is_some_and(watch) { Found::Running } else { Found::Ended };
+            }
+            // Claimed a moment ago, or by a shim that died right away.
+            if Instant::now() > patience {
+                return Found::Ended;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// What the processes of a task can be known by.
+    pub fn roots(&self, record: &Record) -> Option<TaskRoots> {
+        let started = self.run_dir(record).started().ok()??;
+        Some(TaskRoots {
+            task: record.id,
+            cgroup: None,
+            leader: started.shim.pid,
+            leader_started: started.shim.began,
+        })
+    }
+}
+
+/// A file descriptor for a process that is surely the one that was meant.
+fn alive(process: Process) -> Option<OwnedFd> {
+    let pidfd = pidfd_open(Pid::from_raw(process.pid as i32)?, PidfdFlags::empty()).ok()?;
+    let same = ProcessTable::default().started(process.pid) == Some(process.began);
+    same.then_some(pidfd)
+}
+
+fn send(process: Process, signal: Signal) {
+    if let Some(pidfd) = alive(process) {
+        let _ = pidfd_send_signal(pidfd, signal);
+    }
+}
+
+fn set(all: &mut Vec<(RawText, RawText)>, name: RawText, value: RawText) {
+    match all.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, known)) => *known = value,
+        None => all.push((name, value)),
+    }
+}
+
+/// Whom a task runs as. A daemon that is not root can only be itself, and takes only its own user's tasks.
+fn run_as(owner: Uid) -> Result<Option<RunAs>, LaunchError> {
+    if !rustix::process::geteuid().is_root() || owner.0 == 0 {
+        return Ok(None);
+    }
+    let user = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(owner.0));
+    let user = user.map_err(io::Error::from)?.ok_or(LaunchError::NoSuchUser(owner.0))?;
+    Ok(Some(RunAs { uid: user.uid.as_raw(), gid: user.gid.as_raw(), name: user.name }))
+}
+
+/// `%j` is the task's id, `%A` that of its array, `%a` its number there, `%x` its name.
+fn expand(path: &RawText, record: &Record, name: &str) -> RawText {
+    let mut expanded = Vec::new();
+    let mut bytes = path.as_bytes().iter().copied();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            expanded.push(byte);
+            continue;
+        }
+        let place = record.array;
+        match bytes.next() {
+            Some(b'j') => expanded.extend(record.id.to_string().bytes()),
+            Some(b'A') => {
+                let array = place.map_or(record.id, |place| place.array);
+                expanded.extend(array.to_string().bytes());
+            }
+            Some(b'a') => expanded.extend(place.map_or(0, |p| p.index).to_string().bytes()),
+            // A name must not lead elsewhere.
+            Some(b'x') => expanded.extend(name.replace('/', "_").bytes()),
+            Some(other) => expanded.extend([b'%', other]),
+            None => expanded.push(b'%'),
+        }
+    }
+    use std::os::unix::ffi::OsStringExt as _;
+    OsString::from_vec(expanded).into()
+}
+
+/// Where a daemon's attempts are.
+pub fn runs_below(state: &Path) -> PathBuf {
+    state.join("runs")
+}

@@ -1,0 +1,225 @@
+//! What people can ask for, and whether they may.
+
+use super::{Ending, Owner, StatusView, Submission, TaskDetail, TaskView, WhyView};
+use crate::record::{Phase, Uid};
+use coloc_core::{Effect, Event};
+use coloc_model::{TaskId, Time};
+use serde::{Deserialize, Serialize};
+
+/// Who asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Caller {
+    /// The user, as the kernel says.
+    pub uid: Uid,
+    /// May touch everybody's tasks.
+    pub admin: bool,
+}
+
+/// What is asked for.
+#[derive(Debug)]
+pub enum Command {
+    /// New tasks.
+    Submit(Box<Submission>),
+    /// Something is to be done with some tasks.
+    Change(Vec<TaskId>, Change),
+    /// Tasks that have not ended.
+    List,
+    /// One of them.
+    Show(TaskId),
+    /// Why it waits.
+    Why(TaskId),
+    /// The last look of the monitor.
+    Gpus,
+    /// How the daemon is.
+    Status,
+    /// Start nothing new (true), or go on.
+    Drain(bool),
+}
+
+/// What can be done with a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Make it go away.
+    Cancel,
+    /// Let it wait.
+    Hold,
+    /// Let it go on.
+    Release,
+    /// Stop it and start it again.
+    Requeue,
+}
+
+/// What is answered.
+#[derive(Debug)]
+pub enum Answer {
+    /// The tasks are on the disk.
+    Submitted {
+        /// Their ids, in order.
+        ids: Vec<TaskId>,
+    },
+    /// What became of each wish.
+    Changed(Vec<(TaskId, Result<(), Refused>)>),
+    /// Tasks.
+    Tasks(Vec<TaskView>),
+    /// A task, if it has not ended.
+    Task(Option<Box<TaskDetail>>),
+    /// Why a task waits.
+    Why(Box<WhyView>),
+    /// The GPUs.
+    Gpus(Vec<super::GpuView>),
+    /// How the daemon is.
+    Status(StatusView),
+    /// Done.
+    Done,
+    /// No.
+    Refused(Refused),
+}
+
+/// Why not.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refused {
+    /// It is somebody else's.
+    #[error("task {0} belongs to another user")]
+    NotYours(TaskId),
+    /// Only who runs the daemon, or root, may.
+    #[error("only an administrator may do that")]
+    NotAdmin,
+    /// It has ended, or never was.
+    #[error("there is no task {0} that has not ended")]
+    NoSuchTask(TaskId),
+    /// It makes no sense for a task in that phase.
+    #[error("task {task} is {phase}: {advice}")]
+    WrongPhase {
+        /// The task.
+        task: TaskId,
+        /// Where it stands.
+        phase: Phase,
+        /// What to do instead.
+        advice: &'static str,
+    },
+    /// The submission makes no sense.
+    #[error("{0}")]
+    Invalid(String),
+    /// The disk is full.
+    #[error("the disk with the journal is full: nothing new is taken until there is room")]
+    DiskFull,
+    /// The daemon is about to stop.
+    #[error("the daemon is draining: nothing new is taken")]
+    Draining,
+}
+
+impl Owner {
+    pub(super) fn obey(
+        &mut self,
+        now: Time,
+        caller: Caller,
+        command: Command,
+        wishes: &mut Vec<Effect>,
+    ) -> Answer {
+        match command {
+            Command::Submit(submission) => match self.submit(caller, *submission) {
+                Ok(ids) => Answer::Submitted { ids },
+                Err(refused) => Answer::Refused(refused),
+            },
+            Command::Change(tasks, change) => {
+                let each = tasks.into_iter();
+                let done = each.map(|task| (task, self.change(now, caller, task, change, wishes)));
+                Answer::Changed(done.collect())
+            }
+            Command::List => {
+                Answer::Tasks(self.tasks.values().map(|live| self.view(live)).collect())
+            }
+            Command::Show(task) => Answer::Task(self.detail(task).map(Box::new)),
+            Command::Why(task) => match self.why(now, task) {
+                Some(why) => Answer::Why(Box::new(why)),
+                None => Answer::Refused(Refused::NoSuchTask(task)),
+            },
+            Command::Gpus => Answer::Gpus(self.gpu_views()),
+            Command::Status => Answer::Status(self.status()),
+            Command::Drain(_) if !caller.admin => Answer::Refused(Refused::NotAdmin),
+            Command::Drain(draining) => {
+                self.draining = draining;
+                Answer::Done
+            }
+        }
+    }
+
+    fn change(
+        &mut self,
+        now: Time,
+        caller: Caller,
+        task: TaskId,
+        change: Change,
+        wishes: &mut Vec<Effect>,
+    ) -> Result<(), Refused> {
+        let live = self.tasks.get(&task).ok_or(Refused::NoSuchTask(task))?;
+        if live.record.owner != caller.uid && !caller.admin {
+            return Err(Refused::NotYours(task));
+        }
+        match change {
+            Change::Cancel => self.cancel(now, task, wishes),
+            Change::Hold => self.hold(now, task, wishes)?,
+            Change::Release => self.release(task),
+            Change::Requeue => self.requeue(now, task, wishes)?,
+        }
+        Ok(())
+    }
+
+    fn cancel(&mut self, now: Time, task: TaskId, wishes: &mut Vec<Effect>) {
+        let Some(live) = self.tasks.get_mut(&task) else { return };
+        live.record.cancelled = true;
+        live.ending = Some(Ending::Over(Phase::Cancelled));
+        let in_core = live.in_core;
+        self.changed(task, Some("somebody wants it gone".to_owned()));
+        if in_core {
+            self.scheduler.note(now, Event::CancelRequested(task), wishes);
+        } else {
+            self.over(task, Phase::Cancelled);
+        }
+    }
+
+    /// A task that waits can be held. It leaves the scheduler, and comes back at the end of the line.
+    fn hold(&mut self, now: Time, task: TaskId, wishes: &mut Vec<Effect>) -> Result<(), Refused> {
+        let Some(live) = self.tasks.get_mut(&task) else { return Ok(()) };
+        let phase = live.record.phase;
+        if phase.is_on_gpus() {
+            let advice = "only a task that waits can be held; requeue it to start it again later";
+            return Err(Refused::WrongPhase { task, phase, advice });
+        }
+        live.record.held = true;
+        if std::mem::take(&mut live.in_core) {
+            live.ending = Some(Ending::Again);
+            self.scheduler.note(now, Event::CancelRequested(task), wishes);
+        }
+        self.gates.knock(task);
+        self.changed(task, Some("held".to_owned()));
+        Ok(())
+    }
+
+    fn release(&mut self, task: TaskId) {
+        let Some(live) = self.tasks.get_mut(&task) else { return };
+        if std::mem::take(&mut live.record.held) {
+            self.gates.knock(task);
+            self.changed(task, Some("released".to_owned()));
+        }
+    }
+
+    /// Stops a task; it is submitted again once it is off its GPUs.
+    fn requeue(
+        &mut self,
+        now: Time,
+        task: TaskId,
+        wishes: &mut Vec<Effect>,
+    ) -> Result<(), Refused> {
+        let Some(live) = self.tasks.get_mut(&task) else { return Ok(()) };
+        let phase = live.record.phase;
+        if !phase.is_on_gpus() {
+            return Err(Refused::WrongPhase { task, phase, advice: "it waits already" });
+        }
+        live.ending = Some(Ending::Again);
+        self.changed(task, Some("requeued".to_owned()));
+        self.scheduler.note(now, Event::CancelRequested(task), wishes);
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! Carrying out what the scheduler decided.
+
+use super::{Ending, Owner};
+use crate::record::{Moment, Phase};
+use coloc_core::{Effect, Event};
+use coloc_model::{GpuId, Placement, TaskId, TaskState, Time};
+
+impl Owner {
+    /// Does what the scheduler wants. Launches are on the disk before they happen.
+    pub(super) fn carry_out(&mut self, now: Time, mut wishes: Vec<Effect>) {
+        let mut launches = Vec::new();
+        wishes.splice(0..0, std::mem::take(&mut self.deferred));
+        for wish in wishes {
+            match wish {
+                Effect::Launch { task, placement } => {
+                    if self.is_in_the_way(task, &placement) {
+                        self.deferred.push(Effect::Launch { task, placement });
+                    } else if self.prepare(task, placement) {
+                        launches.push(task);
+                    }
+                }
+                Effect::Preempt(task) => self.preempt(task),
+                Effect::Stop(task) => self.stop(task),
+                Effect::Retire { task, state } => self.retire(task, state),
+                Effect::WakeAt(at) => self.wake_at = self.wake_at.min(at),
+            }
+        }
+        if launches.is_empty() {
+            return;
+        }
+        let written = self.flush();
+        let mut again = Vec::new();
+        for task in launches {
+            let launched = written && self.launch(task);
+            if !launched {
+                self.not_launched(now, task, &mut again);
+            }
+        }
+        // What is wanted after a launch that failed is wanted at the next look.
+        let wakes = again.iter().filter_map(|effect| match effect {
+            Effect::WakeAt(at) => Some(*at),
+            _ => None,
+        });
+        self.wake_at = wakes.chain([self.wake_at]).min().unwrap_or(Time::NEVER);
+    }
+
+    /// Somebody who is being preempted is still on one of the GPUs, or is the task itself.
+    fn is_in_the_way(&self, task: TaskId, placement: &Placement) -> bool {
+        let wanted: Vec<GpuId> = placement.gpus().collect();
+        self.tasks.values().any(|live| {
+            let record = &live.record;
+            let on_them = || {
+                let theirs = record.placement.iter().flat_map(Placement::gpus);
+                theirs.into_iter().any(|gpu| wanted.contains(&gpu))
+            };
+            record.phase == Phase::Preempting && (record.id == task || on_them())
+        })
+    }
+
+    fn prepare(&mut self, task: TaskId, placement: Placement) -> bool {
+        let Some(live) = self.tasks.get_mut(&task) else { return false };
+        let gpus: Vec<String> = placement.gpus().map(|gpu| gpu.to_string()).collect();
+        let record = &mut live.record;
+        record.phase = Phase::Launching;
+        record.attempt += 1;
+        record.placement = Some(placement);
+        record.reason = None;
+        record.exit = None;
+        let attempt = record.attempt;
+        let what = format!("attempt {attempt} is launched on GPU {}", gpus.join(", "));
+        self.changed(task, Some(what));
+        true
+    }
+
+    fn launch(&mut self, task: TaskId) -> bool {
+        let Some(live) = self.tasks.get_mut(&task) else { return true };
+        match self.launcher.launch(&live.record, &live.spec) {
+            Ok(without) => {
+                let now = Moment::now();
+                live.record.phase = Phase::Running;
+                live.record.started = Some(now);
+                live.record.first_started.get_or_insert(now);
+                self.roots_changed = true;
+                self.changed(task, without);
+                true
+            }
+            Err(error) => {
+                let what = format!("could not be launched: {error}");
+                live.record.reason = Some(what.clone());
+                self.changed(task, Some(what));
+                false
+            }
+        }
+    }
+
+    /// A launch that the machine refuses is the task's failure after all: trying for ever helps nobody.
+    fn not_launched(&mut self, now: Time, task: TaskId, again: &mut Vec<Effect>) {
+        const MOST_ATTEMPTS: u32 = 5;
+        let Some(live) = self.tasks.get_mut(&task) else { return };
+        live.record.phase = Phase::Pending;
+        live.record.placement = None;
+        if live.record.attempt < MOST_ATTEMPTS || self.disk_full {
+            self.scheduler.note(now, Event::NotLaunched(task), again);
+            self.wake_at = self.wake_at.min(now + coloc_model::Millis::from_secs(1));
+        } else {
+            live.ending = Some(Ending::Over(Phase::Failed));
+            let outcome = coloc_model::Outcome::Failed;
+            self.scheduler.note(now, Event::Ended { task, outcome }, again);
+            self.over(task, Phase::Failed);
+        }
+        self.changed(task, None);
+    }
+
+    fn preempt(&mut self, task: TaskId) {
+        let Some(live) = self.tasks.get_mut(&task) else { return };
+        live.record.phase = Phase::Preempting;
+        live.record.preemptions += 1;
+        self.launcher.stop(&live.record, live.spec.warning);
+        self.changed(task, Some("is preempted".to_owned()));
+    }
+
+    fn stop(&mut self, task: TaskId) {
+        let Some(live) = self.tasks.get(&task) else { return };
+        self.launcher.stop(&live.record, None);
+    }
+
+    /// The scheduler has let go of a task.
+    fn retire(&mut self, task: TaskId, state: TaskState) {
+        let Some(live) = self.tasks.get_mut(&task) else { return };
+        let by_state = match state {
+            TaskState::Completed => Phase::Completed,
+            TaskState::Cancelled => Phase::Cancelled,
+            TaskState::OutOfMemory => Phase::OutOfMemory,
+            _ => Phase::Failed,
+        };
+        // A launch that has not happened yet will not.
+        self.deferred.retain(|wish| !matches!(wish, Effect::Launch { task: t, .. } if *t == task));
+        match live.ending.take() {
+            Some(Ending::Again) => {
+                live.in_core = false;
+                live.record.phase =
+                    if live.record.ooms > 0 { Phase::Recovering } else { Phase::Pending };
+                live.record.placement = None;
+                self.gates.knock(task);
+                self.changed(task, None);
+            }
+            Some(Ending::Over(phase)) => self.over(task, phase),
+            None => self.over(task, by_state),
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The one owner of everything that changes: the scheduler, the tasks, the journal.
+//!
+//! It is a plain thread with an inbox. Whatever lies in the inbox is one batch: commands are written
+//! down first, then the scheduler hears of all that happened and decides, the decisions are written
+//! down, and only then are they carried out and the callers answered. So an answer is a promise, and a
+//! batch of a thousand submissions waits for the disk twice, not a thousand times.
+
+mod command;
+mod decide;
+mod gates;
+mod happen;
+mod restore;
+mod submit;
+mod view;
+
+pub use command::{Answer, Caller, Change, Command, Refused};
+pub use submit::{ArrayRequest, Submission};
+pub(crate) use view::task_view;
+pub use view::{GpuView, StatusView, TaskDetail, TaskView, WhyView};
+
+use crate::clock::Clock;
+use crate::hardware::Sighting;
+use crate::journal::{Entry, Journal, JournalError, StoryLine};
+use crate::launch::Launcher;
+use crate::record::{Moment, Phase, Record};
+use crate::spec::TaskSpec;
+use coloc_core::{Effect, Event, Scheduler};
+use coloc_gpu::process::TaskRoots;
+use coloc_model::{TaskId, Time};
+use gates::Gates;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+/// A batch is answered at the latest when it has this many inputs.
+const LARGEST_BATCH: usize = 4096;
+/// Somebody looks at the clock at least this often.
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+
+/// Something for the owner to deal with.
+#[derive(Debug)]
+pub enum Input {
+    /// Somebody wants something and waits for the answer.
+    Command(Caller, Command, tokio::sync::oneshot::Sender<Answer>),
+    /// The shim of an attempt is gone.
+    ShimGone {
+        /// The task.
+        task: TaskId,
+        /// Which attempt.
+        attempt: u32,
+    },
+    /// The monitor looked.
+    Seen(Box<Sighting>),
+    /// Stop, leaving tasks alone: they are found again.
+    Shutdown,
+}
+
+/// A task that has not ended.
+#[derive(Clone, Debug)]
+struct Live {
+    record: Record,
+    spec: Arc<TaskSpec>,
+    /// The scheduler knows it.
+    in_core: bool,
+    /// What its end will be called, once the scheduler lets go of it.
+    ending: Option<Ending>,
+}
+
+/// What becomes of a task when the scheduler lets go of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ending {
+    /// It is over.
+    Over(Phase),
+    /// It is submitted again.
+    Again,
+}
+
+/// Everything that changes.
+pub struct Owner {
+    scheduler: Scheduler,
+    clock: Clock,
+    journal: Journal,
+    launcher: Launcher,
+    tasks: BTreeMap<TaskId, Live>,
+    gates: Gates,
+    names: Names,
+    next_task: u32,
+    next_spec: u32,
+    /// Launches that wait until somebody is off their GPUs.
+    deferred: Vec<Effect>,
+    wake_at: Time,
+    /// Entries of this batch.
+    pending: Vec<Entry>,
+    /// The disk is full: nothing new is taken or started.
+    disk_full: bool,
+    draining: bool,
+    roots: mpsc::Sender<Vec<TaskRoots>>,
+    roots_changed: bool,
+    last_seen: Sighting,
+    news: tokio::sync::broadcast::Sender<TaskView>,
+    stop: bool,
+}
+
+/// Users and kinds of tasks as the scheduler numbers them.
+#[derive(Default)]
+struct Names {
+    users: Vec<u32>,
+    signatures: FxHashMap<String, u32>,
+}
+
+impl Names {
+    fn user(&mut self, uid: u32) -> coloc_model::UserId {
+        let known = self.users.iter().position(|&known| known == uid);
+        let index = known.unwrap_or_else(|| {
+            self.users.push(uid);
+            self.users.len() - 1
+        });
+        coloc_model::UserId::from(index)
+    }
+
+    fn signature(&mut self, spec: &TaskSpec) -> coloc_model::SignatureId {
+        let next = self.signatures.len() as u32;
+        coloc_model::SignatureId(*self.signatures.entry(spec.signature()).or_insert(next))
+    }
+}
+
+/// What an owner is made of.
+pub struct Parts {
+    /// The scheduler, which knows of no task yet.
+    pub scheduler: Scheduler,
+    /// Its clock.
+    pub clock: Clock,
+    /// The journal.
+    pub journal: Journal,
+    /// Starts and stops tasks.
+    pub launcher: Launcher,
+    /// Tells the monitor which tasks run.
+    pub roots: mpsc::Sender<Vec<TaskRoots>>,
+    /// Tells the world of changes.
+    pub news: tokio::sync::broadcast::Sender<TaskView>,
+}
+
+impl Owner {
+    /// An owner that has picked up where the last one left off.
+    pub fn new(parts: Parts, saved: crate::journal::Saved) -> Result<Self, JournalError> {
+        let Parts { scheduler, clock, journal, launcher, roots, news } = parts;
+        let mut owner = Owner {
+            scheduler,
+            clock,
+            journal,
+            launcher,
+            tasks: BTreeMap::new(),
+            gates: Gates::default(),
+            names: Names::default(),
+            next_task: saved.next_task,
+            next_spec: saved.next_spec,
+            deferred: Vec::new(),
+            wake_at: Time::NEVER,
+            pending: Vec::new(),
+            disk_full: false,
+            draining: false,
+            roots,
+            roots_changed: true,
+            last_seen: Sighting::default(),
+            news,
+            stop: false,
+        };
+        owner.restore(saved.live)?;
+        Ok(owner)
+    }
+
+    /// Works until told to stop or until nobody can tell anything any more.
+    pub fn run(mut self, inbox: &mpsc::Receiver<Input>) {
+        let mut batch = Vec::new();
+        while !self.stop {
+            let patience = match self.wake_at {
+                Time::NEVER => LONGEST_SLEEP,
+                at => self.clock.until(at).min(LONGEST_SLEEP),
+            };
+            match inbox.recv_timeout(patience) {
+                Ok(input) => batch.push(input),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            }
+            batch.extend(inbox.try_iter().take(LARGEST_BATCH));
+            self.batch(&mut batch);
+        }
+        if !self.tasks.values().any(|live| live.record.phase.is_on_gpus()) {
+            self.launcher.sharing.tear_down();
+        }
+    }
+
+    fn batch(&mut self, inputs: &mut Vec<Input>) {
+        let now = self.clock.now();
+        let mut answers = Vec::new();
+        let mut wishes = Vec::new();
+        for input in inputs.drain(..) {
+            match input {
+                Input::Command(caller, command, reply) => {
+                    let answer = self.obey(now, caller, command, &mut wishes);
+                    answers.push((reply, answer));
+                }
+                Input::ShimGone { task, attempt } => {
+                    self.shim_gone(now, task, attempt, &mut wishes);
+                }
+                Input::Seen(sighting) => self.seen(now, *sighting, &mut wishes),
+                Input::Shutdown => self.stop = true,
+            }
+        }
+        // Whatever people want is on the disk before the scheduler hears of it.
+        let written = self.flush();
+        if self.wake_at <= now {
+            self.wake_at = Time::NEVER;
+            self.scheduler.note(now, Event::Wake, &mut wishes);
+        }
+        self.settle(now, wishes);
+        if std::mem::take(&mut self.roots_changed) {
+            let _ = self.roots.send(self.task_roots());
+        }
+        for (reply, answer) in answers {
+            let refused = matches!(answer, Answer::Submitted { .. }) && !written;
+            let answer = if refused { Answer::Refused(Refused::DiskFull) } else { answer };
+            let _ = reply.send(answer);
+        }
+    }
+
+    /// Decides and carries out until nobody is waiting at a gate because of it.
+    fn settle(&mut self, now: Time, mut wishes: Vec<Effect>) {
+        loop {
+            if self.flush() && !self.draining {
+                self.let_in(now, &mut wishes);
+                self.scheduler.decide(now, &mut wishes);
+            }
+            self.carry_out(now, std::mem::take(&mut wishes));
+            if self.disk_full || self.draining || !self.gates.anyone_knocks() {
+                return;
+            }
+        }
+    }
+
+    /// Puts what is pending on the disk. What cannot be written stays pending; says whether all is well.
+    fn flush(&mut self) -> bool {
+        if self.pending.is_empty() {
+            return !self.disk_full;
+        }
+        match self.journal.write(&self.pending) {
+            Ok(()) => {
+                self.pending.clear();
+                self.disk_full = false;
+                true
+            }
+            Err(error) => {
+                eprintln!("coloc daemon: {error}");
+                self.disk_full = true;
+                self.forget_unwritten_submissions();
+                false
+            }
+        }
+    }
+
+    /// A task changed: it is written down, told, and its story gets a line.
+    fn changed(&mut self, task: TaskId, what: Option<String>) {
+        let Some(live) = self.tasks.get(&task) else { return };
+        self.pending.push(Entry::Task(Box::new(live.record.clone())));
+        if let Some(what) = what {
+            self.pending.push(Entry::Story(task, StoryLine { at: Moment::now(), what }));
+        }
+        if self.news.receiver_count() > 0 {
+            let _ = self.news.send(self.view(live));
+        }
+    }
+
+    fn task_roots(&self) -> Vec<TaskRoots> {
+        let on_gpus = self.tasks.values().filter(|live| live.record.phase.is_on_gpus());
+        on_gpus.filter_map(|live| self.launcher.roots(&live.record)).collect()
+    }
+}

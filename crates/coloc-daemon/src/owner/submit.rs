@@ -1,0 +1,179 @@
+//! New tasks.
+
+use super::{Caller, Live, Owner, Refused};
+use crate::journal::{Entry, StoryLine};
+use crate::record::{ArrayPlace, Moment, Record, SpecId};
+use crate::spec::TaskSpec;
+use coloc_model::{Bytes, Estimate, Task, TaskId};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The most tasks that one submission may have.
+const LARGEST_ARRAY: usize = 100_000;
+/// The largest environment and command that are taken, in bytes.
+const LARGEST_SPEC: usize = 4 << 20;
+
+/// What somebody submits.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Submission {
+    /// The task.
+    pub spec: TaskSpec,
+    /// Many of them.
+    #[serde(default)]
+    pub array: Option<ArrayRequest>,
+    /// They wait until they are released.
+    #[serde(default)]
+    pub held: bool,
+}
+
+/// Tasks that differ in a number.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArrayRequest {
+    /// The numbers.
+    pub indices: Vec<u32>,
+    /// How many may run at once.
+    #[serde(default)]
+    pub at_once: Option<u32>,
+}
+
+impl Owner {
+    /// Takes a submission, all of it or nothing. It counts once it is on the disk.
+    pub(super) fn submit(
+        &mut self,
+        caller: Caller,
+        submission: Submission,
+    ) -> Result<Vec<TaskId>, Refused> {
+        if self.draining {
+            return Err(Refused::Draining);
+        }
+        if self.disk_full {
+            return Err(Refused::DiskFull);
+        }
+        let daemon = rustix::process::geteuid();
+        if !daemon.is_root() && caller.uid.0 != daemon.as_raw() {
+            // It could run them only as itself.
+            let user = crate::users::name(crate::record::Uid(daemon.as_raw()));
+            return Err(Refused::Invalid(format!("this daemon runs tasks of {user} only")));
+        }
+        let Submission { spec, array, held } = submission;
+        self.check(&spec, array.as_ref())?;
+        let (now, spec_id) = (Moment::now(), SpecId(self.next_spec));
+        self.next_spec += 1;
+        let spec = Arc::new(spec);
+        self.pending.push(Entry::Spec(spec_id, spec.clone()));
+        let first = TaskId(self.next_task);
+        let indices: Vec<Option<u32>> = match &array {
+            Some(array) => array.indices.iter().copied().map(Some).collect(),
+            None => vec![None],
+        };
+        let at_once = array.and_then(|array| array.at_once);
+        for index in &indices {
+            let id = TaskId(self.next_task);
+            self.next_task += 1;
+            let mut record = Record::new(id, spec_id, caller.uid, now);
+            record.held = held;
+            record.array = index.map(|index| ArrayPlace { array: first, index, at_once });
+            self.pending.push(Entry::Task(Box::new(record.clone())));
+            let live = Live { record, spec: spec.clone(), in_core: false, ending: None };
+            self.tasks.insert(id, live);
+            self.gates.knock(id);
+        }
+        let what = match indices.len() {
+            1 => "submitted".to_owned(),
+            many => format!("submitted as an array of {many}"),
+        };
+        self.pending.push(Entry::Story(first, StoryLine { at: now, what }));
+        Ok((first.0..self.next_task).map(TaskId).collect())
+    }
+
+    fn check(&self, spec: &TaskSpec, array: Option<&ArrayRequest>) -> Result<(), Refused> {
+        let invalid = |what: &str| Err(Refused::Invalid(what.to_owned()));
+        if spec.command.is_empty() {
+            return invalid("no command was given");
+        }
+        let text = |texts: &mut dyn Iterator<Item = &crate::text::RawText>| {
+            texts.map(|text| text.as_bytes().len() + 8).sum::<usize>()
+        };
+        let environment = spec.environment.iter().flat_map(|(name, value)| [name, value]);
+        if text(&mut spec.command.iter().chain(environment)) > LARGEST_SPEC {
+            return invalid("command and environment are larger than 4 MiB together");
+        }
+        let zero = |text: &crate::text::RawText| text.as_bytes().contains(&0);
+        let variables = spec.environment.iter().flat_map(|(name, value)| [name, value]);
+        if spec.command.iter().chain(variables).chain([&spec.directory]).any(zero) {
+            return invalid("a zero byte cannot be passed to a program");
+        }
+        if !spec.directory.as_path().is_absolute() {
+            return invalid("the working directory must be an absolute path");
+        }
+        if let Some(array) = array {
+            match array.indices.len() {
+                0 => return invalid("an array needs at least one index"),
+                many if many > LARGEST_ARRAY => {
+                    return invalid("an array has at most 100000 tasks");
+                }
+                _ if array.at_once == Some(0) => return invalid("%0 would never run anything"),
+                _ => {}
+            }
+        }
+        let largest = self.scheduler.most_memory(spec.gpus);
+        if spec.gpu_memory.is_some_and(|need| need > largest) && largest > Bytes::ZERO {
+            return Err(Refused::Invalid(format!(
+                "no GPU has {}: the largest that {} GPUs at once have is {largest}",
+                spec.gpu_memory.unwrap_or_default(),
+                spec.gpus
+            )));
+        }
+        let task = Task {
+            id: TaskId(self.next_task),
+            signature: coloc_model::SignatureId(0),
+            user: coloc_model::UserId(0),
+            gpus: spec.gpus,
+            exclusive: spec.exclusive,
+            estimate: None,
+            duration: None,
+        };
+        let fits = self.scheduler.check(&task);
+        fits.map_err(|rejected| Refused::Invalid(rejected.to_string()))
+    }
+
+    /// A submission that could not be written down never was.
+    pub(super) fn forget_unwritten_submissions(&mut self) {
+        let written: rustc_hash::FxHashSet<SpecId> = self
+            .pending
+            .iter()
+            .filter_map(|entry| match entry {
+                Entry::Spec(spec, _) => Some(*spec),
+                _ => None,
+            })
+            .collect();
+        let tasks = &mut self.tasks;
+        let gone = |record: &Record| written.contains(&record.spec);
+        tasks.retain(|_, live| !gone(&live.record));
+        self.pending.retain(|entry| match entry {
+            Entry::Spec(..) => false,
+            Entry::Task(record) => !gone(record),
+            Entry::Story(task, _) => tasks.contains_key(task),
+        });
+    }
+
+    /// A task as the scheduler is told of it.
+    pub(super) fn as_core_task(&mut self, task: TaskId) -> Option<Task> {
+        let live = self.tasks.get(&task)?;
+        let (spec, owner) = (live.spec.clone(), live.record.owner);
+        let exclusive = spec.exclusive
+            || (live.record.ooms > 0 && spec.on_oom == crate::spec::OnOom::Exclusive);
+        let declared = spec.gpu_memory.map(Estimate::exact);
+        Some(Task {
+            id: task,
+            signature: self.names.signature(&spec),
+            user: self.names.user(owner.0),
+            gpus: spec.gpus,
+            exclusive,
+            estimate: declared.or(spec.estimate),
+            duration: spec.time_limit,
+        })
+    }
+}

@@ -1,0 +1,238 @@
+//! What people and programs see. The names of fields are a contract.
+
+use super::{Live, Owner};
+use crate::journal::StoryLine;
+use crate::record::{Exit, Phase, Record};
+use crate::spec::TaskSpec;
+use coloc_core::Explanation;
+use coloc_model::{Placement, TaskId, Time};
+use serde::{Deserialize, Serialize};
+
+/// A task in a list.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TaskView {
+    /// Its id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// Whose it is.
+    pub user: String,
+    /// Where it stands.
+    pub state: Phase,
+    /// Why, for people.
+    pub reason: Option<String>,
+    /// GPUs that it wants.
+    pub gpus: u32,
+    /// GPUs that it has, or had last.
+    pub gpu_ids: Vec<u32>,
+    /// The array that it is part of.
+    pub array_id: Option<u32>,
+    /// Its number there.
+    pub array_index: Option<u32>,
+    /// When it was submitted, in seconds since 1970.
+    pub submitted_s: f64,
+    /// When its last attempt began.
+    pub started_s: Option<f64>,
+    /// When it ended.
+    pub ended_s: Option<f64>,
+    /// The most it may run, in seconds.
+    pub time_limit_s: Option<f64>,
+    /// What it said that it needs on each GPU.
+    pub gpu_mem_bytes: Option<u64>,
+    /// What it is expected to need.
+    pub estimate_bytes: Option<u64>,
+    /// The most that was seen.
+    pub peak_bytes: u64,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// Times it ran out of GPU memory.
+    pub ooms: u32,
+    /// Times it was preempted.
+    pub preemptions: u32,
+    /// How its process ended, as a shell has it.
+    pub exit_code: Option<i32>,
+}
+
+/// A task with everything that is known of it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TaskDetail {
+    /// As in a list.
+    #[serde(flatten)]
+    pub task: TaskView,
+    /// The command.
+    pub command: Vec<crate::text::RawText>,
+    /// Where it runs.
+    pub directory: crate::text::RawText,
+    /// Where its output is.
+    pub log: String,
+    /// What happened to it.
+    pub story: Vec<StoryLine>,
+}
+
+/// Why a task waits.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WhyView {
+    /// The task.
+    pub task: TaskView,
+    /// In a sentence.
+    pub summary: String,
+    /// Tasks that are asked before it.
+    pub ahead: usize,
+    /// What each GPU says.
+    pub gpus: Vec<GpuWhy>,
+}
+
+/// What one GPU says to a task.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct GpuWhy {
+    /// The GPU.
+    pub gpu: u32,
+    /// The rules that say no, each with the amount that was short.
+    pub refusals: Vec<String>,
+}
+
+/// A GPU as the daemon sees it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct GpuView {
+    /// Its number.
+    pub index: u32,
+    /// Its name.
+    pub uuid: String,
+    /// Its kind.
+    pub model: String,
+    /// Its memory.
+    pub memory_total_bytes: u64,
+    /// In use by anybody.
+    pub memory_used_bytes: u64,
+    /// Promised to tasks.
+    pub memory_promised_bytes: u64,
+    /// SM activity.
+    pub smact: f64,
+    /// Tasks on it.
+    pub tasks: Vec<u32>,
+}
+
+/// How the daemon is.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct StatusView {
+    /// Its version.
+    pub version: String,
+    /// Tasks that have not ended.
+    pub tasks: usize,
+    /// The disk is full.
+    pub disk_full: bool,
+    /// It starts nothing new.
+    pub draining: bool,
+    /// The daemon's process.
+    pub pid: u32,
+}
+
+/// A task as a list shows it.
+pub(crate) fn task_view(record: &Record, spec: &TaskSpec, user: String) -> TaskView {
+    TaskView {
+        id: record.id.0,
+        name: spec.name.clone(),
+        user,
+        state: record.phase,
+        reason: record.reason.clone(),
+        gpus: spec.gpus,
+        gpu_ids: record.placement.iter().flat_map(Placement::gpus).map(|gpu| gpu.0).collect(),
+        array_id: record.array.map(|place| place.array.0),
+        array_index: record.array.map(|place| place.index),
+        submitted_s: record.submitted.secs(),
+        started_s: record.started.map(crate::record::Moment::secs),
+        ended_s: record.ended.map(crate::record::Moment::secs),
+        time_limit_s: spec.time_limit.map(coloc_model::Millis::secs),
+        gpu_mem_bytes: spec.gpu_memory.map(|memory| memory.0),
+        estimate_bytes: spec.estimate.map(|estimate| estimate.peak.0),
+        peak_bytes: record.peak.0,
+        attempts: record.attempt,
+        ooms: record.ooms,
+        preemptions: record.preemptions,
+        exit_code: record.exit.map(Exit::shell_code),
+    }
+}
+
+impl Owner {
+    pub(super) fn view(&self, live: &Live) -> TaskView {
+        task_view(&live.record, &live.spec, crate::users::name(live.record.owner))
+    }
+
+    pub(super) fn detail(&self, task: TaskId) -> Option<TaskDetail> {
+        let live = self.tasks.get(&task)?;
+        Some(TaskDetail {
+            task: self.view(live),
+            command: live.spec.command.clone(),
+            directory: live.spec.directory.clone(),
+            log: self.launcher.run_dir(&live.record).log().display().to_string(),
+            story: self.journal.story(task).unwrap_or_default(),
+        })
+    }
+
+    pub(super) fn why(&self, now: Time, task: TaskId) -> Option<WhyView> {
+        let live = self.tasks.get(&task)?;
+        let view = self.view(live);
+        let explained = self.scheduler.explain(now, task);
+        let gpus = explained.iter().flat_map(|explained| &explained.verdicts);
+        let gpus = gpus.map(|verdict| GpuWhy {
+            gpu: verdict.gpu.0,
+            refusals: verdict.refusals.iter().map(ToString::to_string).collect(),
+        });
+        Some(WhyView {
+            summary: summary(&view, explained.as_ref()),
+            ahead: explained.as_ref().map_or(0, |explained| explained.ahead),
+            gpus: gpus.collect(),
+            task: view,
+        })
+    }
+
+    pub(super) fn gpu_views(&self) -> Vec<GpuView> {
+        let gpus = self.scheduler.gpus().iter();
+        let views = gpus.map(|(gpu, state)| GpuView {
+            index: gpu.0,
+            uuid: self.launcher.uuids.get(gpu.index()).map_or("", |uuid| uuid.as_str()).to_owned(),
+            model: state.model.to_string(),
+            memory_total_bytes: state.capacity.0,
+            memory_used_bytes: state.signal().used.0,
+            memory_promised_bytes: state.booked().0,
+            smact: state.signal().activity.sm.get(),
+            tasks: state.residents().iter().map(|booking| booking.task.0).collect(),
+        });
+        views.collect()
+    }
+
+    pub(super) fn status(&self) -> StatusView {
+        StatusView {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            tasks: self.tasks.len(),
+            disk_full: self.disk_full,
+            draining: self.draining,
+            pid: std::process::id(),
+        }
+    }
+}
+
+fn summary(view: &TaskView, explained: Option<&Explanation>) -> String {
+    if let Some(reason) = &view.reason
+        && explained.is_none()
+    {
+        return reason.clone();
+    }
+    let Some(explained) = explained else {
+        return format!("it is {}", view.state);
+    };
+    if let Some(over) = &explained.over_quota {
+        return over.to_string();
+    }
+    if explained.stopped_by_recovery {
+        return "a task that ran out of memory goes first, and all others wait for it".to_owned();
+    }
+    let willing = explained.verdicts.iter().filter(|verdict| verdict.refusals.is_empty()).count();
+    match (willing, explained.gpus as usize) {
+        (willing, wanted) if willing >= wanted => {
+            format!("{} tasks are asked before it", explained.ahead)
+        }
+        (0, _) => "no GPU would take it now".to_owned(),
+        (willing, wanted) => format!("{willing} GPUs would take it now, it wants {wanted} at once"),
+    }
+}

@@ -1,0 +1,177 @@
+//! The daemon's entry: puts the parts together and serves until it is told to stop.
+
+use crate::api::{Desk, Peer, router};
+use crate::clock::Clock;
+use crate::hardware::{Hardware, HardwareError};
+use crate::journal::{Journal, JournalError};
+use crate::launch::{Launcher, runs_below};
+use crate::owner::{Input, Owner, Parts};
+use crate::sharing::Sharing;
+use crate::watch::Watcher;
+use coloc_core::{Policy, Scheduler};
+use coloc_model::Millis;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+use tokio::net::UnixListener;
+
+/// Inputs that may lie in the owner's inbox.
+const INBOX: usize = 1 << 16;
+/// Changes that a slow listener may lag behind.
+const NEWS: usize = 1024;
+
+/// How a daemon is to be.
+#[derive(Debug)]
+pub struct Options {
+    /// Where it keeps what must survive.
+    pub state: PathBuf,
+    /// Where it listens.
+    pub socket: PathBuf,
+    /// How it schedules.
+    pub policy: Policy,
+    /// The scheduler's seconds in one of the world's.
+    pub time_scale: f64,
+    /// How often it looks at the GPUs, by the scheduler's clock.
+    pub period: Millis,
+    /// From a polite request to end to a kill, by the world's clock.
+    pub grace: Millis,
+    /// The program that has the verb `shim`.
+    pub program: PathBuf,
+    /// Put before what tasks have in these variables.
+    pub prefixes: Vec<(&'static str, OsString)>,
+    /// Given to every task.
+    pub variables: Vec<(String, OsString)>,
+}
+
+/// A daemon that cannot work.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The GPUs.
+    #[error(transparent)]
+    Hardware(#[from] HardwareError),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Another one works there.
+    #[error("another daemon uses {}", .0.display())]
+    Taken(PathBuf),
+    /// The system says no.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What it says.
+        source: io::Error,
+    },
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> DaemonError {
+    let path = path.to_owned();
+    move |source| DaemonError::Io { path, source }
+}
+
+/// Serves until SIGTERM or SIGINT. Tasks go on without it, and are found again.
+pub fn run(options: Options) -> Result<(), DaemonError> {
+    let runs = runs_below(&options.state);
+    std::fs::create_dir_all(&runs).map_err(at(&runs))?;
+    let _lock = lock(&options.state)?;
+    let journal_file = options.state.join("journal.db");
+    let mut journal = Journal::open(&journal_file)?;
+    let saved = journal.load()?;
+    let clock = Clock::new(saved.epoch, options.time_scale);
+    let hardware = Hardware::find(options.period)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(at(&options.state))?;
+    let listener = runtime.block_on(async { listen(&options.socket) })?;
+
+    let (inbox, inputs) = mpsc::sync_channel(INBOX);
+    let (roots, new_roots) = mpsc::channel();
+    let (news, _) = tokio::sync::broadcast::channel(NEWS);
+    let ends = inbox.clone();
+    let watcher = Watcher::start(move |task, attempt| {
+        let _ = ends.send(Input::ShimGone { task, attempt });
+    });
+    let launcher = Launcher {
+        runs: runs.clone(),
+        program: options.program,
+        uuids: hardware.uuids.clone(),
+        prefixes: options.prefixes,
+        variables: options.variables,
+        socket: options.socket.clone(),
+        time_scale: options.time_scale,
+        grace: options.grace,
+        sharing: Sharing::new(options.state.clone()),
+        watcher: watcher.map_err(at(&options.state))?,
+    };
+    let scheduler = Scheduler::new(&hardware.fleet, options.policy);
+    let parts = Parts { scheduler, clock, journal, launcher, roots, news: news.clone() };
+    let period = clock.world(options.period).max(Duration::from_millis(20));
+    let eyes = inbox.clone();
+    hardware.watch(clock, period, new_roots, move |sighting| {
+        eyes.send(Input::Seen(Box::new(sighting))).is_ok()
+    });
+    let owner = Owner::new(parts, saved)?;
+    let owner = std::thread::Builder::new()
+        .name("owner".to_owned())
+        .spawn(move || owner.run(&inputs))
+        .map_err(at(&options.state))?;
+    let desk = Desk { inbox: inbox.clone(), journal: journal_file, runs, news };
+    let service = router(desk).into_make_service_with_connect_info::<Peer>();
+    let served = runtime.block_on(async {
+        tokio::select! {
+            served = axum::serve(listener, service) => served,
+            () = told_to_stop() => Ok(()),
+        }
+    });
+    let _ = inbox.send(Input::Shutdown);
+    let _ = owner.join();
+    let _ = std::fs::remove_file(&options.socket);
+    served.map_err(at(&options.socket))
+}
+
+/// One daemon a directory. The lock is the kernel's: it goes with the process, however that ends.
+fn lock(state: &Path) -> Result<File, DaemonError> {
+    let path = state.join("lock");
+    let file = File::create(&path).map_err(at(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(DaemonError::Taken(state.to_owned())),
+        Err(std::fs::TryLockError::Error(error)) => Err(at(&path)(error)),
+    }
+}
+
+/// Listens where nobody does. A socket that a dead daemon left is taken away.
+fn listen(socket: &Path) -> Result<UnixListener, DaemonError> {
+    if let Some(parent) = socket.parent() {
+        std::fs::create_dir_all(parent).map_err(at(parent))?;
+    }
+    if std::os::unix::net::UnixStream::connect(socket).is_ok() {
+        return Err(DaemonError::Taken(socket.to_owned()));
+    }
+    if socket.exists() {
+        std::fs::remove_file(socket).map_err(at(socket))?;
+    }
+    let listener = UnixListener::bind(socket).map_err(at(socket))?;
+    // A system's daemon serves every user; the kernel tells them apart.
+    let mode = if rustix::process::geteuid().is_root() { 0o666 } else { 0o600 };
+    let open = std::fs::set_permissions(socket, std::fs::Permissions::from_mode(mode));
+    open.map_err(at(socket))?;
+    Ok(listener)
+}
+
+async fn told_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut term), Ok(mut interrupt)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}

@@ -1,0 +1,17 @@
+//! Names of users.
+
+use crate::record::Uid;
+use coloc_gpu::process::Users;
+use std::sync::LazyLock;
+
+static USERS: LazyLock<Users> = LazyLock::new(Users::of_system);
+
+/// The name of a user, or their number.
+pub fn name(uid: Uid) -> String {
+    USERS.name(uid.0)
+}
+
+/// Whether this process may do everything.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

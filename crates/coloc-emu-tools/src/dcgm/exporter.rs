@@ -1,0 +1,123 @@
+//! A metrics endpoint with the names and labels of dcgm-exporter.
+
+use super::fields::{FIELDS, value};
+use coloc_emu::fleet::State;
+use coloc_emu::{AttachError, DriverError, Emulator, Place};
+use std::fmt::Write as _;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+/// The endpoint could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ExporterError {
+    /// No fleet.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Where.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A scrape that takes longer is given up.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Nobody's request is longer.
+const LONGEST_REQUEST: u64 = 16 << 10;
+
+/// Serves `/metrics` until the process is ended. `ready` is told the address that it got.
+pub fn serve(address: &str, ready: impl FnOnce(String)) -> Result<(), ExporterError> {
+    let fail = |source| ExporterError::Listen { address: address.to_owned(), source };
+    let emulator = Emulator::from_environment()?;
+    let listener = TcpListener::bind(address).map_err(fail)?;
+    ready(listener.local_addr().map_err(fail)?.to_string());
+    for stream in listener.incoming().flatten() {
+        // One client's trouble is not the next one's.
+        let _ = respond(stream, &emulator);
+    }
+    Ok(())
+}
+
+fn respond(mut stream: TcpStream, emulator: &Emulator) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut reader = BufReader::new(stream.try_clone()?.take(LONGEST_REQUEST));
+    let mut request = String::new();
+    reader.read_line(&mut request)?;
+    let mut header = String::new();
+    while reader.read_line(&mut header)? > 2 {
+        header.clear();
+    }
+    let path = request.split_whitespace().nth(1).unwrap_or("/");
+    let (status, body) = match path {
+        "/metrics" => match metrics(emulator) {
+            Ok(text) => ("200 OK", text),
+            Err(error) => ("503 Service Unavailable", error),
+        },
+        "/health" => ("200 OK", "OK\n".to_owned()),
+        _ => ("404 Not Found", "see /metrics\n".to_owned()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())
+}
+
+fn metrics(emulator: &Emulator) -> Result<String, String> {
+    let state = emulator.lock().map_err(|error| error.to_string())?;
+    render(&state).map_err(|error| error.to_string())
+}
+
+/// All series of one moment.
+fn render(state: &State) -> Result<String, DriverError> {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = host.trim().replace(['"', '\\', '\n'], "");
+    let mut series: Vec<(Place, String)> = Vec::new();
+    for (index, gpu) in (0u32..).zip(state.gpus()) {
+        if gpu.is_lost() {
+            continue;
+        }
+        let bus = format!("{:08X}:{:02X}:00.0", gpu.node(), index % 0xF0 + 1);
+        let common = format!(
+            "gpu=\"{index}\",UUID=\"{}\",pci_bus_id=\"{bus}\",device=\"nvidia{index}\",modelName=\"{}\"",
+            gpu.uuid(),
+            gpu.board().name
+        );
+        let devices = gpu.mig_devices();
+        if !gpu.mig_enabled() || devices.is_empty() {
+            series.push((Place::whole(index), format!("{common},Hostname=\"{host}\"")));
+        }
+        for mig in devices {
+            let profile = gpu.instance_view(mig.gi)?.profile.name();
+            let labels = format!(
+                "{common},GPU_I_PROFILE=\"{profile}\",GPU_I_ID=\"{}\",Hostname=\"{host}\"",
+                mig.gi
+            );
+            series.push((Place { gpu: index, mig: Some(mig) }, labels));
+        }
+    }
+    let mut text = String::new();
+    for field in &FIELDS {
+        let name = format!("DCGM_FI_{}", field.metric);
+        let mut lines = String::new();
+        for (place, labels) in &series {
+            // A board's own sensors are shown with each of its instances, as the exporter does.
+            let place = if field.of_instances { *place } else { Place::whole(place.gpu) };
+            if let Some(value) = value(state, place, field.id, None)? {
+                // Writing to a string cannot fail.
+                let _ = writeln!(lines, "{name}{{{labels}}} {value}");
+            }
+        }
+        if !lines.is_empty() {
+            let _ =
+                write!(text, "# HELP {name} {}\n# TYPE {name} {}\n{lines}", field.help, field.kind);
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,103 @@
+//! Every exported function with null and garbage arguments.
+
+use crate::support::{AnyFunction, Cuda, Dice, invoke, library_path, nvml, on_fleet};
+use coloc_emu::Options;
+use libloading::{Library, Symbol};
+use std::time::{Duration, Instant};
+
+/// How long to go on; `cargo xtask test` asks for more.
+fn duration() -> Duration {
+    let seconds = std::env::var("COLOC_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(2))
+}
+
+const PAGE: usize = 4096;
+
+/// Pages that may be written to, with one after them that may not.
+fn scratch() -> usize {
+    // SAFETY: a new mapping, and protection of its last page.
+    unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let start = libc::mmap(std::ptr::null_mut(), 17 * PAGE, access, flags, -1, 0);
+        assert_ne!(start, libc::MAP_FAILED);
+        assert_eq!(libc::mprotect(start.wrapping_add(16 * PAGE), PAGE, libc::PROT_NONE), 0);
+        start as usize
+    }
+}
+
+fn names(list: &str) -> Vec<&str> {
+    list.lines().filter(|name| !name.is_empty()).collect()
+}
+
+fn argument(dice: &mut Dice, scratch: usize) -> usize {
+    match dice.roll(12) {
+        0..=2 => 0,
+        3 => 1,
+        4 => dice.roll(64) as usize,
+        5 => 0xdead_beef,
+        6 => usize::MAX,
+        7 => scratch + 16 * PAGE - 4,
+        8 => scratch + 1,
+        // Something like a handle.
+        9 => (0xC01D + dice.roll(8) as usize) << 32 | dice.roll(1 << 20) as usize,
+        10 => 1 << 63,
+        _ => scratch + dice.roll(PAGE as u64) as usize / 8 * 8,
+    }
+}
+
+fn assault(library: &Library, names: &[&str], seed: u64) {
+    let (mut dice, scratch) = (Dice(seed), scratch());
+    let start = Instant::now();
+    let mut rounds = 0;
+    while rounds < 3 || start.elapsed() < duration() {
+        for name in names {
+            let arguments = match rounds {
+                0 => [0; 12],
+                _ => std::array::from_fn(|_| argument(&mut dice, scratch)),
+            };
+            // SAFETY: the functions take numbers and addresses, and survive bad ones: that is the test.
+            unsafe {
+                let function: Symbol<'_, AnyFunction> = library.get(name.as_bytes()).expect(name);
+                invoke(*function, arguments);
+            }
+        }
+        rounds += 1;
+    }
+    println!("{} functions, {rounds} rounds", names.len());
+}
+
+#[test]
+fn nvml_survives_garbage() {
+    on_fleet("hostile::nvml_survives_garbage", "2xH100-80GB", Options::default(), |emulator| {
+        let names = names(include_str!("../../../coloc-emu-nvml/symbols.txt"));
+        assert_eq!(names.len(), 428);
+        let path = library_path("libcoloc_emu_nvml.so");
+        // SAFETY: our own library, which runs no code when loaded.
+        let library = unsafe { Library::new(path) }.expect("loads");
+        // Without initialisation first: nobody answers.
+        let all_but_init: Vec<&str> =
+            names.iter().copied().filter(|name| !name.starts_with("nvmlInit")).collect();
+        assault(&library, &all_but_init[..40], 1);
+        let initialised = nvml();
+        let lasting: Vec<&str> =
+            all_but_init.into_iter().filter(|name| *name != "nvmlShutdown").collect();
+        assault(&library, &lasting, 2);
+        drop(initialised);
+        emulator.lock().expect("no lock is left").sanity_check().expect("sane");
+    });
+}
+
+#[test]
+fn cuda_survives_garbage() {
+    on_fleet("hostile::cuda_survives_garbage", "2xA100-40GB", Options::default(), |emulator| {
+        let names = names(include_str!("../../../coloc-emu-cuda/symbols.txt"));
+        // SAFETY: our own library, which runs no code when loaded.
+        let library = unsafe { Library::new(library_path("libcoloc_emu_cuda.so")) }.expect("loads");
+        assault(&library, &names[..40], 3);
+        let cuda = Cuda::with_context();
+        assault(&library, &names, 4);
+        drop(cuda);
+        emulator.lock().expect("no lock is left").sanity_check().expect("sane");
+    });
+}

@@ -1,0 +1,299 @@
+//! What people's hands know from Slurm: directives in scripts, times, arrays, dependencies.
+
+use super::task::{Dependencies, TaskArgs};
+use crate::error::CliError;
+use clap::{Args as _, FromArgMatches as _};
+use coloc_daemon::owner::ArrayRequest;
+use coloc_daemon::record::Moment;
+use coloc_daemon::spec::{DependencyKind, Warning};
+use coloc_model::Millis;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A script's head is looked for in this many bytes.
+const HEAD: usize = 64 << 10;
+/// The most tasks that one array may have.
+const LARGEST_ARRAY: usize = 100_000;
+
+/// The flags of a script's `#COLOC` and `#SBATCH` lines come first, so that those of the command line win.
+pub(super) fn with_directives(args: TaskArgs) -> Result<TaskArgs, CliError> {
+    let Some(directives) = args.script().and_then(directives) else { return Ok(args) };
+    let (file, directives) = directives?;
+    if directives.is_empty() {
+        return Ok(args);
+    }
+    // What the command line says is said once more, after the script.
+    let typed = std::env::args_os().skip_while(|word| word != "submit" && word != "run").skip(1);
+    let words = [OsString::from("coloc")].into_iter().chain(directives).chain(typed);
+    let known = TaskArgs::augment_args(clap::Command::new("coloc").args_override_self(true));
+    let known = super::live::SocketArg::augment_args(known)
+        .arg(clap::Arg::new("parsable").long("parsable").num_args(0))
+        .arg(clap::Arg::new("json").long("json").num_args(0));
+    let fail = |error: clap::Error| {
+        CliError::Usage(format!("{}: {}", file.display(), error.to_string().trim()))
+    };
+    let matches = known.try_get_matches_from(words).map_err(fail)?;
+    TaskArgs::from_arg_matches(&matches).map_err(fail)
+}
+
+/// The words of a script's directives; `None` if it is no script.
+#[allow(clippy::type_complexity)]
+fn directives(file: &Path) -> Option<Result<(PathBuf, Vec<OsString>), CliError>> {
+    use std::io::Read as _;
+    let mut head = Vec::new();
+    std::fs::File::open(file).ok()?.take(HEAD as u64).read_to_end(&mut head).ok()?;
+    if !head.starts_with(b"#!") {
+        return None;
+    }
+    let text = String::from_utf8_lossy(&head);
+    let mut words = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        // Until the first command.
+        if !line.is_empty() && !line.starts_with('#') {
+            break;
+        }
+        let directive = ["#COLOC ", "#SBATCH "].iter().find_map(|mark| line.strip_prefix(mark));
+        match directive.map(split) {
+            None => {}
+            Some(Some(these)) => words.extend(these),
+            Some(None) => {
+                let what =
+                    format!("{}, line {}: a quote is not closed", file.display(), number + 1);
+                return Some(Err(CliError::Usage(what)));
+            }
+        }
+    }
+    Some(Ok((file.to_owned(), words)))
+}
+
+/// Words as a shell would split them, with quotes; a comment ends them.
+fn split(line: &str) -> Option<Vec<OsString>> {
+    let (mut words, mut word, mut quote): (Vec<OsString>, Option<String>, _) =
+        (Vec::new(), None, None);
+    for character in line.chars() {
+        match (quote, character) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take().map(OsString::from)),
+            (None, '#') if word.is_none() => break,
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word.map(OsString::from));
+    quote.is_none().then_some(words)
+}
+
+/// `90` (minutes), `90:00`, `1:30:00`, `1-12`, `1-12:30`, `1-12:30:15`, or `1h30m`.
+pub(super) fn time(text: &str) -> Result<Millis, String> {
+    let fail = || format!("{text:?} is no time: expected 90 (minutes), 1:30:00, 2-12 or 1h30m");
+    let numbers = |text: &str| -> Option<Vec<u64>> {
+        let parts: Vec<u64> =
+            text.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+        (parts.len() <= 3).then_some(parts)
+    };
+    let seconds = match text.split_once('-') {
+        Some((days, rest)) => {
+            let days: u64 = days.parse().map_err(|_| fail())?;
+            let rest = numbers(rest).ok_or_else(fail)?;
+            let at = |index: usize| rest.get(index).copied().unwrap_or(0);
+            days.checked_mul(86_400)
+                .and_then(|days| days.checked_add(at(0).checked_mul(3600)?))
+                .and_then(|sum| sum.checked_add(at(1).checked_mul(60)?)?.checked_add(at(2)))
+        }
+        None => match numbers(text).as_deref() {
+            Some([minutes]) => minutes.checked_mul(60),
+            Some([minutes, seconds]) => {
+                minutes.checked_mul(60).and_then(|m| m.checked_add(*seconds))
+            }
+            Some([hours, minutes, seconds]) => hours
+                .checked_mul(3600)
+                .and_then(|sum| sum.checked_add(minutes.checked_mul(60)?)?.checked_add(*seconds)),
+            _ => return spelled_out(text).ok_or_else(fail),
+        },
+    };
+    let seconds = seconds.filter(|seconds| (1..1_000_000_000).contains(seconds));
+    seconds.map(Millis::from_secs).ok_or_else(fail)
+}
+
+/// `1h30m`, `45s`.
+fn spelled_out(text: &str) -> Option<Millis> {
+    let mut sum = Millis::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let unit = rest.find(|c: char| c.is_ascii_alphabetic())?;
+        let end = rest[unit..].find(|c: char| !c.is_ascii_alphabetic());
+        let end = end.map_or(rest.len(), |end| unit + end);
+        let part: Millis = rest[..end].parse().ok()?;
+        sum = Millis(sum.0.checked_add(part.0)?);
+        rest = &rest[end..];
+    }
+    (sum > Millis::ZERO).then_some(sum)
+}
+
+/// `7`, `7,8`, `afterok:7:8`, `afterany:7`.
+pub(super) fn dependencies(text: &str) -> Result<Dependencies, String> {
+    let fail = || format!("{text:?}: expected task ids such as 7 or afterok:7:8 or afterany:7");
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        let mut words = part.split(':').peekable();
+        let kind = match words.peek() {
+            Some(&"afterok") => Some(DependencyKind::AfterOk),
+            Some(&"afterany" | &"after") => Some(DependencyKind::AfterAny),
+            Some(&"afternotok") => Some(DependencyKind::AfterNotOk),
+            _ => None,
+        };
+        if kind.is_some() {
+            words.next();
+        }
+        let before = all.len();
+        for word in words {
+            let task = word.parse().map_err(|_| fail())?;
+            all.push((task, kind.unwrap_or(DependencyKind::AfterOk)));
+        }
+        if all.len() == before {
+            return Err(fail());
+        }
+    }
+    Ok(Dependencies::new(all))
+}
+
+/// `1-100`, `0-9:3`, `1,5,9`, each with `%8`.
+pub(super) fn array(text: &str) -> Result<ArrayRequest, String> {
+    let fail = || format!("{text:?} is no array: expected 1-100, 0-9:3, 1,5,9 or 1-100%8");
+    let (indices, at_once) = match text.split_once('%') {
+        Some((indices, at_once)) => (indices, Some(at_once.parse().map_err(|_| fail())?)),
+        None => (text, None),
+    };
+    let mut all = Vec::new();
+    for part in indices.split(',') {
+        let (range, step) = match part.split_once(':') {
+            Some((range, step)) => (range, step.parse().map_err(|_| fail())?),
+            None => (part, 1usize),
+        };
+        let number = |text: &str| text.parse::<u32>().map_err(|_| fail());
+        let (first, last) = match range.split_once('-') {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(range)?, number(range)?),
+        };
+        if step == 0 || last < first || (last - first) as usize / step >= LARGEST_ARRAY {
+            return Err(fail());
+        }
+        all.extend((first..=last).step_by(step));
+    }
+    if all.len() > LARGEST_ARRAY || at_once == Some(0) {
+        return Err(fail());
+    }
+    Ok(ArrayRequest { indices: all, at_once })
+}
+
+/// `now+1h`, or seconds since 1970.
+pub(super) fn begin(text: &str) -> Result<Moment, String> {
+    let fail = || format!("{text:?}: expected now+1h or seconds since 1970");
+    match text.strip_prefix("now+") {
+        Some(span) => {
+            let span: Millis = span.parse().map_err(|_| fail())?;
+            Ok(Moment(Moment::now().0 + span.0))
+        }
+        None => {
+            let seconds: f64 = text.parse().map_err(|_| fail())?;
+            let sane = (0.0..1e11).contains(&seconds);
+            sane.then_some(Moment((seconds * 1000.0) as u64)).ok_or_else(fail)
+        }
+    }
+}
+
+/// `USR1@60`, `SIGTERM@300`, `10@60`, with Slurm's `B:` before it.
+pub(super) fn warning(text: &str) -> Result<Warning, String> {
+    let fail = || format!("{text:?}: expected a signal and seconds, such as USR1@60");
+    let text = text.strip_prefix("B:").unwrap_or(text);
+    let (name, seconds) = text.split_once('@').unwrap_or((text, "60"));
+    let seconds: u64 = seconds.parse().map_err(|_| fail())?;
+    let signal = match name.trim_start_matches("SIG") {
+        "HUP" => 1,
+        "INT" => 2,
+        "USR1" => 10,
+        "USR2" => 12,
+        "TERM" => 15,
+        "CONT" => 18,
+        number => number.parse().ok().filter(|n| (1..=64).contains(n)).ok_or_else(fail)?,
+    };
+    Ok(Warning { signal, before: Millis::from_secs(seconds) })
+}
+
+/// `gpu:2`, `gpu:a100:2`, `gpu`.
+pub(super) fn gres(text: &str) -> Result<u32, String> {
+    let fail = || format!("{text:?}: expected gpu:2 or gpu:a100:2");
+    let rest = text.strip_prefix("gpu").ok_or_else(fail)?;
+    match rest.rsplit_once(':') {
+        None if rest.is_empty() => Ok(1),
+        Some((_, count)) => count.parse().map_err(|_| fail()),
+        None => Err(fail()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_slurms() {
+        let seconds = |text: &str| time(text).map(|span| span.0 / 1000);
+        assert_eq!(seconds("90"), Ok(5400));
+        assert_eq!(seconds("90:30"), Ok(5430));
+        assert_eq!(seconds("1:30:00"), Ok(5400));
+        assert_eq!(seconds("2-12"), Ok(216_000));
+        assert_eq!(seconds("1-00:00:05"), Ok(86_405));
+        assert_eq!(seconds("1h30m"), Ok(5400));
+        for wrong in [
+            "",
+            "x",
+            "0",
+            "-1",
+            "1-",
+            "1:2:3:4",
+            "1h30",
+            "99999999999999999999",
+            "18446744073709551615-1",
+        ] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn arrays_have_steps_and_limits() {
+        let array = |text: &str| array(text).map(|a| (a.indices, a.at_once));
+        assert_eq!(array("0-9:3%2"), Ok((vec![0, 3, 6, 9], Some(2))));
+        assert_eq!(array("1,5"), Ok((vec![1, 5], None)));
+        for wrong in ["", "5-1", "1-9:0", "1-4000000000", "1%0", "a", "1-2%x"] {
+            assert!(array(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn dependencies_and_signals() {
+        let all = dependencies("afterok:1:2,afterany:3,4").unwrap();
+        assert_eq!(all.len(), 4);
+        assert_eq!(all[2], (3, DependencyKind::AfterAny));
+        assert!(dependencies("afterok:").is_err() && dependencies("x").is_err());
+        assert_eq!(warning("B:USR1@120").unwrap().before, Millis::from_secs(120));
+        assert!(warning("NOPE@1").is_err());
+        assert_eq!((gres("gpu:a100:2"), gres("gpu")), (Ok(2), Ok(1)));
+    }
+
+    #[test]
+    fn directives_end_at_the_first_command() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("train.sh");
+        let script = "#!/bin/bash\n# a comment\n#SBATCH --gres=gpu:2\n#COLOC -J 'a name' # why\n\nrun\n#SBATCH -t 5\n";
+        std::fs::write(&file, script).unwrap();
+        let (_, words) = directives(&file).unwrap().unwrap();
+        assert_eq!(words, ["--gres=gpu:2", "-J", "a name"]);
+        std::fs::write(&file, "#!/bin/sh\n#COLOC -J 'open\n").unwrap();
+        let error = directives(&file).unwrap().unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
+}

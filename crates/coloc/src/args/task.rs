@@ -1,0 +1,179 @@
+//! A task's flags, on the command line and in the head of a script.
+
+use super::script;
+use crate::error::CliError;
+use clap::{Args, ValueEnum};
+use coloc_daemon::owner::{ArrayRequest, Submission};
+use coloc_daemon::record::Moment;
+use coloc_daemon::spec::{Dependency, DependencyKind, OnOom, TaskSpec, Warning};
+use coloc_daemon::text::RawText;
+use coloc_model::{Bytes, Millis, TaskId};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// What to do about a task that ran out of GPU memory.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(crate) enum OnOomFlag {
+    /// Try again where there is more room
+    Grow,
+    /// Try again alone
+    Exclusive,
+    /// Let it end
+    Fail,
+}
+
+/// Everything about a task.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Task")]
+pub(crate) struct TaskArgs {
+    /// A name for people [default: the command's]
+    #[arg(short = 'J', long, visible_alias = "job-name", value_name = "NAME")]
+    name: Option<String>,
+    /// GPUs at once
+    #[arg(short = 'G', long, value_name = "N", default_value_t = 1)]
+    gpus: u32,
+    /// Slurm's way to ask for GPUs: gpu:2 or gpu:a100:2
+    #[arg(long, value_name = "GRES", value_parser = script::gres, hide = true)]
+    gres: Option<u32>,
+    /// Memory it needs on each GPU, such as 12G; a bare number is MiB
+    #[arg(long, value_name = "MEMORY")]
+    gpu_mem: Option<Bytes>,
+    /// No other task on its GPUs
+    #[arg(long)]
+    exclusive: bool,
+    /// Stop it after this long: 90 (minutes), 1:30:00, 2-12, 1h30m
+    #[arg(short = 't', long, value_name = "TIME", value_parser = script::time)]
+    time: Option<Millis>,
+    /// Tasks that must end first: 7, afterok:7:8, afterany:7, afternotok:7
+    #[arg(short = 'd', long, visible_alias = "dependency", value_name = "TASKS", value_parser = script::dependencies)]
+    after: Option<Dependencies>,
+    /// Many tasks: 1-100, 0-9:3, 1,5,9; %8 lets 8 run at once
+    #[arg(short = 'a', long, value_name = "INDICES", value_parser = script::array)]
+    array: Option<ArrayRequest>,
+    /// Run it again this often if it fails by itself
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    retry: u32,
+    /// Not before: now+1h, or seconds since 1970
+    #[arg(long, value_name = "WHEN", value_parser = script::begin)]
+    begin: Option<Moment>,
+    /// Let it wait until it is released
+    #[arg(short = 'H', long)]
+    hold: bool,
+    /// What to do when a GPU has no room for it [default: as the daemon's policy says]
+    #[arg(long, value_enum)]
+    on_oom: Option<OnOomFlag>,
+    /// A signal before the time limit or a preemption, such as USR1@60
+    #[arg(long, value_name = "SIGNAL@SECONDS", value_parser = script::warning)]
+    signal: Option<Warning>,
+    /// Where its output goes; %j is its id, %A and %a its array and number, %x its name [default: coloc logs]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Where its errors go [default: with the output]
+    #[arg(short = 'e', long, value_name = "FILE")]
+    error: Option<PathBuf>,
+    /// Where it runs [default: here]
+    #[arg(short = 'D', long, value_name = "DIR")]
+    chdir: Option<PathBuf>,
+    /// Give it an empty environment but for these variables, NAME or NAME=VALUE
+    #[arg(long, value_name = "VARIABLES", value_delimiter = ',')]
+    export: Option<Vec<OsString>>,
+    /// Accepted so that scripts for Slurm work; one machine has no use for it
+    #[arg(short = 'p', long, hide = true)]
+    partition: Option<String>,
+    #[arg(short = 'A', long, hide = true)]
+    account: Option<String>,
+    #[arg(short = 'N', long, hide = true)]
+    nodes: Option<String>,
+    #[arg(short = 'n', long, hide = true)]
+    ntasks: Option<String>,
+    #[arg(short = 'c', long, hide = true)]
+    cpus_per_task: Option<String>,
+    #[arg(long, hide = true)]
+    mem: Option<String>,
+    #[arg(long, hide = true)]
+    qos: Option<String>,
+    #[arg(long, hide = true)]
+    mail_type: Option<String>,
+    #[arg(long, hide = true)]
+    mail_user: Option<String>,
+    /// The command, or a script
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Tasks that must end first.
+pub(crate) type Dependencies = std::sync::Arc<Vec<(u32, DependencyKind)>>;
+
+impl TaskArgs {
+    /// What is sent to the daemon.
+    pub(crate) fn submission(self) -> Result<Submission, CliError> {
+        let args = script::with_directives(self)?;
+        let here = std::env::current_dir()
+            .map_err(|source| CliError::Write { file: PathBuf::from("."), source })?;
+        let directory = args.chdir.as_ref().map_or(here.clone(), |chdir| here.join(chdir));
+        let after = args.after.iter().flat_map(|all| all.iter());
+        let spec = TaskSpec {
+            name: args.name.clone().unwrap_or_else(|| name_of(&args.command)),
+            command: args.command.iter().cloned().map(RawText::from).collect(),
+            directory: directory.into_os_string().into(),
+            environment: environment(args.export.as_deref()),
+            gpus: args.gres.unwrap_or(args.gpus),
+            gpu_memory: args.gpu_mem,
+            estimate: None,
+            exclusive: args.exclusive,
+            time_limit: args.time,
+            after: after.map(|&(task, when)| Dependency { task: TaskId(task), when }).collect(),
+            begin_ms: args.begin.map(|begin| begin.0),
+            priority: 0,
+            retries: args.retry,
+            on_oom: match args.on_oom {
+                None => OnOom::Policy,
+                Some(OnOomFlag::Grow) => OnOom::Grow,
+                Some(OnOomFlag::Exclusive) => OnOom::Exclusive,
+                Some(OnOomFlag::Fail) => OnOom::Fail,
+            },
+            warning: args.signal,
+            output: args.output.map(|path| path.into_os_string().into()),
+            errors: args.error.map(|path| path.into_os_string().into()),
+            idle_timeout: None,
+        };
+        Ok(Submission { spec, array: args.array, held: args.hold })
+    }
+
+    pub(super) fn script(&self) -> Option<&Path> {
+        self.command.first().map(Path::new)
+    }
+}
+
+/// The last part of the program's name, or of the script that it interprets.
+fn name_of(command: &[OsString]) -> String {
+    let base =
+        |text: &OsStr| Path::new(text).file_name().unwrap_or(text).to_string_lossy().into_owned();
+    let program = command.first().map(|first| base(first)).unwrap_or_default();
+    let script = command
+        .get(1)
+        .filter(|script| program.starts_with("python") && Path::new(script).extension().is_some());
+    script.map_or(program, |script| base(script))
+}
+
+fn environment(export: Option<&[OsString]>) -> Vec<(RawText, RawText)> {
+    let all = || std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
+    let Some(wanted) = export else { return all().collect() };
+    if wanted == [OsString::from("ALL")] {
+        return all().collect();
+    }
+    let mut kept = Vec::new();
+    for variable in wanted {
+        let text = variable.to_string_lossy();
+        match text.split_once('=') {
+            Some((name, value)) => kept.push((name.into(), value.into())),
+            None if text == "ALL" => kept.extend(all()),
+            None if text == "NONE" => {}
+            None => {
+                let value = std::env::var_os(variable);
+                kept.extend(value.map(|value| (variable.clone().into(), value.into())));
+            }
+        }
+    }
+    kept
+}

@@ -1,0 +1,101 @@
+//! `coloc daemon`: the live scheduler.
+
+use crate::args::live::{own_socket, own_state};
+use crate::args::policy::{PolicyArgs, PresetFlag};
+use crate::error::CliError;
+use clap::Args;
+use coloc_daemon::serve::{self, Options};
+use coloc_emu_tools::run::FleetHome;
+use coloc_model::{Fleet, Millis};
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Says to the second start of this program where the emulated fleet is.
+const HOME_VARIABLE: &str = "COLOC_DAEMON_EMULATES";
+
+/// Run tasks on the GPUs of this machine
+#[derive(Args, Debug)]
+pub(crate) struct Daemon {
+    /// Use emulated GPUs, such as 4xA100-40GB
+    #[arg(long, value_name = "FLEET")]
+    emulate: Option<Fleet>,
+    /// How many seconds pass for tasks in one second; only emulated GPUs can be hurried
+    #[arg(long, value_name = "X", default_value_t = 1.0, requires = "emulate")]
+    time_scale: f64,
+    /// Where to listen
+    #[arg(long, value_name = "PATH", env = "COLOC_SOCKET")]
+    socket: Option<PathBuf>,
+    /// Where to keep what must survive
+    #[arg(long, value_name = "DIR", env = "COLOC_STATE")]
+    state: Option<PathBuf>,
+    /// Seconds between two looks at the GPUs
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    period: f64,
+    /// Seconds from a polite request to end to a kill
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    grace: f64,
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+impl Daemon {
+    pub(crate) fn run(mut self) -> Result<(), CliError> {
+        if !(self.time_scale.is_finite() && self.time_scale >= 0.001) {
+            return Err(CliError::Usage("--time-scale: expected a number above 0.001".into()));
+        }
+        let state = self.state.clone().unwrap_or_else(own_state);
+        let emulated = std::env::var_os(HOME_VARIABLE).map(PathBuf::from);
+        if let (Some(fleet), None) = (&self.emulate, &emulated) {
+            return Err(self.start_again(fleet, &state.join("emulated")));
+        }
+        // Live, our own policy is what people expect.
+        self.policy.preset.get_or_insert(PresetFlag::Coloc);
+        let options = Options {
+            socket: self.socket.clone().unwrap_or_else(own_socket),
+            policy: self.policy.policy(),
+            time_scale: self.time_scale,
+            period: Millis::from_secs_f64(self.period),
+            grace: Millis::from_secs_f64(self.grace),
+            program: std::env::current_exe().map_err(|source| CliError::Write {
+                file: PathBuf::from("/proc/self/exe"),
+                source,
+            })?,
+            prefixes: prefixes(emulated.as_deref()),
+            variables: variables(emulated.as_deref()),
+            state,
+        };
+        eprintln!("coloc daemon: listening at {}", options.socket.display());
+        Ok(serve::run(options)?)
+    }
+
+    /// Makes the fleet and becomes a program that finds its libraries: they are looked for at start only.
+    fn start_again(&self, fleet: &Fleet, home: &std::path::Path) -> CliError {
+        let options = coloc_emu::Options { time_scale: self.time_scale, frozen: false };
+        let home = match FleetHome::create(Some(home), fleet, options) {
+            Ok(home) => home,
+            Err(error) => return error.into(),
+        };
+        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("coloc"));
+        let error = Command::new(&program)
+            .args(std::env::args_os().skip(1))
+            .envs(home.environment())
+            .env(HOME_VARIABLE, home.directory())
+            .exec();
+        CliError::Write { file: program, source: error }
+    }
+}
+
+fn prefixes(home: Option<&std::path::Path>) -> Vec<(&'static str, OsString)> {
+    let Some(home) = home else { return Vec::new() };
+    vec![
+        ("LD_LIBRARY_PATH", home.join("lib").into_os_string()),
+        ("PATH", home.join("bin").into_os_string()),
+    ]
+}
+
+fn variables(home: Option<&std::path::Path>) -> Vec<(String, OsString)> {
+    let directory = home.map(|home| home.as_os_str().to_owned());
+    directory.map(|home| (coloc_emu::DIR_VARIABLE.to_owned(), home)).into_iter().collect()
+}

@@ -1,0 +1,148 @@
+//! `coloc emu fault`, `clock` and `exporter`: what a running fleet is told.
+
+use crate::error::CliError;
+use crate::output::print_text;
+use clap::{Args, Subcommand};
+use coloc_emu::Emulator;
+use coloc_emu::fleet::Fault;
+use coloc_emu_tools::run::RunError;
+
+fn fleet() -> Result<Emulator, CliError> {
+    Ok(Emulator::from_environment().map_err(RunError::from)?)
+}
+
+/// Make something go wrong on the fleet of this environment
+#[derive(Args, Debug)]
+pub(super) struct FaultVerb {
+    #[command(subcommand)]
+    fault: FaultName,
+}
+
+#[derive(Subcommand, Clone, Copy, Debug)]
+enum FaultName {
+    /// A GPU falls off the bus, with all that runs on it
+    Lost {
+        /// Its index
+        gpu: u32,
+    },
+    /// A lost GPU comes back, empty
+    Restore {
+        /// Its index
+        gpu: u32,
+    },
+    /// A critical error is reported
+    Xid {
+        /// Index of the GPU
+        gpu: u32,
+        /// Number of the error
+        code: u32,
+    },
+    /// Memory errors are counted
+    Ecc {
+        /// Index of the GPU
+        gpu: u32,
+        /// Errors that were corrected
+        #[arg(long, default_value_t = 0)]
+        corrected: u64,
+        /// Errors that were not
+        #[arg(long, default_value_t = 0)]
+        uncorrected: u64,
+    },
+    /// A process hangs in a kernel that never ends, and no longer hears SIGTERM
+    Hang {
+        /// Its process id
+        pid: i32,
+    },
+    /// A hung process goes on
+    Unhang {
+        /// Its process id
+        pid: i32,
+    },
+    /// Every NVML call takes longer; 0 ends it
+    NvmlDelay {
+        /// How much longer, in milliseconds
+        millis: u32,
+    },
+    /// The next NVML calls time out
+    NvmlTimeout {
+        /// How many
+        calls: u32,
+    },
+}
+
+impl From<FaultName> for Fault {
+    fn from(name: FaultName) -> Fault {
+        match name {
+            FaultName::Lost { gpu } => Fault::Lost { gpu },
+            FaultName::Restore { gpu } => Fault::Restored { gpu },
+            FaultName::Xid { gpu, code } => Fault::Xid { gpu, code },
+            FaultName::Ecc { gpu, corrected, uncorrected } => {
+                Fault::Ecc { gpu, corrected, uncorrected }
+            }
+            FaultName::Hang { pid } => Fault::Hang { pid },
+            FaultName::Unhang { pid } => Fault::Unhang { pid },
+            FaultName::NvmlDelay { millis } => Fault::NvmlDelay { millis },
+            FaultName::NvmlTimeout { calls } => Fault::NvmlTimeouts { calls },
+        }
+    }
+}
+
+impl FaultVerb {
+    pub(super) fn run(&self) -> Result<(), CliError> {
+        let emulator = fleet()?;
+        let mut state = emulator.lock().map_err(RunError::from)?;
+        state.inject(self.fault.into()).map_err(|error| CliError::Usage(error.to_string()))
+    }
+}
+
+/// Stop the fleet's clock, let it run, or change its speed
+#[derive(Args, Debug)]
+pub(super) struct ClockVerb {
+    /// Stop it
+    #[arg(long, conflicts_with = "run")]
+    freeze: bool,
+    /// Let it run
+    #[arg(long)]
+    run: bool,
+    /// Fleet seconds that pass in one second
+    #[arg(long, value_name = "FACTOR")]
+    time_scale: Option<f64>,
+}
+
+impl ClockVerb {
+    pub(super) fn run(&self) -> Result<(), CliError> {
+        let emulator = fleet()?;
+        let mut state = emulator.lock().map_err(RunError::from)?;
+        let clock = state.clock();
+        let scale = self.time_scale.unwrap_or(clock.scale());
+        if !(scale > 0.0 && scale <= 1e6) {
+            return Err(CliError::Usage(format!("--time-scale takes 0 to 1000000, not {scale}")));
+        }
+        let frozen = (clock.is_frozen() || self.freeze) && !self.run;
+        let now = state.host_now_ns();
+        state.set_clock(now, scale, frozen);
+        let seconds = state.now_ns() as f64 / 1e9;
+        drop(state);
+        let how = if frozen { "stopped".to_owned() } else { format!("at {scale} times speed") };
+        print_text(&format!("the fleet's clock is {how}, {seconds:.3} s after its start"))
+    }
+}
+
+/// Serve the fleet's metrics as dcgm-exporter does
+#[derive(Args, Debug)]
+pub(super) struct Exporter {
+    /// Address and port to listen on; port 0 takes any
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9400")]
+    listen: String,
+}
+
+impl Exporter {
+    pub(super) fn run(&self) -> Result<(), CliError> {
+        let ready = |address: String| {
+            // Whoever reads the address from a closed pipe does not need it.
+            let _ = print_text(&format!("serving http://{address}/metrics (emulated GPUs)"));
+        };
+        coloc_emu_tools::dcgm::serve(&self.listen, ready)
+            .map_err(|error| CliError::Usage(error.to_string()))
+    }
+}

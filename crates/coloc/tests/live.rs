@@ -1,0 +1,11 @@
+//! The live system, end to end: the real daemon on emulated GPUs, real processes, the real command line.
+
+mod live {
+    mod home;
+
+    mod hostile;
+    mod memory;
+    mod order;
+    mod survive;
+    mod tasks;
+}

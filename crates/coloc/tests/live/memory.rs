@@ -1,0 +1,45 @@
+//! A task that runs out of GPU memory comes back without its user, and its neighbours never notice.
+
+use super::home::Home;
+
+fn train<'a>(extra: &[&'a str]) -> Vec<&'a str> {
+    let coloc = env!("CARGO_BIN_EXE_coloc");
+    [coloc, "emu", "train"].iter().chain(extra).copied().collect()
+}
+
+#[test]
+fn a_task_that_wants_more_than_it_said_is_recovered() {
+    let home = Home::new(&["--emulate", "2xA100-40GB", "--time-scale", "50"]);
+    // Ten say 18 GiB; this one says 10 and takes 26.
+    let neighbour = train(&["--memory", "18G", "--seconds", "60"]);
+    let mut words = vec!["--gpu-mem", "18G", "--"];
+    words.extend(&neighbour);
+    let neighbours = [home.submit(&words), home.submit(&words)];
+    let mut words = vec!["--gpu-mem", "10G", "--"];
+    let liar = train(&["--memory", "26G", "--seconds", "20"]);
+    words.extend(&liar);
+    let greedy = home.submit(&words);
+    home.wait_for_state(greedy, "completed");
+    let story = home.story(greedy);
+    assert!(
+        story.contains("ran out of GPU memory") && story.contains("CUDA out of memory"),
+        "{story}"
+    );
+    assert!(home.show(greedy)["ooms"].as_u64() >= Some(1));
+    for neighbour in neighbours {
+        home.wait_for_state(neighbour, "completed");
+        let task = home.show(neighbour);
+        assert_eq!((task["attempts"].as_u64(), task["ooms"].as_u64()), (Some(1), Some(0)));
+    }
+}
+
+#[test]
+fn a_task_may_choose_to_fail_instead() {
+    let home = Home::new(&["--emulate", "1xA100-40GB", "--time-scale", "50"]);
+    let liar = train(&["--memory", "60G", "--seconds", "20"]);
+    let mut words = vec!["--on-oom", "fail", "--"];
+    words.extend(&liar);
+    let id = home.submit(&words);
+    home.wait_for_state(id, "out_of_memory");
+    assert_eq!(home.show(id)["attempts"], 1);
+}

@@ -1,0 +1,105 @@
+//! What was acknowledged is never lost, and nothing runs twice, however the daemon ends.
+
+use super::home::Home;
+use std::path::Path;
+
+/// A task that leaves a line in a file each time it runs.
+fn count(file: &Path, then: &str) -> String {
+    format!("echo ran >> {}; {then}", file.display())
+}
+
+fn times(file: &Path) -> usize {
+    std::fs::read_to_string(file).map_or(0, |text| text.lines().count())
+}
+
+#[test]
+fn tasks_are_where_they_were_after_a_kill() {
+    let mut home = Home::new(&["--emulate", "2xA100-40GB"]);
+    let files: Vec<_> = (0..4).map(|n| home.path().join(format!("ran{n}"))).collect();
+    let go = home.path().join("go");
+    let until = format!("while ! test -e {}; do sleep 0.02; done", go.display());
+    let runs = home.submit(&["--exclusive", "--", "sh", "-c", &count(&files[0], &until)]);
+    let fails = count(&files[1], "sleep 0.3; exit 3");
+    let ends = home.submit(&["--exclusive", "--", "sh", "-c", &fails]);
+    let waits =
+        home.submit(&["--gpus", "2", "--exclusive", "--", "sh", "-c", &count(&files[2], "true")]);
+    let held = home.submit(&["--hold", "--", "sh", "-c", &count(&files[3], "true")]);
+    home.wait_for("both run", |_| times(&files[0]) == 1 && times(&files[1]) == 1);
+    home.kill();
+    // One ends while nobody looks.
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    home.boot();
+    home.wait_for_state(ends, "failed");
+    assert_eq!(home.show(ends)["exit_code"], 3);
+    assert_eq!((home.state(runs).as_str(), home.state(held).as_str()), ("running", "pending"));
+    assert_eq!(home.state(waits), "pending", "its GPUs are still in use");
+    assert!(home.story(runs).contains("found running after a restart"));
+    std::fs::write(&go, "").expect("a file");
+    home.wait_for_state(runs, "completed");
+    home.wait_for_state(waits, "completed");
+    home.run(&["release", &held.to_string()]);
+    home.wait_for_state(held, "completed");
+    for file in &files {
+        assert_eq!(times(file), 1, "{}", file.display());
+    }
+}
+
+/// Rounds of submit, cancel and finish with the daemon killed at random points. `COLOC_CRASH_ROUNDS` makes it longer.
+#[test]
+fn nothing_is_lost_or_run_twice_however_often_the_daemon_dies() {
+    let rounds = std::env::var("COLOC_CRASH_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(8);
+    let mut home = Home::new(&["--emulate", "2xA100-40GB", "--grace", "0.5"]);
+    let mut acknowledged = Vec::new();
+    let mut random = 0x2545_f491_u32;
+    let mut next = move |below: u32| {
+        random ^= random << 13;
+        random ^= random >> 17;
+        random ^= random << 5;
+        random % below
+    };
+    for _ in 0..rounds {
+        for _ in 0..6 {
+            let file = home.path().join(format!("count{}", acknowledged.len()));
+            let script = count(&file, &format!("sleep 0.{}", next(4)));
+            let id = home.submit(&["--gpu-mem", "12G", "--", "sh", "-c", &script]);
+            let cancelled = next(5) == 0;
+            if cancelled {
+                home.try_run(&["cancel", &id.to_string()]);
+            }
+            acknowledged.push((id, file, cancelled));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(u64::from(next(250))));
+        home.kill();
+        home.boot();
+    }
+    for (id, file, cancelled) in &acknowledged {
+        home.wait_for("an end", |home| {
+            ["completed", "cancelled"].contains(&home.state(*id).as_str())
+        });
+        let ran = times(file);
+        assert!(ran <= 1, "task {id} ran {ran} times:\n{}", home.story(*id));
+        if !cancelled {
+            assert_eq!((ran, home.state(*id).as_str()), (1, "completed"), "{}", home.story(*id));
+        }
+    }
+    let orphans = std::process::Command::new("pgrep")
+        .args(["-f", &format!("shim {}", home.path().display())])
+        .output()
+        .expect("pgrep runs");
+    assert_eq!(String::from_utf8_lossy(&orphans.stdout), "", "shims are left");
+}
+
+#[test]
+fn one_daemon_a_directory() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let second = super::home::coloc()
+        .args(["daemon", "--emulate", "1xA100-40GB", "--state"])
+        .arg(home.path().join("state"))
+        .arg("--socket")
+        .arg(home.path().join("other"))
+        .output()
+        .expect("it runs");
+    assert_eq!(second.status.code(), Some(1));
+    assert!(super::home::text(&second.stderr).contains("another daemon uses"));
+    home.run(&["queue"]);
+}

@@ -1,0 +1,208 @@
+//! Sources and sharing with the tools that a machine has: `dcgmi`, a dcgm-exporter, `nvidia-cuda-mps-control`.
+
+mod support;
+
+use coloc_gpu::device::Uuid;
+use coloc_gpu::driver::Guarded;
+use coloc_gpu::monitor::{Monitor, MonitorConfig, Sources};
+use coloc_gpu::mps::{
+    Admission, CancelStep, ClientLimits, Control, DaemonLayout, Program, cancel_plan,
+    client_environment, client_limit, start_plan,
+};
+use coloc_gpu::process::{Attribution, ProcessTable, Users};
+use coloc_gpu::sample::dcgm::{Endpoint, Feed, dmon_feed, exporter_feed};
+use coloc_gpu::sample::{Sample, Source};
+use coloc_gpu::streams::visible_devices;
+use coloc_model::{Bytes, Fraction, Millis, Time};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const INSIDE: &str = "COLOC_TEST_INSIDE";
+const COLOC: &str = env!("CARGO_BIN_EXE_coloc");
+
+/// Runs `body` in a process whose driver and tools are emulated. `name` is the test's name.
+fn on_fleet(name: &str, spec: &str, body: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some_and(|inside| inside == name) {
+        return body();
+    }
+    let this = std::env::current_exe().expect("this program");
+    let output = Command::new(COLOC)
+        .args(["emu", "run", "--fleet", spec, "--"])
+        .arg(this)
+        .args([name, "--exact", "--nocapture"])
+        .env(INSIDE, name)
+        .output()
+        .expect("the child runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{complained}");
+    assert!(said.contains("1 passed"), "no test is called {name}: {said}");
+}
+
+/// A child that does not outlive its test.
+struct Guest(Child);
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// An emulated training that has begun to train.
+fn trainer(flags: &[&str], variables: &[(&'static str, String)]) -> Guest {
+    let mut command = Command::new(COLOC);
+    command.args(["emu", "train", "--seconds", "600"]).args(flags);
+    command.envs(variables.iter().cloned()).stdout(Stdio::null()).stderr(Stdio::null());
+    Guest(command.spawn().expect("a trainer"))
+}
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Samples until the source is the one that is waited for.
+fn seen_by(source: Source, dmon: Option<Feed>, exporter: Option<Feed>) -> Sample {
+    let driver = Guarded::nvml(Duration::from_secs(5));
+    let attribution = Attribution::new(ProcessTable::default(), Users::of_system());
+    let sources = Sources { driver, dmon, exporter };
+    let mut monitor = Monitor::new(sources, MonitorConfig::default(), attribution);
+    let began = Instant::now();
+    let mut found = None;
+    eventually(source.name(), || {
+        let now = Time(began.elapsed().as_millis() as u64 + 1);
+        let busy = |sample: &Sample| {
+            sample.source == Some(source) && sample.reading.gpu.is_some_and(|gpu| gpu.get() > 0.9)
+        };
+        found = monitor.sample(now).samples.into_iter().find(busy);
+        found.is_some()
+    });
+    found.expect("it was found")
+}
+
+#[test]
+fn dcgm_sees_what_utilization_does_not() {
+    on_fleet("dcgm_sees_what_utilization_does_not", "1xA100-40GB", || {
+        let _guest = trainer(&["--mix", "tiny-kernels"], &[]);
+        let coarse = seen_by(Source::ProcessUtilization, None, None);
+        assert_eq!(coarse.reading.sm, None);
+        assert!(coarse.signal().activity.sm.get() > 0.9, "what is not known counts as busy");
+        let dmon = dmon_feed(PathBuf::from("dcgmi"), Duration::from_millis(100));
+        let fine = seen_by(Source::DcgmDmon, Some(dmon), None);
+        assert!(fine.signal().activity.sm.get() < 0.15, "{fine:?}");
+    });
+}
+
+#[test]
+fn an_exporter_is_scraped() {
+    on_fleet("an_exporter_is_scraped", "1xA100-40GB", || {
+        let _guest = trainer(&["--mix", "tiny-kernels"], &[]);
+        let mut exporter = Command::new(COLOC)
+            .args(["emu", "exporter", "--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("an exporter");
+        let mut line = String::new();
+        BufReader::new(exporter.stdout.take().expect("piped"))
+            .read_line(&mut line)
+            .expect("a line");
+        let _exporter = Guest(exporter);
+        let address = line.split_whitespace().find(|word| word.contains("127.0.0.1:"));
+        let endpoint: Endpoint = address.expect("an address").parse().expect("it can be read");
+        let feed = exporter_feed(endpoint, Duration::from_millis(100));
+        let sample = seen_by(Source::DcgmExporter, None, Some(feed));
+        assert!(sample.signal().activity.sm.get() < 0.15, "{sample:?}");
+    });
+}
+
+/// The first GPU and a daemon's folders for it, in a short place.
+fn stage() -> (tempfile::TempDir, Uuid, DaemonLayout) {
+    let folder = tempfile::Builder::new().prefix("mps").tempdir_in("/tmp").expect("a folder");
+    let driver = Guarded::nvml(Duration::from_secs(5));
+    let gpu = driver.ask(|driver| driver.identity(0)).expect("a GPU").uuid;
+    let uid = rustix::process::geteuid().as_raw();
+    let layout = DaemonLayout::new(folder.path(), uid, std::slice::from_ref(&gpu)).expect("short");
+    (folder, gpu, layout)
+}
+
+#[test]
+fn mps_is_set_up_and_its_limits_hold() {
+    on_fleet("mps_is_set_up_and_its_limits_hold", "1xA100-40GB", || {
+        let (_folder, gpu, layout) = stage();
+        let program = Program::default();
+        let control = Control::new(&program, &layout, Duration::from_secs(10));
+        let limits = ClientLimits {
+            threads: Some(Fraction::new(0.5)),
+            memory: Some(Bytes::from_mib(4096)),
+            processes: 1,
+        };
+        control.start(&start_plan(layout.clone(), &limits)).expect("the limits read back");
+        let gpus = [gpu];
+        let mut variables = client_environment(&layout, &limits, &gpus);
+        variables.extend(visible_devices(&gpus));
+        let _small = trainer(&["--memory", "3G"], &variables);
+        eventually("a client", || control.clients().is_ok_and(|clients| clients.len() == 1));
+
+        let large = Command::new(COLOC)
+            .args(["emu", "train", "--seconds", "600", "--memory", "8G"])
+            .envs(variables.iter().cloned())
+            .output()
+            .expect("a trainer");
+        let complaint = String::from_utf8_lossy(&large.stderr);
+        assert_eq!(large.status.code(), Some(1), "{complaint}");
+        assert!(complaint.contains("CUDA out of memory"), "{complaint}");
+
+        let driver = Guarded::nvml(Duration::from_secs(5));
+        let limit = driver
+            .ask(|driver| Ok(client_limit(&driver.identity(0)?, &driver.versions()?)))
+            .expect("it answers");
+        let clients = control.clients().expect("a list").len() as u32;
+        assert_eq!((clients, limit), (1, 48));
+        assert!(Admission { clients, limit }.admit(47).is_ok());
+        assert!(Admission { clients, limit }.admit(48).is_err());
+    });
+}
+
+#[test]
+fn a_client_is_cancelled_and_its_neighbour_lives() {
+    on_fleet("a_client_is_cancelled_and_its_neighbour_lives", "1xA100-40GB", || {
+        let (_folder, gpu, layout) = stage();
+        let program = Program::default();
+        let control = Control::new(&program, &layout, Duration::from_secs(10));
+        control.start(&start_plan(layout.clone(), &ClientLimits::NONE)).expect("it comes up");
+        let gpus = [gpu];
+        let mut variables = client_environment(&layout, &ClientLimits::NONE, &gpus);
+        variables.extend(visible_devices(&gpus));
+        let mut victim = trainer(&["--memory", "2G"], &variables);
+        let mut neighbour = trainer(&["--memory", "2G"], &variables);
+        eventually("two clients", || control.clients().is_ok_and(|clients| clients.len() == 2));
+
+        let pid = victim.0.id();
+        let clients = control.clients().expect("a list");
+        let ours: Vec<(u32, u32)> =
+            clients.into_iter().filter(|&(_, client)| client == pid).collect();
+        assert_eq!(ours.len(), 1);
+        // Without the polite first step, so that the server has to let it go.
+        let mut plan = cancel_plan(&[pid], &ours, Millis::from_secs(5));
+        plan.steps.retain(|step| {
+            !matches!(step, CancelStep::Terminate { .. } | CancelStep::Wait(Millis(5000)))
+        });
+        plan.steps.insert(1, CancelStep::Wait(Millis::from_secs(10)));
+        let waiter = std::thread::spawn(move || victim.0.wait().map(|status| status.code()));
+        let left = control.cancel(&plan, &[pid]).expect("it ends");
+        assert_eq!(left, Vec::<u32>::new());
+        waiter.join().expect("no panic").expect("it was waited for");
+        assert!(neighbour.0.try_wait().expect("a state").is_none(), "the neighbour lives");
+        let rest = control.clients().expect("a list");
+        assert_eq!(rest.iter().map(|&(_, client)| client).collect::<Vec<_>>(), [neighbour.0.id()]);
+        drop(neighbour);
+        control.quit().expect("it ends");
+        eventually("the daemon is gone", || !control.is_running());
+    });
+}
