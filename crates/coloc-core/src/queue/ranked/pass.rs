@@ -1,10 +1,11 @@
 //! The walk: in the order of ranks, whoever fits gets GPUs; running tasks that lost their place go.
 
+use super::holders::{Books, Course};
 use super::seat::{Group, Seat, Tie};
 use super::{Asks, Holder, Ranked};
 use crate::gpus::Booking;
 use crate::place::Search;
-use crate::policy::{Place, Queue};
+use crate::policy::{Place, Policy, Queue};
 use crate::scheduler::{Turn, World};
 use crate::service::Letter;
 use coloc_model::{GpuId, TaskId, Time};
@@ -50,21 +51,53 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
         let record = world.tasks.live(task);
         let (asks, standing) = (Asks::of(record), record.standing);
         let mut holder = world.ranked.books.open(seat, task, asks, standing);
-        let Ranked { books, history, .. } = &mut world.ranked;
-        holder.seat.0 = books.look_at(now, &world.policy, history, &holder).0;
+        world.ranked.open(now, &world.policy, &mut holder);
         walk.holders.insert(walk.at_risk, holder);
         walk.at_risk += 1;
         walk.candidates.extend(world.ranked.head(class).map(Reverse));
     }
-    let crossings = walk.holders.iter().map(|holder| world.ranked.books.crossing(holder));
-    let crossing = crossings.min().filter(|&at| at != Time::NEVER);
+    let crossing = world.ranked.first_crossing(&world.policy, &walk.holders);
     world.ranked.running = walk.holders;
     world.ranked.epoch += 1;
     world.ranked.arrived = 0;
     world.ranked.look_at = world.next_change(now, crossing);
 }
 
+/// Gives each running task its seat; says whether they still are in order.
+fn reseat(holders: &mut [Holder], mut seat: impl FnMut(u32, &mut Holder) -> Seat) -> bool {
+    let mut sorted = true;
+    let mut before = None;
+    for (index, holder) in holders.iter_mut().enumerate() {
+        holder.seat = seat(index as u32, holder);
+        sorted &= before.is_none_or(|before| before <= holder.seat);
+        before = Some(holder.seat);
+    }
+    sorted
+}
+
 impl Ranked {
+    /// Works out the rank of a task that just started, and when it changes queue.
+    fn open(&mut self, now: Time, policy: &Policy, holder: &mut Holder) {
+        let Ranked { books, history, .. } = self;
+        match Course::of(policy) {
+            Course::Falls => holder.seat.0 = Books::falling(now, policy, holder),
+            Course::Holds | Course::Varies => {
+                holder.seat.0 = books.look_at(now, policy, history, holder).0;
+                holder.due = books.crossing(holder);
+            }
+        }
+    }
+
+    /// When the first running task changes queue.
+    fn first_crossing(&self, policy: &Policy, holders: &[Holder]) -> Option<Time> {
+        let first = match Course::of(policy) {
+            Course::Falls => None,
+            Course::Holds => holders.iter().map(|holder| holder.due).min(),
+            Course::Varies => holders.iter().map(|holder| self.books.crossing(holder)).min(),
+        };
+        first.filter(|&at| at != Time::NEVER)
+    }
+
     /// The best waiting task of a class.
     fn head(&self, class: usize) -> Option<(Seat, TaskId, usize)> {
         self.classes[class].first_key_value().map(|(&seat, &task)| (seat, task, class))
@@ -83,16 +116,21 @@ impl Walk {
         // Who cannot be preempted needs no place.
         if world.policy.queue != Queue::Sjf {
             let Ranked { books, history, epoch: pass, .. } = &mut world.ranked;
-            let mut sorted = true;
-            let mut before = Seat::default();
-            for (index, holder) in holders.iter_mut().enumerate() {
-                let (rank, own) = books.look_at(now, &world.policy, history, holder);
-                let moved = own.group == Group::Moved && own.epoch == *pass;
-                let tie = Tie { epoch, group: Group::Ran, index: index as u32 };
-                holder.seat = (rank, if moved { own } else { tie });
-                sorted &= index == 0 || before <= holder.seat;
-                before = holder.seat;
-            }
+            let (policy, pass) = (&world.policy, *pass);
+            let ran = |index| Tie { epoch, group: Group::Ran, index };
+            let sorted = match Course::of(policy) {
+                Course::Falls => reseat(&mut holders, |index, holder| {
+                    (Books::falling(now, policy, holder), ran(index))
+                }),
+                Course::Holds => reseat(&mut holders, |index, holder| {
+                    (books.holding(now, policy, history, holder), ran(index))
+                }),
+                Course::Varies => reseat(&mut holders, |index, holder| {
+                    let (rank, own) = books.look_at(now, policy, history, holder);
+                    let moved = own.group == Group::Moved && own.epoch == pass;
+                    (rank, if moved { own } else { ran(index) })
+                }),
+            };
             // Mostly they still are in order.
             if !sorted {
                 holders.sort_by_key(|holder| holder.seat);
