@@ -196,6 +196,11 @@ impl Scheduler {
         self.world.policy.learn || self.world.gpus.read_signals()
     }
 
+    /// Whether any decision depends on [`Event::TaskSeen`]: who has whole GPUs may hold what it likes.
+    pub fn watches_tasks(&self) -> bool {
+        self.world.policy.learn || !self.world.policy.needs_idle()
+    }
+
     /// Tasks that are waiting, recovered ones first.
     pub fn waiting(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.world.recovery.iter().chain(self.world.waiting.iter())

@@ -29,6 +29,8 @@ pub(super) enum Course {
     Falls,
     /// By the paper's queues: the same until a limit is crossed.
     Holds,
+    /// By the paper's queues and an index that follows attained service.
+    Follows,
     /// Whatever the books say.
     Varies,
 }
@@ -36,11 +38,11 @@ pub(super) enum Course {
 impl Course {
     pub(super) fn of(policy: &Policy) -> Self {
         let Policy { queue, service, .. } = policy;
+        let has_queues = service.letter == Letter::Paper && service.thresholds.is_some();
         match queue {
             Queue::Srtf | Queue::Srsf => Course::Falls,
-            Queue::Las2d if service.letter == Letter::Paper && service.thresholds.is_some() => {
-                Course::Holds
-            }
+            Queue::Las2d if has_queues => Course::Holds,
+            Queue::Gittins2d if has_queues => Course::Follows,
             _ => Course::Varies,
         }
     }
@@ -118,6 +120,27 @@ impl Books {
             return holder.seat.0;
         }
         let page = &mut self.pages[holder.page as usize];
+        let rank = page.rank(now, policy, history);
+        holder.due = page.crossing;
+        rank
+    }
+
+    /// A running task's rank, where its index follows what it attained.
+    #[inline]
+    pub(super) fn following(
+        &mut self,
+        now: Time,
+        policy: &Policy,
+        history: &History,
+        holder: &mut Holder,
+    ) -> Rank {
+        let page = &mut self.pages[holder.page as usize];
+        if let Some(stage) = &page.stage {
+            let attained = page.standing.attained(now, true, holder.gpus);
+            if stage.holds(attained) {
+                return stage.rank(attained, page.standing.first_start);
+            }
+        }
         let rank = page.rank(now, policy, history);
         holder.due = page.crossing;
         rank

@@ -81,7 +81,7 @@ impl Ranked {
         let Ranked { books, history, .. } = self;
         match Course::of(policy) {
             Course::Falls => holder.seat.0 = Books::falling(now, policy, holder),
-            Course::Holds | Course::Varies => {
+            Course::Holds | Course::Follows | Course::Varies => {
                 holder.seat.0 = books.look_at(now, policy, history, holder).0;
                 holder.due = books.crossing(holder);
             }
@@ -92,7 +92,7 @@ impl Ranked {
     fn first_crossing(&self, policy: &Policy, holders: &[Holder]) -> Option<Time> {
         let first = match Course::of(policy) {
             Course::Falls => None,
-            Course::Holds => holders.iter().map(|holder| holder.due).min(),
+            Course::Holds | Course::Follows => holders.iter().map(|holder| holder.due).min(),
             Course::Varies => holders.iter().map(|holder| self.books.crossing(holder)).min(),
         };
         first.filter(|&at| at != Time::NEVER)
@@ -124,6 +124,9 @@ impl Walk {
                 }),
                 Course::Holds => reseat(&mut holders, |index, holder| {
                     (books.holding(now, policy, history, holder), ran(index))
+                }),
+                Course::Follows => reseat(&mut holders, |index, holder| {
+                    (books.following(now, policy, history, holder), ran(index))
                 }),
                 Course::Varies => reseat(&mut holders, |index, holder| {
                     let (rank, own) = books.look_at(now, policy, history, holder);
