@@ -12,6 +12,16 @@ use coloc_model::{GpuId, TaskId, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// A waiting task with its class, best first.
+type Candidate = Reverse<(Seat, TaskId, usize)>;
+
+/// Buffers of a walk, kept for their memory.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Scratch {
+    heads: Vec<Candidate>,
+    blocked: Vec<bool>,
+}
+
 /// One walk over all tasks.
 struct Walk {
     /// Running tasks, best first.
@@ -21,7 +31,7 @@ struct Walk {
     /// GPUs of those from there on.
     gpus_at_risk: u32,
     /// Waiting tasks to be considered, with their class.
-    candidates: BinaryHeap<Reverse<(Seat, TaskId, usize)>>,
+    candidates: BinaryHeap<Candidate>,
     /// Classes of which one found no room.
     blocked: Vec<bool>,
 }
@@ -58,6 +68,8 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     }
     let crossing = world.ranked.first_crossing(&world.policy, &walk.holders);
     world.ranked.running = walk.holders;
+    (world.ranked.scratch.heads, world.ranked.scratch.blocked) =
+        (walk.candidates.into_vec(), walk.blocked);
     world.ranked.epoch += 1;
     world.ranked.arrived = 0;
     world.ranked.look_at = world.next_change(now, crossing);
@@ -96,6 +108,21 @@ impl Ranked {
             Course::Varies => holders.iter().map(|holder| self.books.crossing(holder)).min(),
         };
         first.filter(|&at| at != Time::NEVER)
+    }
+
+    /// The best waiting task of each class.
+    fn heads(&mut self) -> BinaryHeap<Candidate> {
+        let mut heads = std::mem::take(&mut self.scratch.heads);
+        heads.clear();
+        heads.extend((0..self.classes.len()).filter_map(|class| self.head(class)).map(Reverse));
+        BinaryHeap::from(heads)
+    }
+
+    fn none_blocked(&mut self, classes: usize) -> Vec<bool> {
+        let mut blocked = std::mem::take(&mut self.scratch.blocked);
+        blocked.clear();
+        blocked.resize(classes, false);
+        blocked
     }
 
     /// The best waiting task of a class.
@@ -144,8 +171,8 @@ impl Walk {
             at_risk: 0,
             gpus_at_risk: holders.iter().map(|holder| holder.gpus).sum(),
             holders,
-            candidates: (0..classes).filter_map(|c| world.ranked.head(c)).map(Reverse).collect(),
-            blocked: vec![false; classes],
+            candidates: world.ranked.heads(),
+            blocked: world.ranked.none_blocked(classes),
         };
         if world.policy.queue == Queue::Sjf {
             (walk.at_risk, walk.gpus_at_risk) = (walk.holders.len(), 0);
@@ -208,7 +235,7 @@ impl Walk {
             if free - holder.gpus >= wanted {
                 free -= holder.gpus;
             } else {
-                world.lift(holder.task);
+                world.lift_for_good(holder.task);
                 victims.push(*holder);
             }
         }
@@ -269,6 +296,13 @@ impl Walk {
 }
 
 impl World {
+    fn lift_for_good(&mut self, task: TaskId) {
+        let World { tasks, gpus, .. } = self;
+        for gpu in tasks.live(task).run.iter().flat_map(|run| run.placement.gpus()) {
+            gpus.lift(gpu, task);
+        }
+    }
+
     fn lift(&mut self, task: TaskId) -> Vec<(GpuId, Booking)> {
         let Some(run) = &self.tasks.live(task).run else { return Vec::new() };
         run.placement.gpus().map(|gpu| (gpu, self.gpus.lift(gpu, task))).collect()
