@@ -44,18 +44,11 @@ fn describe(device: c_int, body: impl FnOnce(&State, Place, &Gpu) -> Result<(), 
     })
 }
 
-fn name_of(place: Place, gpu: &Gpu) -> Result<String, Code> {
-    Ok(match place.mig {
-        Some(mig) => format!("{} {}", gpu.board().name, gpu.mig_name(mig)?),
-        None => gpu.board().name.to_owned(),
-    })
-}
-
 #[unsafe(no_mangle)]
 extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, device: c_int) -> c_int {
     describe(device, |_, place, gpu| {
         let room = usize::try_from(length).map_err(|_| Code::INVALID_VALUE)?;
-        let mut full = name_of(place, gpu)?;
+        let mut full = gpu.name(place.mig)?;
         full.truncate(room.saturating_sub(1));
         if put_text(name, room, &full)? { Ok(()) } else { Err(Code::INVALID_VALUE) }
     })
@@ -71,10 +64,7 @@ extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) -> c_int {
 }
 
 fn uuid_of(place: Place, gpu: &Gpu) -> Result<[u8; 16], Code> {
-    let text = match place.mig {
-        Some(mig) => gpu.mig_uuid(mig)?,
-        None => gpu.uuid(),
-    };
+    let text = gpu.uuid_of(place.mig)?;
     let digits: Vec<u8> =
         text[4..].bytes().filter_map(|byte| (byte as char).to_digit(16)).map(|d| d as u8).collect();
     let mut bytes = [0; 16];
@@ -94,13 +84,9 @@ extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) -> c_int {
     describe(device, |_, place, gpu| Ok(put(uuid, uuid_of(place, gpu)?)?))
 }
 
-/// The same as NVML's, with a domain of four digits.
+/// CUDA writes the domain with four digits.
 fn bus_id(place: Place, gpu: &Gpu) -> String {
-    format!("{:04X}:{:02X}:00.0", gpu.node(), bus(place))
-}
-
-fn bus(place: Place) -> u32 {
-    place.gpu % 0xF0 + 1
+    gpu.bus_id(place.gpu).split_off(4)
 }
 
 #[unsafe(no_mangle)]
@@ -166,7 +152,7 @@ fn attribute(place: Place, gpu: &Gpu, number: c_int) -> Result<c_int, Code> {
         13 => board.sm_mhz as c_int * 1000,
         16 => sms as c_int,
         20 => gpu.compute_mode() as c_int,
-        33 => bus(place) as c_int,
+        33 => Gpu::bus(place.gpu) as c_int,
         36 => board.memory_mhz as c_int * 1000,
         37 => board.bus_bits as c_int,
         50 => gpu.node() as c_int,

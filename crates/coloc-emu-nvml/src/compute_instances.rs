@@ -67,10 +67,6 @@ extern "C" fn nvmlGpuInstanceGetComputeInstanceProfileInfoV(
         let asked = get(target.cast::<c_uint>())?;
         check_version::<nvmlComputeInstanceProfileInfo_v2_t>(asked, 2)?;
         let profile = gpu.instance_view(gi)?.profile;
-        let name = match slices == u32::from(profile.compute()) {
-            true => format!("MIG {}", profile.name()),
-            false => format!("MIG {slices}c.{}", profile.name()),
-        };
         let info = nvmlComputeInstanceProfileInfo_v2_t {
             version: asked,
             id: number,
@@ -82,7 +78,7 @@ extern "C" fn nvmlGpuInstanceGetComputeInstanceProfileInfoV(
             sharedEncoderCount: 0,
             sharedJpegCount: 0,
             sharedOfaCount: 0,
-            name: fixed_text(&name),
+            name: fixed_text(&profile.device_name(slices)),
         };
         Ok(put(target, info)?)
     })

@@ -4,21 +4,12 @@ use crate::answer::{Code, answer};
 use crate::handle;
 use coloc_emu::Place;
 use coloc_emu::abi::{fixed_text, get, put, put_text};
+use coloc_emu::board::VBIOS_VERSION;
 use coloc_emu::fleet::{Gpu, State};
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlDeviceAttributes_t, nvmlPciInfo_t, nvmlPciInfoExt_v1_t, nvmlReturn_t,
 };
 use std::ffi::{c_char, c_int, c_uint, c_ulong};
-
-/// Eight digits of domain, as NVML writes it.
-pub(crate) fn bus_id(index: u32, gpu: &Gpu) -> String {
-    let (domain, bus) = location(index, gpu);
-    format!("{domain:08X}:{bus:02X}:00.0")
-}
-
-fn location(index: u32, gpu: &Gpu) -> (u32, u32) {
-    (gpu.node(), index % 0xF0 + 1)
-}
 
 fn put_name(
     handle: nvmlDevice_t,
@@ -37,20 +28,13 @@ fn put_name(
     })
 }
 
-fn name_of(place: Place, gpu: &Gpu) -> Result<String, Code> {
-    Ok(match place.mig {
-        Some(mig) => format!("{} {}", gpu.board().name, gpu.mig_name(mig)?),
-        None => gpu.board().name.to_owned(),
-    })
-}
-
 #[unsafe(no_mangle)]
 extern "C" fn nvmlDeviceGetName(
     device: nvmlDevice_t,
     name: *mut c_char,
     length: c_uint,
 ) -> nvmlReturn_t {
-    put_name(device, name, length, |_, place, gpu| name_of(place, gpu))
+    put_name(device, name, length, |_, place, gpu| Ok(gpu.name(place.mig)?))
 }
 
 #[unsafe(no_mangle)]
@@ -59,12 +43,7 @@ extern "C" fn nvmlDeviceGetUUID(
     uuid: *mut c_char,
     length: c_uint,
 ) -> nvmlReturn_t {
-    put_name(device, uuid, length, |_, place, gpu| {
-        Ok(match place.mig {
-            Some(mig) => gpu.mig_uuid(mig)?,
-            None => gpu.uuid(),
-        })
-    })
+    put_name(device, uuid, length, |_, place, gpu| Ok(gpu.uuid_of(place.mig)?))
 }
 
 #[unsafe(no_mangle)]
@@ -73,7 +52,7 @@ extern "C" fn nvmlDeviceGetSerial(
     serial: *mut c_char,
     length: c_uint,
 ) -> nvmlReturn_t {
-    put_name(device, serial, length, |_, place, _| Ok(format!("15600{:08}", place.gpu + 1)))
+    put_name(device, serial, length, |_, place, _| Ok(Gpu::serial(place.gpu)))
 }
 
 #[unsafe(no_mangle)]
@@ -82,7 +61,7 @@ extern "C" fn nvmlDeviceGetVbiosVersion(
     version: *mut c_char,
     length: c_uint,
 ) -> nvmlReturn_t {
-    put_name(device, version, length, |_, _, _| Ok("92.00.EM.00.01".to_owned()))
+    put_name(device, version, length, |_, _, _| Ok(VBIOS_VERSION.to_owned()))
 }
 
 #[unsafe(no_mangle)]
@@ -138,7 +117,7 @@ extern "C" fn nvmlDeviceGetBrand(device: nvmlDevice_t, brand: *mut c_uint) -> nv
 
 #[unsafe(no_mangle)]
 extern "C" fn nvmlDeviceGetBoardId(device: nvmlDevice_t, board: *mut c_uint) -> nvmlReturn_t {
-    put_number(device, board, |place, gpu| Ok(location(place.gpu, gpu).1 << 8))
+    put_number(device, board, |place, _| Ok(Gpu::bus(place.gpu) << 8))
 }
 
 #[unsafe(no_mangle)]
@@ -176,7 +155,7 @@ extern "C" fn nvmlDeviceGetCudaComputeCapability(
 fn pci_info(device: nvmlDevice_t, info: *mut nvmlPciInfo_t) -> nvmlReturn_t {
     answer(|state| {
         let (place, gpu) = handle::gpu(state, device)?;
-        let (domain, bus) = location(place.gpu, gpu);
+        let (domain, bus) = (gpu.node(), Gpu::bus(place.gpu));
         let value = nvmlPciInfo_t {
             busIdLegacy: fixed_text(&format!("{domain:04X}:{bus:02X}:00.0")),
             domain,
@@ -184,7 +163,7 @@ fn pci_info(device: nvmlDevice_t, info: *mut nvmlPciInfo_t) -> nvmlReturn_t {
             device: 0,
             pciDeviceId: gpu.board().pci_id,
             pciSubSystemId: 0x1463_10DE,
-            busId: fixed_text(&bus_id(place.gpu, gpu)),
+            busId: fixed_text(&gpu.bus_id(place.gpu)),
         };
         Ok(put(info, value)?)
     })
@@ -207,7 +186,7 @@ extern "C" fn nvmlDeviceGetPciInfoExt(
         let (place, gpu) = handle::gpu(state, device)?;
         let asked = get(info)?;
         crate::answer::check_version::<nvmlPciInfoExt_v1_t>(asked.version, 1)?;
-        let (domain, bus) = location(place.gpu, gpu);
+        let (domain, bus) = (gpu.node(), Gpu::bus(place.gpu));
         let value = nvmlPciInfoExt_v1_t {
             version: asked.version,
             domain,
@@ -217,7 +196,7 @@ extern "C" fn nvmlDeviceGetPciInfoExt(
             pciSubSystemId: 0x1463_10DE,
             baseClass: 3,
             subClass: 2,
-            busId: fixed_text(&bus_id(place.gpu, gpu)),
+            busId: fixed_text(&gpu.bus_id(place.gpu)),
         };
         Ok(put(info, value)?)
     })

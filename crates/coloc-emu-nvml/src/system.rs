@@ -2,7 +2,6 @@
 
 use crate::answer::{Code, answer, answer_alone, initialize, shut_down};
 use crate::handle;
-use crate::identity::bus_id;
 use coloc_emu::abi::{get_text, put, put_text};
 use coloc_emu::board::{CUDA_VERSION, DRIVER_VERSION, NVML_VERSION};
 use coloc_emu::{Identity, Place};
@@ -162,7 +161,7 @@ fn by_bus_id(name: *const c_char, device: *mut nvmlDevice_t) -> nvmlReturn_t {
         let wanted = plain(&name).ok_or(Code::INVALID_ARGUMENT)?;
         let found = (0u32..)
             .zip(state.gpus())
-            .find(|&(index, gpu)| plain(&bus_id(index, gpu)).as_ref() == Some(&wanted));
+            .find(|&(index, gpu)| plain(&gpu.bus_id(index)).as_ref() == Some(&wanted));
         let (index, _) = found.ok_or(Code::NOT_FOUND)?;
         state.live_gpu(index)?;
         Ok(put(device, handle::device(Place::whole(index)))?)

@@ -2,7 +2,7 @@
 
 use crate::signals::{Signals, send};
 use coloc_emu::install::{self, InstallError};
-use coloc_emu::{AttachError, Emulator, Options};
+use coloc_emu::{AttachError, Emulator, Identity, Options};
 use coloc_model::Fleet;
 use std::ffi::OsString;
 use std::io;
@@ -104,11 +104,10 @@ impl FleetHome {
         let system = |what| move |source| RunError::System { what, source };
         let signals = Signals::hold(&held).map_err(system("hold signals"))?;
         let start = |source| RunError::Start { program: PathBuf::from(program), source };
-        let mut child = Command::new(program)
-            .args(arguments)
-            .envs(self.environment())
-            .spawn()
-            .map_err(start)?;
+        let mut command = Command::new(program);
+        command.args(arguments).envs(self.environment());
+        signals.release_in(&mut command);
+        let mut child = command.spawn().map_err(start)?;
         loop {
             if let Some(status) = child.try_wait().map_err(system("wait for the command"))? {
                 return Ok(exit_code(status));
@@ -125,6 +124,7 @@ impl Drop for FleetHome {
     fn drop(&mut self) {
         if !self.keep {
             // Best effort: the directory lies among temporary files.
+            let _ = self.emulator.close();
             let _ = install::remove(&self.directory);
         }
     }
@@ -137,7 +137,26 @@ fn exit_code(status: ExitStatus) -> u8 {
     }
 }
 
+/// Directories of fleets among temporary files carry the id of who made them.
+const PREFIX: &str = "coloc-emu-";
+
+/// Removes what runners left behind that were killed before they could.
+fn sweep(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        let maker = rest.split('-').next().and_then(|pid| pid.parse().ok());
+        if maker.is_some_and(|pid| Identity::of(pid).is_none()) {
+            // Somebody else's directory stays: it is not ours to remove.
+            let _ = Emulator::open(&entry.path()).map(|emulator| emulator.close());
+            let _ = install::remove(&entry.path());
+        }
+    }
+}
+
 fn temporary_name() -> PathBuf {
+    sweep(&std::env::temp_dir());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |span| span.as_nanos());
-    std::env::temp_dir().join(format!("coloc-emu-{}-{now:x}", std::process::id()))
+    std::env::temp_dir().join(format!("{PREFIX}{}-{now:x}", std::process::id()))
 }

@@ -3,6 +3,8 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::Duration;
 
 /// A set of signals that this process takes when it asks for them.
@@ -11,8 +13,8 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Holds these signals back from now on. Children are started with none held back, as the standard
-    /// library sees to. To be called before any thread is started.
+    /// Holds these signals back from now on. To be called before any thread is started. Children inherit it,
+    /// unless [`Signals::release_in`] sees to it.
     pub(crate) fn hold(signals: &[i32]) -> io::Result<Self> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: the set is emptied before it is read, and the mask is this thread's own.
@@ -26,6 +28,20 @@ impl Signals {
                 0 => Ok(Signals { set }),
                 code => Err(io::Error::from_raw_os_error(code)),
             }
+        }
+    }
+
+    /// Lets a child have the signals that we hold back.
+    pub(crate) fn release_in(&self, command: &mut Command) {
+        let set = self.set;
+        // SAFETY: between fork and exec only calls that are safe there are made, and this one is.
+        unsafe {
+            command.pre_exec(move || {
+                match libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut()) {
+                    0 => Ok(()),
+                    code => Err(io::Error::from_raw_os_error(code)),
+                }
+            });
         }
     }
 

@@ -9,6 +9,9 @@ pub const NVML_VERSION: &str = "12.575.57.08";
 /// The CUDA version of the driver, as `1000 * major + 10 * minor`.
 pub const CUDA_VERSION: i32 = 12_090;
 
+/// The VBIOS version that every board reports.
+pub const VBIOS_VERSION: &str = "92.00.EM.00.01";
+
 /// A board as drivers describe it.
 #[derive(Debug)]
 pub struct Board {

@@ -44,6 +44,9 @@ pub enum AttachError {
         /// The model that was named.
         model: GpuModel,
     },
+    /// The fleet was there when we joined.
+    #[error("the emulated fleet is gone: whoever started it has ended it")]
+    Closed,
     /// The lock could not be taken.
     #[error("the emulated fleet does not answer: {source}")]
     Lock {

@@ -142,6 +142,14 @@ impl Emulator {
         &self.shared().changes
     }
 
+    /// Ends the fleet: whoever is still on it gets errors from now on.
+    pub fn close(&self) -> Result<(), AttachError> {
+        let mut session = self.lock()?;
+        session.closed = 1;
+        session.touched = 1;
+        Ok(())
+    }
+
     /// Wakes everybody who waits for a change, though nothing changed.
     pub fn nudge(&self) {
         self.changes().fetch_add(1, Ordering::AcqRel);
@@ -161,6 +169,9 @@ impl Emulator {
             session.repair(host_now_ns);
             // SAFETY: we hold the lock and got it after a death.
             unsafe { sys::mark_consistent(mutex) };
+        }
+        if session.closed != 0 {
+            return Err(AttachError::Closed);
         }
         session.bring_up_to(host_now_ns);
         Ok(session)

@@ -21,6 +21,14 @@ impl InstanceProfile {
         format!("{}{}", self.shape.name, if self.media { "+me" } else { "" })
     }
 
+    /// The name of a MIG device with so many of its compute slices: `MIG 1g.5gb`, `MIG 1c.3g.20gb`.
+    pub fn device_name(&self, slices: u32) -> String {
+        match slices == u32::from(self.compute()) {
+            true => format!("MIG {}", self.name()),
+            false => format!("MIG {slices}c.{}", self.name()),
+        }
+    }
+
     /// Compute slices.
     pub fn compute(&self) -> u8 {
         self.shape.compute

@@ -108,6 +108,12 @@ fn act(state: &mut State, slots: &mut [Option<ProcessSlot>; 6], deed: &Deed) {
         Deed::Launch(who) => {
             let _ = slot(slots, who).map(|slot| state.launched(slot));
         }
+        ref other => operate(state, other),
+    }
+}
+
+fn operate(state: &mut State, deed: &Deed) {
+    match *deed {
         Deed::Mig(gpu, on) => {
             let _ = state.set_mig_mode(gpu.into(), on);
         }
@@ -140,6 +146,7 @@ fn act(state: &mut State, slots: &mut [Option<ProcessSlot>; 6], deed: &Deed) {
         Deed::Limit(gpu, watts) => {
             let _ = state.set_power_limit(gpu.into(), watts.into());
         }
+        _ => unreachable!("a process's deed"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod args;
 mod error;
+mod live;
 mod output;
 mod report;
 mod verbs;
@@ -25,6 +26,7 @@ enum Verb {
     Submit(Box<verbs::submit::Submit>),
     Run(Box<verbs::wait::Run>),
     Queue(verbs::queue::Queue),
+    Replay(verbs::replay::ReplayTrace),
     Show(verbs::show::Show),
     Why(verbs::why::Why),
     Logs(verbs::logs::Logs),
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Verb::Daemon(verb) => verb.run(),
         Verb::Submit(verb) => verb.run(),
         Verb::Queue(verb) => verb.run(),
+        Verb::Replay(verb) => verb.run(),
         Verb::Show(verb) => verb.run(),
         Verb::Why(verb) => verb.run(),
         Verb::Logs(verb) => verb.run(),

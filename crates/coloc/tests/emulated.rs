@@ -65,7 +65,8 @@ impl Fleet {
         let mut control = self.command("nvidia-cuda-mps-control", &[]);
         let mut child =
             control.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the tool");
-        writeln!(child.stdin.take().expect("piped"), "{line}").expect("it listens");
+        // Without a daemon the tool ends before it has read anything.
+        let _ = writeln!(child.stdin.take().expect("piped"), "{line}");
         text(&child.wait_with_output().expect("ours").stdout).trim().to_owned()
     }
 
@@ -82,6 +83,13 @@ impl Fleet {
 
     fn used_mib(&self, gpu: usize) -> u64 {
         self.show()["gpus"][gpu]["memory_used_bytes"].as_u64().expect("bytes") >> 20
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        // Whoever is still on it ends with it; the test itself may have stopped it.
+        let _ = self.command(COLOC, &["emu", "stop"]).output();
     }
 }
 
@@ -163,6 +171,15 @@ fn a_signal_to_the_runner_reaches_the_command() {
 }
 
 #[test]
+fn a_command_starts_with_no_signal_held_back() {
+    let arguments = ["emu", "run", "--fleet", "1xT4-16GB", "--", "cat", "/proc/self/status"];
+    let output = Command::new(COLOC).args(arguments).output().expect("the binary");
+    let status = text(&output.stdout);
+    let held = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).expect("a mask");
+    assert_eq!(held.trim(), "0000000000000000");
+}
+
+#[test]
 fn what_cannot_be_emulated_is_refused() {
     for (spec, says) in [
         ("1xCPU", "CPU has no NVIDIA driver"),
@@ -230,7 +247,7 @@ fn checkpoints_carry_a_training_over() {
     fleet.ask(COLOC, &["emu", "clock", "--time-scale", "2000"]);
     let (code, log, complaint) = fleet.train(&arguments).end();
     assert_eq!(code, Some(0), "{complaint}");
-    assert!(!log.contains("from 0 %"), "{log}");
+    assert!(!log.contains("from 0.0 %"), "{log}");
     assert!(log.contains("progress 100%") && log.contains("done"), "{log}");
 }
 
@@ -254,7 +271,7 @@ fn a_task_takes_the_time_that_its_neighbours_leave_it() {
     // A hundred seconds of work at this speed, a hundred times faster; starting up took a little of it.
     let expected = 1.0 / shared[0];
     let took = start.elapsed().as_secs_f64();
-    assert!((expected * 0.8..expected * 1.3 + 0.3).contains(&took), "{took} s, not {expected} s");
+    assert!((expected * 0.8..expected * 1.3 + 2.0).contains(&took), "{took} s, not {expected} s");
     wait_until("solitude", || speed() == [1.0]);
 }
 
@@ -370,4 +387,50 @@ fn the_exporter_speaks_prometheus() {
     assert_eq!(value("DCGM_FI_DEV_FB_USED", "0"), Some(6684.0));
     assert!(get("/nothing").starts_with("HTTP/1.1 404"));
     assert!(get("/metrics HTTP/1.1\r\n\r\ngarbage").starts_with("HTTP/1.1"));
+}
+
+#[test]
+fn an_installation_finds_its_libraries_and_a_lone_binary_says_what_is_missing() {
+    let workspace = Workspace::with(&[]);
+    let (bin, lib) = (workspace.path().join("bin"), workspace.path().join("lib/coloc"));
+    for folder in [&bin, &lib] {
+        std::fs::create_dir_all(folder).expect("writable");
+    }
+    let binary = bin.join("coloc");
+    std::fs::copy(COLOC, &binary).expect("a copy of the binary");
+    let run = || {
+        let arguments = ["emu", "run", "--fleet", "1xT4-16GB", "--", "nvidia-smi", "-L"];
+        Command::new(&binary).args(arguments).output().expect("the copy")
+    };
+    let alone = run();
+    assert_eq!(alone.status.code(), Some(1));
+    let complaint = text(&alone.stderr);
+    assert!(
+        complaint.contains("libcoloc_emu_nvml.so") && complaint.contains("cargo build"),
+        "{complaint}"
+    );
+    let built = Path::new(COLOC).parent().expect("a folder").join("deps");
+    for file in ["libcoloc_emu_nvml.so", "libcoloc_emu_cuda.so"] {
+        std::fs::copy(built.join(file), lib.join(file)).expect("built");
+    }
+    let whole = run();
+    assert!(text(&whole.stdout).contains("Tesla T4"), "{}", text(&whole.stderr));
+}
+
+#[test]
+fn nobody_stays_on_a_fleet_that_is_gone() {
+    let fleet = Fleet::start("1xT4-16GB", &[]);
+    let trainer = fleet.train(&["--memory", "1G"]);
+    wait_until("work", || fleet.used_mib(0) > 0);
+    fleet.ask("nvidia-cuda-mps-control", &["-d"]);
+    let pid_file = fleet.path().join("mps/nvidia-cuda-mps-control.pid");
+    let daemon = std::fs::read_to_string(pid_file).expect("the daemon's id");
+    fleet.ask(COLOC, &["emu", "stop"]);
+    let (code, _, complaint) = trainer.end();
+    assert_eq!(code, Some(1));
+    assert!(complaint.contains("the emulated fleet is gone"), "{complaint}");
+    let stat = format!("/proc/{daemon}/stat");
+    wait_until("the daemon's end", || {
+        std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "))
+    });
 }

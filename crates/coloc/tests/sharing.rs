@@ -6,7 +6,7 @@ use coloc_gpu::device::Uuid;
 use coloc_gpu::driver::Guarded;
 use coloc_gpu::monitor::{Monitor, MonitorConfig, Sources};
 use coloc_gpu::mps::{
-    Admission, CancelStep, ClientLimits, Control, DaemonLayout, Program, cancel_plan,
+    Admission, CancelStep, ClientLimits, Control, DaemonLayout, Program, admit_plan, cancel_plan,
     client_environment, client_limit, start_plan,
 };
 use coloc_gpu::process::{Attribution, ProcessTable, Users};
@@ -22,14 +22,15 @@ use std::time::{Duration, Instant};
 const INSIDE: &str = "COLOC_TEST_INSIDE";
 const COLOC: &str = env!("CARGO_BIN_EXE_coloc");
 
-/// Runs `body` in a process whose driver and tools are emulated. `name` is the test's name.
+/// Runs `body` in a process whose driver and tools are emulated, and whose trainers warm up quickly. `name` is the
+/// test's name.
 fn on_fleet(name: &str, spec: &str, body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some_and(|inside| inside == name) {
         return body();
     }
     let this = std::env::current_exe().expect("this program");
     let output = Command::new(COLOC)
-        .args(["emu", "run", "--fleet", spec, "--"])
+        .args(["emu", "run", "--fleet", spec, "--time-scale", "50", "--"])
         .arg(this)
         .args([name, "--exact", "--nocapture"])
         .env(INSIDE, name)
@@ -54,7 +55,7 @@ impl Drop for Guest {
 /// An emulated training that has begun to train.
 fn trainer(flags: &[&str], variables: &[(&'static str, String)]) -> Guest {
     let mut command = Command::new(COLOC);
-    command.args(["emu", "train", "--seconds", "600"]).args(flags);
+    command.args(["emu", "train", "--seconds", "100000"]).args(flags);
     command.envs(variables.iter().cloned()).stdout(Stdio::null()).stderr(Stdio::null());
     Guest(command.spawn().expect("a trainer"))
 }
@@ -150,13 +151,24 @@ fn mps_is_set_up_and_its_limits_hold() {
         eventually("a client", || control.clients().is_ok_and(|clients| clients.len() == 1));
 
         let large = Command::new(COLOC)
-            .args(["emu", "train", "--seconds", "600", "--memory", "8G"])
+            .args(["emu", "train", "--seconds", "100000", "--memory", "8G"])
             .envs(variables.iter().cloned())
             .output()
             .expect("a trainer");
         let complaint = String::from_utf8_lossy(&large.stderr);
         assert_eq!(large.status.code(), Some(1), "{complaint}");
         assert!(complaint.contains("CUDA out of memory"), "{complaint}");
+
+        // The next task is admitted with less: its own environment does not say so, the server does.
+        let server = control.servers().expect("a list")[0];
+        let less = ClientLimits { memory: Some(Bytes::from_mib(2048)), ..limits };
+        control.carry_out(&admit_plan(server, &gpus, &less)).expect("the limits read back");
+        let third = Command::new(COLOC)
+            .args(["emu", "train", "--seconds", "100000", "--memory", "3G"])
+            .envs(variables.iter().filter(|(name, _)| !name.contains("LIMIT")).cloned())
+            .output()
+            .expect("a trainer");
+        assert_eq!(third.status.code(), Some(1), "{}", String::from_utf8_lossy(&third.stderr));
 
         let driver = Guarded::nvml(Duration::from_secs(5));
         let limit = driver

@@ -37,7 +37,7 @@ fn discover() -> Answer {
         rule.to_owned(),
     ];
     for (index, gpu) in (0u32..).zip(state.gpus()) {
-        let bus = format!("{:08X}:{:02X}:00.0", gpu.node(), index % 0xF0 + 1);
+        let bus = gpu.bus_id(index);
         let facts = [
             ("Name", gpu.board().name.to_owned()),
             ("PCI Bus ID", bus),

@@ -83,7 +83,7 @@ fn render(state: &State) -> Result<String, DriverError> {
         if gpu.is_lost() {
             continue;
         }
-        let bus = format!("{:08X}:{:02X}:00.0", gpu.node(), index % 0xF0 + 1);
+        let bus = gpu.bus_id(index);
         let common = format!(
             "gpu=\"{index}\",UUID=\"{}\",pci_bus_id=\"{bus}\",device=\"nvidia{index}\",modelName=\"{}\"",
             gpu.uuid(),

@@ -58,7 +58,9 @@ pub(super) fn start_in_background() -> Answer {
         return Err(already_running());
     }
     let mut child = myself("nvidia-cuda-mps-control")?.arg("-f").spawn()?;
-    let up = wait_for(&emulator, Duration::from_secs(10), |state| state.daemon(&pipe).is_some())?;
+    let pid_file = Path::new(&pipe).join(PID_FILE);
+    let ready = |state: &State| state.daemon(&pipe).is_some() && pid_file.exists();
+    let up = wait_for(&emulator, Duration::from_secs(10), ready)?;
     match child.try_wait()? {
         None if up => Ok(()),
         _ => Err(ToolError::new(1, "The MPS control daemon did not start")),

@@ -1,6 +1,5 @@
 //! `-q`: everything, as text.
 
-use super::bus_id;
 use super::fields::{Seen, process_name, timestamp};
 use crate::tool::ToolError;
 use coloc_emu::Place;
@@ -61,7 +60,7 @@ pub(super) fn render(state: &State, gpus: &[u32]) -> Result<String, ToolError> {
     for &index in gpus {
         let gpu = state.live_gpu(index)?;
         let seen = Seen::new(state, index)?;
-        lines.push(format!("GPU {}", bus_id(index, gpu)));
+        lines.push(format!("GPU {}", gpu.bus_id(index)));
         for (section, fields) in SECTIONS {
             let depth = if section.is_empty() { 4 } else { 8 };
             if !section.is_empty() {

@@ -1,8 +1,7 @@
 //! Fields of queries by name.
 
-use super::bus_id;
 use crate::tool::ToolError;
-use coloc_emu::board::DRIVER_VERSION;
+use coloc_emu::board::{DRIVER_VERSION, VBIOS_VERSION};
 use coloc_emu::fleet::ResidentView;
 use coloc_emu::fleet::{Gpu, Reading, State};
 use coloc_emu::{DriverError, Identity, Place};
@@ -66,10 +65,10 @@ impl<'a> Seen<'a> {
             "count" => plain(state.gpu_count().to_string()),
             "name" | "gpu_name" => plain(gpu.board().name),
             "uuid" | "gpu_uuid" => plain(gpu.uuid()),
-            "serial" | "gpu_serial" => plain(format!("15600{:08}", index + 1)),
+            "serial" | "gpu_serial" => plain(Gpu::serial(*index)),
             "driver_version" => plain(DRIVER_VERSION),
-            "vbios_version" => plain("92.00.EM.00.01"),
-            "pci.bus_id" | "gpu_bus_id" => plain(bus_id(*index, gpu)),
+            "vbios_version" => plain(VBIOS_VERSION),
+            "pci.bus_id" | "gpu_bus_id" => plain(gpu.bus_id(*index)),
             "pci.domain" => plain(format!("{:04X}", gpu.node())),
             "compute_cap" => {
                 let (major, minor) = gpu.board().capability;
@@ -155,12 +154,9 @@ pub(super) fn app_field(
         "process_name" | "name" => plain(process_name(resident.pid)),
         "used_memory" | "used_gpu_memory" => with("MiB", format!("{:.0}", resident.held.mib())),
         "gpu_name" => plain(gpu.board().name),
-        "gpu_uuid" => plain(match resident.place.mig {
-            Some(mig) => gpu.mig_uuid(mig)?,
-            None => gpu.uuid(),
-        }),
-        "gpu_serial" => plain(format!("15600{:08}", resident.place.gpu + 1)),
-        "gpu_bus_id" => plain(bus_id(resident.place.gpu, gpu)),
+        "gpu_uuid" => plain(gpu.uuid_of(resident.place.mig)?),
+        "gpu_serial" => plain(Gpu::serial(resident.place.gpu)),
+        "gpu_bus_id" => plain(gpu.bus_id(resident.place.gpu)),
         _ => None,
     })
 }

@@ -29,11 +29,6 @@ const HELP: &str = "NVIDIA System Management Interface, emulated by coloc
     -l SECONDS, -lms MILLISECONDS                again and again
     -h        this text";
 
-/// The bus id that NVML gives.
-pub(super) fn bus_id(index: u32, gpu: &Gpu) -> String {
-    format!("{:08X}:{:02X}:00.0", gpu.node(), index % 0xF0 + 1)
-}
-
 /// Arguments taken one by one, `--name=value` taken apart.
 pub(super) struct Arguments {
     rest: std::vec::IntoIter<String>,
@@ -89,7 +84,7 @@ pub(super) fn selected(state: &State, names: Option<&str>) -> Result<Vec<u32>, T
     let Some(names) = names else { return Ok((0..state.gpu_count()).collect()) };
     let one = |name: &str| {
         let matches = |index: u32, gpu: &Gpu| {
-            let bus = bus_id(index, gpu);
+            let bus = gpu.bus_id(index);
             index.to_string() == name
                 || gpu.uuid() == name
                 || bus.eq_ignore_ascii_case(name)
@@ -220,7 +215,7 @@ impl Command {
         let gpus = selected(&*emulator.lock()?, self.gpus.as_deref())?;
         for gpu in gpus {
             let mut state = emulator.lock()?;
-            let bus = bus_id(gpu, state.gpu(gpu)?);
+            let bus = state.gpu(gpu)?.bus_id(gpu);
             let done = match setting {
                 Setting::MigMode(on) => {
                     state.set_mig_mode(gpu, *on)?;

@@ -1,6 +1,5 @@
 //! The table that everybody knows.
 
-use super::bus_id;
 use super::fields::{compute_mode, process_name, timestamp};
 use crate::tool::ToolError;
 use coloc_emu::Place;
@@ -73,7 +72,7 @@ fn gpu_rows(state: &State, index: u32) -> Result<Vec<String>, ToolError> {
         row(&format!(
             "{index:>4}  {:<26} {on:>7} | {:<18} Off | {:>20} ",
             gpu.board().name,
-            bus_id(index, gpu),
+            gpu.bus_id(index),
             gpu.ecc_errors().1
         )),
         row(&format!(

@@ -23,6 +23,8 @@ pub(super) struct Log {
     lines: u64,
     printed: u64,
     rate: f64,
+    /// Share that was done before this run.
+    begun: f64,
 }
 
 impl Log {
@@ -39,6 +41,7 @@ impl Log {
             lines,
             printed: (done * lines as f64).floor() as u64,
             rate: 1.0,
+            begun: done,
         }
     }
 
@@ -58,9 +61,9 @@ impl Log {
         let Log { name, iterations, epochs, batch, .. } = self;
         Ok(line(&format!(
             "training {name} (emulated) on {}{mps}: {epochs} epochs, {iterations} iterations, batch {batch}, \
-             from {} %",
+             from {:.1} %",
             names.join(", "),
-            self.printed * 100 / self.lines,
+            self.begun * 100.0,
         ))?)
     }
 

@@ -13,14 +13,22 @@ fn energy_is_power_times_time() {
     on_fleet("energy::energy_is_power_times_time", "2xA100-40GB", options, |emulator| {
         let nvml = nvml();
         let handle = device(&nvml, 0);
+        let set_clock = |frozen| {
+            let mut state = emulator.lock().expect("free");
+            let now = state.host_now_ns();
+            state.set_clock(now, options.time_scale, frozen);
+            state.now_ns()
+        };
         let read = || {
             let (mut millijoules, mut milliwatts) = (0u64, 0u32);
-            let before = emulator.lock().expect("free").now_ns();
+            // The clock stands while we read, so that all is of one moment.
+            let before = set_clock(true);
             // SAFETY: the targets are variables of ours.
             unsafe {
                 assert_eq!(nvml.nvmlDeviceGetTotalEnergyConsumption(handle, &mut millijoules), 0);
                 assert_eq!(nvml.nvmlDeviceGetPowerUsage(handle, &mut milliwatts), 0);
             }
+            set_clock(false);
             (before as f64 / 1e9, millijoules as f64 / 1e3, f64::from(milliwatts) / 1e3)
         };
         let own = Arc::new(Emulator::from_environment().expect("the same fleet"));

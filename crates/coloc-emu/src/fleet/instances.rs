@@ -188,11 +188,7 @@ impl Gpu {
     /// The MIG name, such as `MIG 1g.5gb` or `MIG 1c.3g.20gb`.
     pub fn mig_name(&self, device: MigDevice) -> Result<String, DriverError> {
         let profile = self.instance_view(device.gi)?.profile;
-        let slices = self.compute_slices(device)?;
-        Ok(match slices == u32::from(profile.compute()) {
-            true => format!("MIG {}", profile.name()),
-            false => format!("MIG {slices}c.{}", profile.name()),
-        })
+        Ok(profile.device_name(self.compute_slices(device)?))
     }
 }
 

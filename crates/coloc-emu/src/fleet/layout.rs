@@ -9,7 +9,7 @@ use coloc_model::{Activity, Fraction};
 use coloc_physics::Profile;
 
 /// Bumped whenever a table changes.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// GPUs of one fleet.
 pub const MAX_GPUS: usize = 128;
 /// Processes that have joined at one time.
@@ -253,7 +253,8 @@ pub struct State {
     pub(crate) repairs: u32,
     /// Something changed that others may be waiting for.
     pub(crate) touched: u32,
-    pub(crate) reserved: u32,
+    /// The fleet is gone; its file may be too.
+    pub(crate) closed: u32,
     pub(crate) event_count: u64,
     pub(crate) events: [Event; MAX_EVENTS],
     pub(crate) gpus: [Gpu; MAX_GPUS],

@@ -100,7 +100,7 @@ impl State {
             self.residents[at].contexts += 1;
             return Ok(());
         }
-        self.check_compute_mode(place)?;
+        self.check_compute_mode(slot, place)?;
         self.check_mps_room(slot, place)?;
         let at = (0..MAX_RESIDENTS)
             .find(|&at| self.residents[at].used == 0)
@@ -196,8 +196,13 @@ impl State {
     }
 
     /// Compute modes: 2 lets nobody in, 3 one process only.
-    fn check_compute_mode(&self, place: Place) -> Result<(), DriverError> {
-        let occupied = self.resident_slots().any(|(_, resident)| resident.gpu == place.gpu);
+    fn check_compute_mode(&self, slot: ProcessSlot, place: Place) -> Result<(), DriverError> {
+        // The clients of an MPS server are one process to the device.
+        let server = |process: u32| self.processes.get(process as usize).map_or(0, |p| p.mps);
+        let own = server(slot.0);
+        let occupied = self.resident_slots().any(|(_, resident)| {
+            resident.gpu == place.gpu && (own == 0 || server(resident.process) != own)
+        });
         match self.live_gpu(place.gpu)?.compute_mode {
             2 => Err(ErrorKind::InUse { by: "compute mode Prohibited" }.into()),
             3 if occupied => Err(ErrorKind::InUse { by: "compute mode Exclusive Process" }.into()),

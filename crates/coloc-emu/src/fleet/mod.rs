@@ -142,6 +142,34 @@ impl Gpu {
         format!("GPU-{}", uuid_text(&self.uuid))
     }
 
+    /// What the driver calls the device, or a MIG device of it.
+    pub fn name(&self, mig: Option<MigDevice>) -> Result<String, DriverError> {
+        Ok(match mig {
+            Some(mig) => format!("{} {}", self.board().name, self.mig_name(mig)?),
+            None => self.board().name.to_owned(),
+        })
+    }
+
+    /// The UUID of the device, or of a MIG device of it.
+    pub fn uuid_of(&self, mig: Option<MigDevice>) -> Result<String, DriverError> {
+        mig.map_or_else(|| Ok(self.uuid()), |mig| self.mig_uuid(mig))
+    }
+
+    /// PCI bus of the GPU with this index; its domain is its node.
+    pub fn bus(index: u32) -> u32 {
+        index % 0xF0 + 1
+    }
+
+    /// Place on the bus as NVML writes it, with eight digits of domain.
+    pub fn bus_id(&self, index: u32) -> String {
+        format!("{:08X}:{:02X}:00.0", self.node, Self::bus(index))
+    }
+
+    /// Serial number of the GPU with this index.
+    pub fn serial(index: u32) -> String {
+        format!("15600{:08}", index + 1)
+    }
+
     /// The server that it sits in.
     pub fn node(&self) -> u32 {
         self.node

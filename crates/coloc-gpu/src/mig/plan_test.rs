@@ -215,7 +215,40 @@ fn a_process_that_is_nowhere_keeps_every_instance_busy() {
     assert!(board.instances.iter().all(|instance| instance.busy));
 }
 
+/// Compute slices, MiB, the most there may be, and places.
+type DrawnProfile = (u8, u64, u32, Vec<(u32, u32)>);
+
 proptest! {
+    #[test]
+    fn boards_that_make_no_sense_are_survived(
+        profiles in prop::collection::vec((any::<u8>(), 0u64..100_000, 0u32..4, prop::collection::vec((0u32..20, 0u32..20), 0..4)), 0..5),
+        there in prop::collection::vec((0u32..6, 0u32..20, 0u32..20, any::<bool>()), 0..80),
+        asked in prop::collection::vec((0u64..100_000, any::<u8>()), 0..4),
+    ) {
+        let place = |&(start, span): &(u32, u32)| Place::new(start, span);
+        let profile = |(id, (compute, mib, most, places)): (usize, DrawnProfile)| BoardProfile {
+            id: id as u32,
+            name: format!("{id}"),
+            kind: ProfileKind::Plain,
+            compute,
+            memory: Bytes::from_mib(mib),
+            most,
+            places: places.iter().filter_map(place).collect(),
+        };
+        let instance = |(id, (profile, start, span, busy)): (usize, (u32, u32, u32, bool))| {
+            let place = Place::new(start, span)?;
+            let id = GpuInstanceId(id as u32);
+            Some(ExistingInstance { id, profile, place, computes: Vec::new(), busy })
+        };
+        let profiles = profiles.into_iter().enumerate().map(profile).collect();
+        let board = Board::new(profiles, there.into_iter().enumerate().filter_map(instance).collect());
+        let want = |(at, (mib, compute)): (usize, (u64, u8))| Want::alone(task(at), Bytes::from_mib(mib), compute);
+        let wants: Vec<Want> = asked.into_iter().enumerate().map(want).collect();
+        if let Err(refusal) = plan(&board, &wants) {
+            prop_assert!(!refusal.to_string().is_empty());
+        }
+    }
+
     #[test]
     fn plans_are_sound_on_boards_in_any_state(
         there in prop::collection::vec((0usize..6, 0usize..7, any::<bool>()), 0..8),

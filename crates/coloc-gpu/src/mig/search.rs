@@ -31,6 +31,9 @@ struct Taken {
     of_profile: Vec<u8>,
 }
 
+/// Instances that are looked at for reuse: more than slices.
+const MOST_REUSED: usize = 64;
+
 struct Search<'a> {
     board: &'a Board,
     candidates: &'a [Vec<Candidate>],
@@ -72,8 +75,9 @@ impl Search<'_> {
         for instance in self.board.instances.iter().filter(|i| i.busy || !self.may_destroy) {
             taken.memory |= instance.place.mask();
             if let Some(at) = self.profile_at(instance) {
-                taken.compute += self.board.profiles[at].compute;
-                taken.of_profile[at] += 1;
+                let compute = self.board.profiles[at].compute;
+                taken.compute = taken.compute.saturating_add(compute);
+                taken.of_profile[at] = taken.of_profile[at].saturating_add(1);
             }
         }
         taken
@@ -117,7 +121,8 @@ impl Search<'_> {
         let shape = &self.board.profiles[profile];
         let mut options = Vec::new();
         let idle = self.board.instances.iter().enumerate().filter(|(at, instance)| {
-            !instance.busy && instance.profile == shape.id && taken.reused & (1 << at) == 0
+            let free = *at < MOST_REUSED && taken.reused & (1 << at) == 0;
+            !instance.busy && instance.profile == shape.id && free
         });
         for (at, instance) in idle {
             let mut next = taken.clone();
@@ -144,8 +149,8 @@ impl Search<'_> {
 fn take(taken: &mut Taken, board: &Board, profile: usize, place: Place) -> bool {
     let shape = &board.profiles[profile];
     taken.memory |= place.mask();
-    taken.compute += shape.compute;
-    taken.of_profile[profile] += 1;
+    taken.compute = taken.compute.saturating_add(shape.compute);
+    taken.of_profile[profile] = taken.of_profile[profile].saturating_add(1);
     taken.compute <= board.compute_slices() && u32::from(taken.of_profile[profile]) <= shape.most
 }
 

@@ -28,9 +28,9 @@ impl ClientLimits {
     }
 }
 
-/// One thing to do for a daemon to be ready.
+/// One thing to do with a control daemon.
 #[derive(Clone, PartialEq, Debug)]
-pub enum StartStep {
+pub enum ControlStep {
     /// Make a folder that its user alone can enter.
     MakeFolder(PathBuf),
     /// Start `nvidia-cuda-mps-control -d` for the layout's GPUs.
@@ -59,32 +59,52 @@ pub struct StartPlan {
     /// Its folders.
     pub layout: DaemonLayout,
     /// What to do.
-    pub steps: Vec<StartStep>,
+    pub steps: Vec<ControlStep>,
 }
 
 /// How to start a daemon whose servers limit every client like this. The limits come before the server: they apply
 /// to future servers only.
 pub fn start_plan(layout: DaemonLayout, limits: &ClientLimits) -> StartPlan {
     let mut steps = vec![
-        StartStep::MakeFolder(layout.pipe.clone()),
-        StartStep::MakeFolder(layout.log.clone()),
-        StartStep::StartDaemon,
+        ControlStep::MakeFolder(layout.pipe.clone()),
+        ControlStep::MakeFolder(layout.log.clone()),
+        ControlStep::StartDaemon,
     ];
     let percentage = 100.0 * limits.threads.map_or(1.0, Fraction::get);
-    steps.push(StartStep::Tell(Command::SetDefaultActiveThreadPercentage { percentage }));
+    steps.push(ControlStep::Tell(Command::SetDefaultActiveThreadPercentage { percentage }));
     let command = Command::GetDefaultActiveThreadPercentage;
-    let threads = StartStep::ExpectThreads { command, percentage };
+    let threads = ControlStep::ExpectThreads { command, percentage };
     let mut expected = vec![threads];
     for gpu in &layout.gpus {
         let Some(limit) = limits.memory_of_each() else { break };
         let set = Command::SetDefaultDevicePinnedMemLimit { gpu: gpu.clone(), limit };
-        steps.push(StartStep::Tell(set));
+        steps.push(ControlStep::Tell(set));
         let command = Command::GetDefaultDevicePinnedMemLimit { gpu: gpu.clone() };
-        expected.push(StartStep::ExpectLimit { command, limit });
+        expected.push(ControlStep::ExpectLimit { command, limit });
     }
-    steps.push(StartStep::Tell(Command::StartServer { uid: layout.uid }));
+    steps.push(ControlStep::Tell(Command::StartServer { uid: layout.uid }));
     steps.append(&mut expected);
     StartPlan { layout, steps }
+}
+
+/// What to tell a running server before a task is launched, so that its processes are admitted with these limits, and
+/// what it must answer. The limits are for new clients: launch the task right after, and one task at a time. The
+/// environment says the same, and can only tighten it.
+pub fn admit_plan(server: u32, gpus: &[Uuid], limits: &ClientLimits) -> Vec<ControlStep> {
+    let mut steps = Vec::new();
+    let percentage = 100.0 * limits.threads.map_or(1.0, Fraction::get);
+    let set = Command::SetActiveThreadPercentage { server, percentage };
+    let command = Command::GetActiveThreadPercentage { server };
+    steps.push(ControlStep::Tell(set));
+    steps.push(ControlStep::ExpectThreads { command, percentage });
+    for gpu in gpus {
+        let Some(limit) = limits.memory_of_each() else { break };
+        let set = Command::SetDevicePinnedMemLimit { server, gpu: gpu.clone(), limit };
+        let command = Command::GetDevicePinnedMemLimit { server, gpu: gpu.clone() };
+        steps.push(ControlStep::Tell(set));
+        steps.push(ControlStep::ExpectLimit { command, limit });
+    }
+    steps
 }
 
 /// The variables that make a process a client with these limits. `visible` are the GPUs in the order of the
@@ -171,14 +191,14 @@ mod tests {
     #[test]
     fn a_daemon_is_ready_when_its_limits_read_back() {
         let plan = start_plan(layout(), &HALF);
-        let says = |step: &StartStep| match step {
-            StartStep::MakeFolder(folder) => format!("folder {}", folder.display()),
-            StartStep::StartDaemon => "start".to_owned(),
-            StartStep::Tell(command) => format!("tell {command}"),
-            StartStep::ExpectThreads { command, percentage } => {
+        let says = |step: &ControlStep| match step {
+            ControlStep::MakeFolder(folder) => format!("folder {}", folder.display()),
+            ControlStep::StartDaemon => "start".to_owned(),
+            ControlStep::Tell(command) => format!("tell {command}"),
+            ControlStep::ExpectThreads { command, percentage } => {
                 format!("{command} is {percentage}")
             }
-            StartStep::ExpectLimit { command, limit } => format!("{command} is {limit}"),
+            ControlStep::ExpectLimit { command, limit } => format!("{command} is {limit}"),
         };
         let steps: Vec<String> = plan.steps.iter().map(says).collect();
         insta::assert_snapshot!(steps.join("\n"), @r"
@@ -191,6 +211,16 @@ mod tests {
         get_default_active_thread_percentage is 50
         get_default_device_pinned_mem_limit GPU-1b2c3d4e-0000 is 2.0 GiB
         ");
+    }
+
+    #[test]
+    fn a_task_is_admitted_when_the_servers_limits_read_back() {
+        let steps = admit_plan(7, &layout().gpus, &HALF);
+        assert_eq!(steps.len(), 4);
+        let last = Command::GetDevicePinnedMemLimit { server: 7, gpu: layout().gpus[0].clone() };
+        let limit = Bytes::from_mib(2048);
+        assert_eq!(steps[3], ControlStep::ExpectLimit { command: last, limit });
+        assert_eq!(admit_plan(7, &layout().gpus, &ClientLimits::NONE).len(), 2);
     }
 
     #[test]

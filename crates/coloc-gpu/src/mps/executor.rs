@@ -1,7 +1,7 @@
 //! Talking to control daemons: the thin part that touches the world.
 
 use super::cancel::{CancelPlan, CancelStep};
-use super::control::{StartPlan, StartStep};
+use super::control::{ControlStep, StartPlan};
 use super::layout::DaemonLayout;
 use super::protocol::{Command, ReplyError, parse_limit, parse_percentage, parse_pids};
 use crate::device::Uuid;
@@ -177,31 +177,31 @@ impl<'a> Control<'a> {
 
     /// Carries out a plan to start the layout's daemon.
     pub fn start(&self, plan: &StartPlan) -> Result<(), MpsError> {
-        for step in &plan.steps {
-            match step {
-                StartStep::MakeFolder(folder) => make_folder(folder)?,
-                StartStep::StartDaemon if self.is_running() => {}
-                StartStep::StartDaemon => {
-                    let mut command = self.command();
-                    // The daemon keeps what it inherits; it must not keep our pipes open.
-                    command.arg("-d").stdin(Stdio::null());
-                    command.stdout(Stdio::null()).stderr(Stdio::null());
-                    let child = command.spawn().map_err(|error| self.no_program(error))?;
-                    self.answer(child, "nvidia-cuda-mps-control -d", None)?;
-                }
-                StartStep::Tell(command) => {
-                    self.tell(command)?;
-                }
-                StartStep::ExpectThreads { command, percentage } => {
-                    self.expect(command, &percentage.to_string(), |reply| {
-                        let read = parse_percentage(command, reply)?;
-                        Ok(((read - percentage).abs() < 0.1, read.to_string()))
-                    })?;
-                }
-                StartStep::ExpectLimit { command, limit } => self.expect_limit(command, *limit)?,
+        self.carry_out(&plan.steps)
+    }
+
+    /// Carries out steps in order, up to the first that fails.
+    pub fn carry_out(&self, steps: &[ControlStep]) -> Result<(), MpsError> {
+        steps.iter().try_for_each(|step| match step {
+            ControlStep::MakeFolder(folder) => make_folder(folder),
+            ControlStep::StartDaemon if self.is_running() => Ok(()),
+            ControlStep::StartDaemon => {
+                let mut command = self.command();
+                // The daemon keeps what it inherits; it must not keep our pipes open.
+                command.arg("-d").stdin(Stdio::null());
+                command.stdout(Stdio::null()).stderr(Stdio::null());
+                let child = command.spawn().map_err(|error| self.no_program(error))?;
+                self.answer(child, "nvidia-cuda-mps-control -d", None).map(drop)
             }
-        }
-        Ok(())
+            ControlStep::Tell(command) => self.tell(command).map(drop),
+            ControlStep::ExpectThreads { command, percentage } => {
+                self.expect(command, &percentage.to_string(), |reply| {
+                    let read = parse_percentage(command, reply)?;
+                    Ok(((read - percentage).abs() < 0.1, read.to_string()))
+                })
+            }
+            ControlStep::ExpectLimit { command, limit } => self.expect_limit(command, *limit),
+        })
     }
 
     /// Asks for a limit of memory until it reads as set.

@@ -11,6 +11,7 @@ pub(crate) mod estimate;
 pub(crate) mod gpus;
 pub(crate) mod logs;
 pub(crate) mod queue;
+pub(crate) mod replay;
 pub(crate) mod shim;
 pub(crate) mod show;
 pub(crate) mod simulate;

@@ -4,8 +4,8 @@ use crate::args::input::read_fleet;
 use crate::error::CliError;
 use crate::output::print_text;
 use clap::Args;
-use coloc_emu::{Options, install};
-use coloc_emu_tools::run::FleetHome;
+use coloc_emu::{Emulator, Options, install};
+use coloc_emu_tools::run::{FleetHome, RunError};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -88,7 +88,8 @@ pub(super) struct Stop {
 
 impl Stop {
     pub(super) fn run(&self) -> Result<(), CliError> {
-        coloc_emu::Emulator::open(&self.dir).map_err(coloc_emu_tools::run::RunError::from)?;
+        let emulator = Emulator::open(&self.dir).map_err(RunError::from)?;
+        emulator.close().map_err(RunError::from)?;
         install::remove(&self.dir)
             .map_err(|source| CliError::Write { file: self.dir.clone(), source })
     }

@@ -1,0 +1,3 @@
+//! Driving a daemon from the command line: a trace played live.
+
+pub(crate) mod replay;
