@@ -52,6 +52,7 @@ pub(crate) struct Ranked {
     /// Those on GPUs, best first as of the last pass.
     running: Vec<Holder>,
     books: Books,
+    scratch: pass::Scratch,
     classes: Vec<BTreeMap<Seat, TaskId>>,
     numbers: FxHashMap<Shape, usize>,
     /// When waiting tasks will have waited too long.
