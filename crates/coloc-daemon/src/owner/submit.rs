@@ -134,6 +134,7 @@ impl Owner {
             exclusive: spec.exclusive,
             estimate: None,
             duration: None,
+            priority: 0,
         };
         let fits = self.scheduler.check(&task);
         fits.map_err(|rejected| Refused::Invalid(rejected.to_string()))
@@ -174,6 +175,7 @@ impl Owner {
             exclusive,
             estimate: declared.or(spec.estimate),
             duration: spec.time_limit,
+            priority: spec.priority,
         })
     }
 }
