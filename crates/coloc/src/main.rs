@@ -27,6 +27,7 @@ enum Verb {
     Run(Box<verbs::wait::Run>),
     Queue(verbs::queue::Queue),
     Replay(verbs::replay::ReplayTrace),
+    History(verbs::history::History),
     Show(verbs::show::Show),
     Why(verbs::why::Why),
     Logs(verbs::logs::Logs),
@@ -39,6 +40,7 @@ enum Verb {
     Release(verbs::change::ChangeTasks),
     /// Stop running tasks and start them again later
     Requeue(verbs::change::ChangeTasks),
+    Update(verbs::update::Update),
     #[command(hide = true)]
     Shim(verbs::shim::Shim),
     Demo(verbs::demo::Demo),
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Verb::Submit(verb) => verb.run(),
         Verb::Queue(verb) => verb.run(),
         Verb::Replay(verb) => verb.run(),
+        Verb::History(verb) => verb.run(),
         Verb::Show(verb) => verb.run(),
         Verb::Why(verb) => verb.run(),
         Verb::Logs(verb) => verb.run(),
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Verb::Hold(verb) => verb.run(Change::Hold),
         Verb::Release(verb) => verb.run(Change::Release),
         Verb::Requeue(verb) => verb.run(Change::Requeue),
+        Verb::Update(verb) => verb.run(),
         Verb::Shim(verb) => verb.run(),
         Verb::Demo(verb) => verb.run(),
         Verb::Simulate(verb) => verb.run(),

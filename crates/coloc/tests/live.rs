@@ -8,4 +8,5 @@ mod live {
     mod order;
     mod survive;
     mod tasks;
+    mod update;
 }

@@ -11,6 +11,7 @@ mod gates;
 mod happen;
 mod restore;
 mod submit;
+mod update;
 mod view;
 
 pub use command::{Answer, Caller, Change, Command, Refused};

@@ -88,7 +88,7 @@ fn split(line: &str) -> Option<Vec<OsString>> {
 }
 
 /// `90` (minutes), `90:00`, `1:30:00`, `1-12`, `1-12:30`, `1-12:30:15`, or `1h30m`.
-pub(super) fn time(text: &str) -> Result<Millis, String> {
+pub(crate) fn time(text: &str) -> Result<Millis, String> {
     let fail = || format!("{text:?} is no time: expected 90 (minutes), 1:30:00, 2-12 or 1h30m");
     let numbers = |text: &str| -> Option<Vec<u64>> {
         let parts: Vec<u64> =

@@ -53,6 +53,12 @@ pub(crate) struct TaskArgs {
     /// Run it again this often if it fails by itself
     #[arg(long, value_name = "N", default_value_t = 0)]
     retry: u32,
+    /// Higher goes first among tasks that wait; above 0 is for administrators
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1_000_000..=1_000_000))]
+    priority: i32,
+    /// Let others go first: the priority is lowered by this
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1_000_000..=1_000_000))]
+    nice: i32,
     /// Not before: now+1h, or seconds since 1970
     #[arg(long, value_name = "WHEN", value_parser = script::begin)]
     begin: Option<Moment>,
@@ -124,7 +130,7 @@ impl TaskArgs {
             time_limit: args.time,
             after: after.map(|&(task, when)| Dependency { task: TaskId(task), when }).collect(),
             begin_ms: args.begin.map(|begin| begin.0),
-            priority: 0,
+            priority: args.priority - args.nice,
             retries: args.retry,
             on_oom: match args.on_oom {
                 None => OnOom::Policy,

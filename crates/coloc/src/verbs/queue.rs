@@ -51,13 +51,17 @@ fn width() -> Option<usize> {
 const HEADER: [&str; 9] =
     ["ID", "NAME", "USER", "ST", "TIME", "LIMIT", "GPUS", "GPU-MEM", "GPU(REASON)"];
 
+/// A task's id, with its place in an array.
+pub(crate) fn id_text(task: &TaskView) -> String {
+    match (task.array_id, task.array_index) {
+        (Some(array), Some(index)) => format!("{} ({array}_{index})", task.id),
+        _ => task.id.to_string(),
+    }
+}
+
 fn cells(task: &TaskView, now: Moment) -> [String; 9] {
     let began = task.started_s.filter(|_| !matches!(task.state, Phase::Pending));
     let until = task.ended_s.unwrap_or(now.secs());
-    let id = match (task.array_id, task.array_index) {
-        (Some(array), Some(index)) => format!("{} ({array}_{index})", task.id),
-        _ => task.id.to_string(),
-    };
     let memory = task.gpu_mem_bytes.or(task.estimate_bytes);
     let gib = |bytes: u64| format!("{:.1}G", bytes as f64 / (1u64 << 30) as f64);
     let last = match (&task.reason, task.gpu_ids.is_empty() || task.state.is_over()) {
@@ -67,7 +71,7 @@ fn cells(task: &TaskView, now: Moment) -> [String; 9] {
         (None, true) => String::new(),
     };
     [
-        id,
+        id_text(task),
         task.name.clone(),
         task.user.clone(),
         short(task.state).to_owned(),
@@ -162,6 +166,7 @@ mod tests {
             submitted_s: 0.0,
             started_s: Some(10.0),
             ended_s: None,
+            priority: 0,
             time_limit_s: Some(3600.0),
             gpu_mem_bytes: Some(12 << 30),
             estimate_bytes: None,
