@@ -41,6 +41,8 @@ enum Verb {
     /// Stop running tasks and start them again later
     Requeue(verbs::change::ChangeTasks),
     Update(verbs::update::Update),
+    Drain(verbs::drain::Drain),
+    Resume(verbs::drain::Resume),
     #[command(hide = true)]
     Shim(verbs::shim::Shim),
     Demo(verbs::demo::Demo),
@@ -81,6 +83,8 @@ fn main() -> ExitCode {
         Verb::Release(verb) => verb.run(Change::Release),
         Verb::Requeue(verb) => verb.run(Change::Requeue),
         Verb::Update(verb) => verb.run(),
+        Verb::Drain(verb) => verb.run(),
+        Verb::Resume(verb) => verb.run(),
         Verb::Shim(verb) => verb.run(),
         Verb::Demo(verb) => verb.run(),
         Verb::Simulate(verb) => verb.run(),

@@ -9,4 +9,5 @@ mod live {
     mod survive;
     mod tasks;
     mod update;
+    mod users;
 }

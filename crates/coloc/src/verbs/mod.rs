@@ -6,6 +6,7 @@ pub(crate) mod compare;
 pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod drain;
 pub(crate) mod emu;
 pub(crate) mod estimate;
 pub(crate) mod gpus;
