@@ -213,16 +213,17 @@ impl Launcher {
         if let Some(signal) = warning.and_then(|warning| Signal::from_named_raw(warning.signal)) {
             send(started.main, record.owner, signal);
         }
-        send(started.shim, record.owner, Signal::TERM);
+        self.watcher.signal(record.id, record.attempt, Signal::TERM);
     }
 
     /// Stops an attempt whose shim has not said yet that it is there.
     fn stop_unborn(&self, record: &Record) {
-        let (dir, owner, watched) = (self.run_dir(record), record.owner, Instant::now());
+        let (dir, watcher, began) = (self.run_dir(record), self.watcher.clone(), Instant::now());
+        let (task, attempt) = (record.id, record.attempt);
         let stop = move || {
-            while watched.elapsed() < SLOW_SHIM {
-                if let Ok(Some(started)) = dir.started() {
-                    return send(started.shim, owner, Signal::TERM);
+            while began.elapsed() < SLOW_SHIM {
+                if let Ok(Some(_)) = dir.started() {
+                    return watcher.signal(task, attempt, Signal::TERM);
                 }
                 if matches!(dir.ended(), Ok(Some(_))) {
                     return;

@@ -122,12 +122,14 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         .map_err(at(&options.state))?;
     let desk = Desk { inbox: inbox.clone(), journal: journal_file, runs, news };
     let service = router(desk).into_make_service_with_connect_info::<Peer>();
+    crate::notify::tell(crate::notify::READY);
     let served = runtime.block_on(async {
         tokio::select! {
             served = axum::serve(listener, service) => served,
             () = told_to_stop() => Ok(()),
         }
     });
+    crate::notify::tell(crate::notify::STOPPING);
     let _ = inbox.send(Input::Shutdown);
     let _ = owner.join();
     let _ = std::fs::remove_file(&options.socket);

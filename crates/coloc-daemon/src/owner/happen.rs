@@ -158,6 +158,7 @@ impl Owner {
                 self.scheduler.note(now, Event::TaskSeen { task, used }, wishes);
             }
         }
+        self.stop_the_idle(now, &sighting, wishes);
         self.last_seen = sighting;
     }
 }

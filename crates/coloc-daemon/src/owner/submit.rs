@@ -181,7 +181,9 @@ impl Owner {
         let (spec, owner) = (live.spec.clone(), live.record.owner);
         let exclusive = spec.exclusive
             || (live.record.ooms > 0 && spec.on_oom == crate::spec::OnOom::Exclusive);
-        let declared = spec.gpu_memory.map(Estimate::exact);
+        // Whoever says what it needs is believed; how busy a GPU it keeps is still worth knowing.
+        let sm = spec.estimate.and_then(|estimate| estimate.sm);
+        let declared = spec.gpu_memory.map(|said| Estimate { sm, ..Estimate::exact(said) });
         Some(Task {
             id: task,
             signature: self.names.signature(&spec),

@@ -27,6 +27,7 @@ fn as_nobody(home: &Home, arguments: &[&str]) -> Output {
         .args(arguments)
         .current_dir("/tmp")
         .env("COLOC_SOCKET", home.socket())
+        .env("HOME", "/nonexistent")
         .output()
         .expect("setpriv runs")
 }
@@ -132,7 +133,7 @@ fn what_a_user_puts_in_place_of_our_files_is_not_followed() {
     );
     let ready = next.join("ready");
     let script =
-        format!("cd {}; echo '{forged}' > shim.json; touch ready; sleep 1", next.display());
+        format!("cd {}; echo '{forged}' > shim.json; touch ready; sleep 60", next.display());
     let id = submit_as_nobody(&home, &["--", "sh", "-c", &script]);
     home.wait_for("the forgery", |_| ready.exists());
     home.run(&["cancel", &id.to_string()]);
