@@ -7,7 +7,7 @@ use crate::demand::Demand;
 use crate::event::{Effect, Event};
 use crate::gpus::Gpus;
 use crate::pass::PassCounts;
-use crate::policy::{FairOrder, Pack, Place, Policy, Queue};
+use crate::policy::{Pack, Place, Policy, Queue};
 use crate::queue::ranked::{self, Ranked};
 use crate::queue::{Ticket, Waiting, allox, backfill, best_effort, fifo};
 use crate::recovery::RecoveryQueue;
@@ -237,6 +237,7 @@ impl Scheduler {
                 there
             }
             Event::Ended { task, outcome } => world.ended(now, task, outcome, effects),
+            Event::Changed(task) => world.change(now, task),
             Event::CancelRequested(task) => world.cancel(task, effects),
             Event::Stopped(task) => world.stopped(now, task, effects),
             Event::GpuSeen { gpu, signal } => {
@@ -271,10 +272,7 @@ impl Scheduler {
             effects.push(Effect::Retire { task: task.id, state: TaskState::Failed });
             return false;
         }
-        let shortest = self.world.policy.queue == Queue::Fair
-            && self.world.policy.fair_order == FairOrder::Shortest;
-        let span = task.duration.map_or(u64::MAX, |span| span.0);
-        let rank = if shortest { span } else { 0 };
+        let rank = Ticket::rank(&self.world.policy, &task);
         let ticket = Ticket { rank, submitted: now, number: self.next_ticket };
         self.next_ticket += 1;
         self.world.waiting.insert(ticket, &task);

@@ -216,18 +216,19 @@ impl Launcher {
             return self.stop_unborn(record);
         };
         if let Some(signal) = warning.and_then(|warning| Signal::from_named_raw(warning.signal)) {
-            send(started.main, signal);
+            send(started.main, record.owner, signal);
         }
-        send(started.shim, Signal::TERM);
+        self.watcher.signal(record.id, record.attempt, Signal::TERM);
     }
 
     /// Stops an attempt whose shim has not said yet that it is there.
     fn stop_unborn(&self, record: &Record) {
-        let (dir, watched) = (self.run_dir(record), Instant::now());
+        let (dir, watcher, began) = (self.run_dir(record), self.watcher.clone(), Instant::now());
+        let (task, attempt) = (record.id, record.attempt);
         let stop = move || {
-            while watched.elapsed() < SLOW_SHIM {
-                if let Ok(Some(started)) = dir.started() {
-                    return send(started.shim, Signal::TERM);
+            while began.elapsed() < SLOW_SHIM {
+                if let Ok(Some(_)) = dir.started() {
+                    return watcher.signal(task, attempt, Signal::TERM);
                 }
                 if matches!(dir.ended(), Ok(Some(_))) {
                     return;
@@ -254,8 +255,10 @@ impl Launcher {
                 return Found::Ended;
             }
             if let Ok(Some(started)) = dir.started() {
-                self.know(record.id, started.shim.pid);
-                let pidfd = alive(started.shim);
+                let pidfd = alive(started.shim, record.owner);
+                if pidfd.is_some() {
+                    self.know(record.id, started.shim.pid);
+                }
                 let watch = |pidfd| self.watcher.watch(pidfd, record.id, record.attempt).is_ok();
                 return if pidfd.is_some_and(watch) { Found::Running } else { Found::Ended };
             }
@@ -274,15 +277,23 @@ impl Launcher {
     }
 }
 
-/// A file descriptor for a process that is surely the one that was meant.
-fn alive(process: Process) -> Option<OwnedFd> {
+/// A file descriptor for a process that is surely the one that was meant. Its user could have written another's number
+/// down, so it must be theirs.
+fn alive(process: Process, owner: Uid) -> Option<OwnedFd> {
     let pidfd = pidfd_open(Pid::from_raw(process.pid as i32)?, PidfdFlags::empty()).ok()?;
     let same = ProcessTable::default().started(process.pid) == Some(process.began);
-    same.then_some(pidfd)
+    (same && user_of(process.pid) == Some(owner)).then_some(pidfd)
 }
 
-fn send(process: Process, signal: Signal) {
-    if let Some(pidfd) = alive(process) {
+/// Who a process runs as. The owner of its directory in /proc is root for one that gave up root.
+fn user_of(pid: u32) -> Option<Uid> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_whitespace().next()?.parse().ok().map(Uid)
+}
+
+fn send(process: Process, owner: Uid, signal: Signal) {
+    if let Some(pidfd) = alive(process, owner) {
         let _ = pidfd_send_signal(pidfd, signal);
     }
 }

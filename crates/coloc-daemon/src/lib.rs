@@ -7,6 +7,7 @@ pub mod clock;
 pub mod hardware;
 pub mod journal;
 pub mod launch;
+pub mod notify;
 pub mod outcome;
 pub mod owner;
 pub mod record;

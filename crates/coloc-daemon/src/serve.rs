@@ -82,6 +82,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     std::fs::create_dir_all(&runs).map_err(at(&runs))?;
     let _lock = lock(&options.state)?;
     let journal_file = options.state.join("journal.db");
+    keep_private(&journal_file).map_err(at(&journal_file))?;
     let mut journal = Journal::open(&journal_file)?;
     let saved = journal.load()?;
     let clock = Clock::new(saved.epoch, options.time_scale);
@@ -124,16 +125,25 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         .map_err(at(&options.state))?;
     let desk = Desk { inbox: inbox.clone(), journal: journal_file, runs, news };
     let service = router(desk).into_make_service_with_connect_info::<Peer>();
+    crate::notify::tell(crate::notify::READY);
     let served = runtime.block_on(async {
         tokio::select! {
             served = axum::serve(listener, service) => served,
             () = told_to_stop() => Ok(()),
         }
     });
+    crate::notify::tell(crate::notify::STOPPING);
     let _ = inbox.send(Input::Shutdown);
     let _ = owner.join();
     let _ = std::fs::remove_file(&options.socket);
     served.map_err(at(&options.socket))
+}
+
+/// The journal holds everybody's commands and environments. SQLite gives its other files the same mode.
+fn keep_private(file: &Path) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let file = File::options().create(true).append(true).mode(0o600).open(file)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))
 }
 
 /// One daemon a directory. The lock is the kernel's: it goes with the process, however that ends.

@@ -1,10 +1,13 @@
 //! The `coloc` binary: one file a verb.
 
 mod args;
+mod config;
 mod error;
+mod invocation;
 mod live;
 mod output;
 mod report;
+mod slurm;
 mod verbs;
 
 use clap::{Parser, Subcommand};
@@ -25,8 +28,10 @@ enum Verb {
     Daemon(Box<verbs::daemon::Daemon>),
     Submit(Box<verbs::submit::Submit>),
     Run(Box<verbs::wait::Run>),
+    Sweep(Box<verbs::sweep::Sweep>),
     Queue(verbs::queue::Queue),
     Replay(verbs::replay::ReplayTrace),
+    History(verbs::history::History),
     Show(verbs::show::Show),
     Why(verbs::why::Why),
     Logs(verbs::logs::Logs),
@@ -39,6 +44,13 @@ enum Verb {
     Release(verbs::change::ChangeTasks),
     /// Stop running tasks and start them again later
     Requeue(verbs::change::ChangeTasks),
+    Update(verbs::update::Update),
+    Drain(verbs::drain::Drain),
+    Resume(verbs::drain::Resume),
+    Config(verbs::config::ConfigVerb),
+    Init(verbs::init::Init),
+    Completions(verbs::completions::Completions),
+    Man(verbs::man::Man),
     #[command(hide = true)]
     Shim(verbs::shim::Shim),
     Demo(verbs::demo::Demo),
@@ -64,12 +76,17 @@ fn main() -> ExitCode {
     if let Some(code) = as_tool() {
         return code;
     }
-    let verb = Cli::parse().verb.unwrap_or(Verb::Queue(verbs::queue::Queue::default()));
+    let verb = match invocation::read(std::env::args_os().collect()) {
+        Ok(cli) => cli.verb.unwrap_or(Verb::Queue(verbs::queue::Queue::default())),
+        Err(error) => return error.report(),
+    };
     let result = match verb {
         Verb::Daemon(verb) => verb.run(),
         Verb::Submit(verb) => verb.run(),
+        Verb::Sweep(verb) => verb.run(),
         Verb::Queue(verb) => verb.run(),
         Verb::Replay(verb) => verb.run(),
+        Verb::History(verb) => verb.run(),
         Verb::Show(verb) => verb.run(),
         Verb::Why(verb) => verb.run(),
         Verb::Logs(verb) => verb.run(),
@@ -77,6 +94,13 @@ fn main() -> ExitCode {
         Verb::Hold(verb) => verb.run(Change::Hold),
         Verb::Release(verb) => verb.run(Change::Release),
         Verb::Requeue(verb) => verb.run(Change::Requeue),
+        Verb::Update(verb) => verb.run(),
+        Verb::Drain(verb) => verb.run(),
+        Verb::Resume(verb) => verb.run(),
+        Verb::Config(verb) => verb.run(),
+        Verb::Init(verb) => verb.run(),
+        Verb::Completions(verb) => verb.run(),
+        Verb::Man(verb) => verb.run(),
         Verb::Shim(verb) => verb.run(),
         Verb::Demo(verb) => verb.run(),
         Verb::Simulate(verb) => verb.run(),

@@ -6,6 +6,10 @@ mod live {
     mod hostile;
     mod memory;
     mod order;
+    mod setup;
     mod survive;
+    mod sweep;
     mod tasks;
+    mod update;
+    mod users;
 }

@@ -53,7 +53,7 @@ impl Owner {
             Some(path) => live.spec.directory.as_path().join(path.as_path()),
             None => run.log(),
         };
-        let words = crate::run::tail(&log, LAST_WORDS).unwrap_or_default();
+        let words = crate::run::tail(&log, live.record.owner, LAST_WORDS).unwrap_or_default();
         (Some(judge(&ended, &words)), Some(ended.exit))
     }
 
@@ -158,6 +158,7 @@ impl Owner {
                 self.scheduler.note(now, Event::TaskSeen { task, used }, wishes);
             }
         }
+        self.stop_the_idle(now, &sighting, wishes);
         self.last_seen = sighting;
     }
 }

@@ -9,8 +9,10 @@ mod command;
 mod decide;
 mod gates;
 mod happen;
+mod idle;
 mod restore;
 mod submit;
+mod update;
 mod view;
 
 pub use command::{Answer, Caller, Change, Command, Refused};
@@ -98,6 +100,7 @@ pub struct Owner {
     roots: mpsc::Sender<Vec<TaskRoots>>,
     roots_changed: bool,
     last_seen: Sighting,
+    idle: idle::IdleSince,
     news: tokio::sync::broadcast::Sender<TaskView>,
     stop: bool,
 }
@@ -163,6 +166,7 @@ impl Owner {
             roots,
             roots_changed: true,
             last_seen: Sighting::default(),
+            idle: idle::IdleSince::default(),
             news,
             stop: false,
         };

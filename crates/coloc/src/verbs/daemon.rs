@@ -17,6 +17,7 @@ const HOME_VARIABLE: &str = "COLOC_DAEMON_EMULATES";
 
 /// Run tasks on the GPUs of this machine
 #[derive(Args, Debug)]
+#[command(args_override_self = true)]
 pub(crate) struct Daemon {
     /// Use emulated GPUs, such as 4xA100-40GB
     #[arg(long, value_name = "FLEET")]

@@ -1,6 +1,6 @@
 //! `coloc queue`: the tasks.
 
-use crate::args::live::SocketArg;
+use crate::args::live::{Selection, SocketArg, resolve};
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
 use clap::Args;
@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 
 /// List tasks
 #[derive(Args, Debug, Default)]
+#[command(args_override_self = true)]
 pub(crate) struct Queue {
     #[command(flatten)]
     socket: SocketArg,
@@ -19,16 +20,47 @@ pub(crate) struct Queue {
     /// Only this user's
     #[arg(short = 'u', long, value_name = "NAME")]
     user: Option<String>,
+    /// Only mine
+    #[arg(long, conflicts_with = "user")]
+    me: bool,
+    /// Only these: 7, 3-9, 1,4-6
+    #[arg(short = 'j', long, value_name = "TASKS")]
+    jobs: Option<Selection>,
+    /// Only in these states: pending, running, or Slurm's letters such as PD,R
+    #[arg(
+        short = 't',
+        long,
+        visible_alias = "state",
+        value_name = "STATES",
+        value_delimiter = ','
+    )]
+    states: Vec<String>,
+    /// Leave the header out
+    #[arg(long)]
+    noheader: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// As squeue
+    #[arg(long, hide = true)]
+    slurm: bool,
 }
 
 impl Queue {
     pub(crate) fn run(self) -> Result<(), CliError> {
-        let mut tasks = self.socket.connect()?.list(self.all, 0.0)?.tasks;
-        if let Some(user) = &self.user {
-            tasks.retain(|task| task.user == *user);
+        let mut client = self.socket.connect()?;
+        let mut tasks = client.list(self.all, 0.0)?.tasks;
+        if let Some(user) = self.user.clone().or_else(|| self.me.then(my_name)) {
+            tasks.retain(|task| task.user == user);
+        }
+        if let Some(jobs) = self.jobs {
+            let ids = resolve(&mut client, &[jobs])?;
+            // An array goes by the id of its first task, as Slurm has it.
+            let named = |id: u32| ids.contains(&id);
+            tasks.retain(|task| named(task.id) || (self.slurm && task.array_id.is_some_and(named)));
+        }
+        if !self.states.is_empty() {
+            tasks.retain(|task| self.states.iter().any(|state| is_in(task.state, state)));
         }
         if self.json {
             #[derive(serde::Serialize)]
@@ -37,8 +69,27 @@ impl Queue {
             }
             return Answer { body: &Body { tasks: &tasks }, wall_s: None }.print();
         }
-        print_text(&render(&tasks, Moment::now(), width()))
+        let text = render(&tasks, Moment::now(), width());
+        match self.noheader {
+            true if tasks.is_empty() => Ok(()),
+            true => print_text(text.split_once('\n').map_or("", |(_, rows)| rows)),
+            false => print_text(&text),
+        }
     }
+}
+
+/// The name of whoever runs this.
+pub(crate) fn my_name() -> String {
+    coloc_daemon::users::mine()
+}
+
+/// Whether a state is meant by a name, in our words or Slurm's letters.
+pub(crate) fn is_in(state: Phase, name: &str) -> bool {
+    let name = name.trim();
+    name == "all"
+        || name.eq_ignore_ascii_case(short(state))
+        || name.eq_ignore_ascii_case(state.name())
+        || name.eq_ignore_ascii_case(&state.name().replace('_', ""))
 }
 
 /// Columns of the terminal; `None` in a pipe, where nothing is cut.
@@ -51,13 +102,17 @@ fn width() -> Option<usize> {
 const HEADER: [&str; 9] =
     ["ID", "NAME", "USER", "ST", "TIME", "LIMIT", "GPUS", "GPU-MEM", "GPU(REASON)"];
 
+/// A task's id, with its place in an array.
+pub(crate) fn id_text(task: &TaskView) -> String {
+    match (task.array_id, task.array_index) {
+        (Some(array), Some(index)) => format!("{} ({array}_{index})", task.id),
+        _ => task.id.to_string(),
+    }
+}
+
 fn cells(task: &TaskView, now: Moment) -> [String; 9] {
     let began = task.started_s.filter(|_| !matches!(task.state, Phase::Pending));
     let until = task.ended_s.unwrap_or(now.secs());
-    let id = match (task.array_id, task.array_index) {
-        (Some(array), Some(index)) => format!("{} ({array}_{index})", task.id),
-        _ => task.id.to_string(),
-    };
     let memory = task.gpu_mem_bytes.or(task.estimate_bytes);
     let gib = |bytes: u64| format!("{:.1}G", bytes as f64 / (1u64 << 30) as f64);
     let last = match (&task.reason, task.gpu_ids.is_empty() || task.state.is_over()) {
@@ -67,7 +122,7 @@ fn cells(task: &TaskView, now: Moment) -> [String; 9] {
         (None, true) => String::new(),
     };
     [
-        id,
+        id_text(task),
         task.name.clone(),
         task.user.clone(),
         short(task.state).to_owned(),
@@ -162,6 +217,7 @@ mod tests {
             submitted_s: 0.0,
             started_s: Some(10.0),
             ended_s: None,
+            priority: 0,
             time_limit_s: Some(3600.0),
             gpu_mem_bytes: Some(12 << 30),
             estimate_bytes: None,

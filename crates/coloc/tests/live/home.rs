@@ -9,8 +9,11 @@ use std::time::{Duration, Instant};
 /// Nothing here takes this long unless something is wrong.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The program, deaf to the configuration of whoever tests.
 pub(super) fn coloc() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_coloc"))
+    let mut program = Command::new(env!("CARGO_BIN_EXE_coloc"));
+    program.env("COLOC_CONFIG", "/dev/null");
+    program
 }
 
 /// A daemon with its state, stopped and swept away at the end.
@@ -18,15 +21,26 @@ pub(super) struct Home {
     place: tempfile::TempDir,
     daemon: Option<Child>,
     arguments: Vec<String>,
+    environment: Vec<(&'static str, PathBuf)>,
 }
 
 impl Home {
     pub(super) fn new(arguments: &[&str]) -> Self {
+        Home::with_environment(arguments, |_| Vec::new())
+    }
+
+    /// A daemon with some more variables, which may name files in its directory.
+    pub(super) fn with_environment(
+        arguments: &[&str],
+        environment: impl FnOnce(&Path) -> Vec<(&'static str, PathBuf)>,
+    ) -> Self {
         let mut home = Home {
+            environment: Vec::new(),
             place: tempfile::tempdir().expect("a temporary directory"),
             daemon: None,
             arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
         };
+        home.environment = environment(home.path());
         home.boot();
         home
     }
@@ -44,6 +58,7 @@ impl Home {
         let log = std::fs::File::create(self.path().join("daemon.log")).expect("a log");
         let daemon = coloc()
             .arg("daemon")
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .args(&self.arguments)
             .arg("--state")
             .arg(self.path().join("state"))

@@ -107,7 +107,8 @@ impl Ranked {
         }
     }
 
-    fn class(&mut self, shape: Shape) -> usize {
+    /// Where tasks of a shape wait.
+    pub(crate) fn class(&mut self, shape: Shape) -> usize {
         let next = self.classes.len();
         let class = *self.numbers.entry(shape).or_insert(next);
         if class == next {
