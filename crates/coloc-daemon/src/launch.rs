@@ -78,14 +78,16 @@ impl Launcher {
         RunDir::of(&self.runs, record.id, record.attempt)
     }
 
-    /// Starts the shim of an attempt that is on the disk. Says what the task has to do without.
+    /// Starts the shim of an attempt that is on the disk. Says what the task has to do without. `alone` says that nobody
+    /// else is on its GPUs.
     pub fn launch(
         &mut self,
         record: &Record,
         spec: &TaskSpec,
+        alone: bool,
     ) -> Result<Option<String>, LaunchError> {
         let dir = self.run_dir(record);
-        let (environment, without) = self.environment(record, spec);
+        let (environment, without) = self.environment(record, spec, alone);
         dir.create(&self.order(record, spec, environment)?)?;
         let shim = Command::new(&self.program)
             .arg("shim")
@@ -127,6 +129,7 @@ impl Launcher {
         &mut self,
         record: &Record,
         spec: &TaskSpec,
+        alone: bool,
     ) -> (Vec<(RawText, RawText)>, Option<String>) {
         let mut all = spec.environment.clone();
         for (name, ahead) in &self.prefixes {
@@ -151,8 +154,10 @@ impl Launcher {
             set(&mut all, name.into(), value.into());
         }
         let share = record.placement.as_ref().map(|placement| placement.share);
-        // Whoever said what it needs is held to it, or to what it was seen to want since.
-        let limit = spec.gpu_memory.map(|said| said.max(record.wanted.unwrap_or_default()));
+        // Whoever said what it needs is held to it, or to what it was seen to want since. One that was wrong and is alone
+        // now has nobody to harm, and nobody knows how wrong it was.
+        let said = spec.gpu_memory.filter(|_| !(alone && record.ooms > 0));
+        let limit = said.map(|said| said.max(record.wanted.unwrap_or_default()));
         let shared = match share {
             Some(Share::Mps) => self.sharing.mps(record.owner, &devices, limit),
             _ => Ok(Vec::new()),

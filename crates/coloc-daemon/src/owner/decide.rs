@@ -74,7 +74,10 @@ impl Owner {
 
     fn launch(&mut self, task: TaskId) -> bool {
         let Some(live) = self.tasks.get_mut(&task) else { return true };
-        match self.launcher.launch(&live.record, &live.spec) {
+        let residents = |gpu| self.scheduler.gpus().get(gpu).residents().len();
+        let alone =
+            live.record.placement.iter().flat_map(Placement::gpus).all(|gpu| residents(gpu) <= 1);
+        match self.launcher.launch(&live.record, &live.spec, alone) {
             Ok(without) => {
                 let now = Moment::now();
                 live.record.phase = Phase::Running;

@@ -219,8 +219,11 @@ impl Owner {
             self.scheduler.note(now, Event::Wake, &mut wishes);
         }
         self.settle(now, wishes);
-        if std::mem::take(&mut self.roots_changed) {
-            let _ = self.roots.send(self.task_roots());
+        if self.roots_changed {
+            let (roots, all) = self.task_roots();
+            // Whoever has not said yet which processes it has is asked again.
+            self.roots_changed = !all;
+            let _ = self.roots.send(roots);
         }
         for (reply, answer) in answers {
             let refused = matches!(answer, Answer::Submitted { .. }) && !written;
@@ -275,8 +278,11 @@ impl Owner {
         }
     }
 
-    fn task_roots(&self) -> Vec<TaskRoots> {
+    /// What the processes of tasks can be known by, and whether that is all of them.
+    fn task_roots(&self) -> (Vec<TaskRoots>, bool) {
         let on_gpus = self.tasks.values().filter(|live| live.record.phase.is_on_gpus());
-        on_gpus.filter_map(|live| self.launcher.roots(&live.record)).collect()
+        let known: Vec<_> = on_gpus.map(|live| self.launcher.roots(&live.record)).collect();
+        let all = known.iter().all(Option::is_some);
+        (known.into_iter().flatten().collect(), all)
     }
 }
