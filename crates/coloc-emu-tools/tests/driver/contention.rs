@@ -36,6 +36,11 @@ fn memory_is_never_promised_twice() {
             survived += usize::from(child.wait().expect("ours").success());
         }
         assert_eq!(survived, PROCESSES - KILLED, "the others end well");
+        // The dead are looked for every few milliseconds.
+        let patience = Instant::now() + Duration::from_secs(5);
+        while look(emulator) > 0 && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let state = emulator.lock().expect("no lock is left behind");
         assert_eq!(state.memory(Place::whole(0)).expect("alive").used.0, 0);
         assert_eq!(state.slots().count(), 0);
