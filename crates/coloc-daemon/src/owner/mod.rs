@@ -199,6 +199,8 @@ impl Owner {
         let now = self.clock.now();
         let mut answers = Vec::new();
         let mut wishes = Vec::new();
+        // With nothing left to write, only the next attempt can tell whether there is room again.
+        self.disk_full &= !self.pending.is_empty();
         for input in inputs.drain(..) {
             match input {
                 Input::Command(caller, command, reply) => {
