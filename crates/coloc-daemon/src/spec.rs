@@ -151,6 +151,30 @@ const INCIDENTAL: [&str; 14] = [
 ];
 
 impl TaskSpec {
+    /// A command on one GPU that asks for nothing else.
+    pub fn new(name: String, command: Vec<RawText>, directory: RawText) -> Self {
+        TaskSpec {
+            name,
+            command,
+            directory,
+            environment: Vec::new(),
+            gpus: 1,
+            gpu_memory: None,
+            estimate: None,
+            exclusive: false,
+            time_limit: None,
+            after: Vec::new(),
+            begin_ms: None,
+            priority: 0,
+            retries: 0,
+            on_oom: OnOom::Policy,
+            warning: None,
+            output: None,
+            errors: None,
+            idle_timeout: None,
+        }
+    }
+
     /// What tasks with one command and directory have in common: they are expected to behave alike. Seeds, learning
     /// rates and names of files make no difference.
     pub fn signature(&self) -> String {
@@ -177,26 +201,8 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn spec(command: &[&str]) -> TaskSpec {
-        TaskSpec {
-            name: "test".to_owned(),
-            command: command.iter().map(|&word| word.into()).collect(),
-            directory: "/".into(),
-            environment: Vec::new(),
-            gpus: 1,
-            gpu_memory: None,
-            estimate: None,
-            exclusive: false,
-            time_limit: None,
-            after: Vec::new(),
-            begin_ms: None,
-            priority: 0,
-            retries: 0,
-            on_oom: OnOom::Policy,
-            warning: None,
-            output: None,
-            errors: None,
-            idle_timeout: None,
-        }
+        let command = command.iter().map(|&word| word.into()).collect();
+        TaskSpec::new("test".to_owned(), command, "/".into())
     }
 
     #[test]

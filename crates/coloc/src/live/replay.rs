@@ -4,13 +4,13 @@ use crate::error::CliError;
 use coloc_daemon::client::Client;
 use coloc_daemon::owner::{Submission, TaskView};
 use coloc_daemon::record::{Moment, Phase};
-use coloc_daemon::spec::{OnOom, TaskSpec};
+use coloc_daemon::spec::TaskSpec;
 use coloc_daemon::text::RawText;
 use coloc_physics::catalogue;
 use coloc_sim::Trace;
 use coloc_sim::trace::TraceTask;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// What a replay amounts to, in seconds of the tasks.
@@ -133,23 +133,10 @@ fn training(trace: &Trace, task: &TraceTask) -> Result<TaskSpec, CliError> {
     let path =
         |variable: &str| std::env::var_os(variable).map(|value| (variable.into(), value.into()));
     Ok(TaskSpec {
-        name: name.to_owned(),
-        command,
-        directory: Path::new("/").as_os_str().to_owned().into(),
         environment: ["PATH", "LD_LIBRARY_PATH"].into_iter().filter_map(path).collect(),
         gpus: task.gpus,
         gpu_memory: Some(task.profile.memory),
-        estimate: None,
         exclusive: task.exclusive,
-        time_limit: None,
-        after: Vec::new(),
-        begin_ms: None,
-        priority: 0,
-        retries: 0,
-        on_oom: OnOom::Policy,
-        warning: None,
-        output: None,
-        errors: None,
-        idle_timeout: None,
+        ..TaskSpec::new(name.to_owned(), command, "/".into())
     })
 }

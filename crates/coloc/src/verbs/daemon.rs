@@ -1,7 +1,7 @@
 //! `coloc daemon`: the live scheduler.
 
 use crate::args::live::{own_socket, own_state};
-use crate::args::policy::{PolicyArgs, PresetFlag};
+use crate::args::policy::{PolicyArgs, PresetFlag, ShareFlag};
 use crate::error::CliError;
 use clap::Args;
 use coloc_daemon::serve::{self, Options};
@@ -46,6 +46,7 @@ impl Daemon {
         if !(self.time_scale.is_finite() && self.time_scale >= 0.001) {
             return Err(CliError::Usage("--time-scale: expected a number above 0.001".into()));
         }
+        self.refuse_what_is_simulated_only()?;
         let state = self.state.clone().unwrap_or_else(own_state);
         let emulated = std::env::var_os(HOME_VARIABLE).map(PathBuf::from);
         if let (Some(fleet), None) = (&self.emulate, &emulated) {
@@ -69,6 +70,25 @@ impl Daemon {
         };
         eprintln!("coloc daemon: listening at {}", options.socket.display());
         Ok(serve::run(options)?)
+    }
+
+    /// A flag that would be taken and then ignored is worse than none.
+    fn refuse_what_is_simulated_only(&self) -> Result<(), CliError> {
+        let (policy, service) = (&self.policy, &self.policy.service);
+        let given = [
+            ("--weight", !policy.accounts.weight.is_empty()),
+            ("--quota", !policy.accounts.quota.is_empty()),
+            ("--history", service.history.is_some()),
+            ("--preempt-cost", service.preempt_cost.is_some()),
+            ("--preempt-cost-per-gib", service.preempt_cost_per_gib.is_some()),
+            ("--share mig", matches!(policy.share, Some(ShareFlag::Mig))),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(CliError::Usage(format!(
+                "{flag} works in `coloc simulate` only; the daemon cannot do it yet"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Makes the fleet and becomes a program that finds its libraries: they are looked for at start only. A fleet that

@@ -77,6 +77,16 @@ fn what_can_never_run_is_refused_at_once() {
 }
 
 #[test]
+fn a_daemon_takes_no_flag_that_it_would_ignore() {
+    for flags in [&["--quota", "ada=2"][..], &["--weight", "ada=2"], &["--share", "mig"]] {
+        let all = ["daemon", "--emulate", "1xA100-40GB"].iter().chain(flags);
+        let output = coloc().args(all).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{flags:?}");
+        assert!(text(&output.stderr).contains("cannot do it yet"), "{flags:?}");
+    }
+}
+
+#[test]
 fn garbage_on_the_socket_harms_nobody() {
     use std::io::{Read as _, Write as _};
     let home = Home::new(&["--emulate", "1xA100-40GB"]);
