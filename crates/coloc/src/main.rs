@@ -52,6 +52,31 @@ enum Verb {
     Emu(verbs::emu::Emu),
 }
 
+/// Verbs that are run by the thousand. To describe all verbs takes longer than to submit a task.
+#[derive(Parser)]
+#[command(name = "coloc", version)]
+enum Frequent {
+    Submit(Box<verbs::submit::Submit>),
+    Queue(verbs::queue::Queue),
+    #[command(hide = true)]
+    Shim(verbs::shim::Shim),
+}
+
+impl Frequent {
+    /// The verb on the command line, if it is one of them.
+    fn parse_if_meant() -> Option<Verb> {
+        let verb = std::env::args_os().nth(1)?;
+        if !["submit", "queue", "shim"].iter().any(|frequent| verb == *frequent) {
+            return None;
+        }
+        Some(match Frequent::parse() {
+            Frequent::Submit(verb) => Verb::Submit(verb),
+            Frequent::Queue(verb) => Verb::Queue(verb),
+            Frequent::Shim(verb) => Verb::Shim(verb),
+        })
+    }
+}
+
 /// The binary by the name of a tool of the emulated driver is that tool.
 fn as_tool() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
@@ -64,7 +89,9 @@ fn main() -> ExitCode {
     if let Some(code) = as_tool() {
         return code;
     }
-    let verb = Cli::parse().verb.unwrap_or(Verb::Queue(verbs::queue::Queue::default()));
+    let verb = Frequent::parse_if_meant()
+        .or_else(|| Cli::parse().verb)
+        .unwrap_or(Verb::Queue(verbs::queue::Queue::default()));
     let result = match verb {
         Verb::Daemon(verb) => verb.run(),
         Verb::Submit(verb) => verb.run(),
