@@ -2,6 +2,7 @@
 
 mod clients;
 mod licences;
+mod reproduce;
 mod run;
 mod tools;
 mod walls;
@@ -14,7 +15,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   test    everything: format, lints, walls, licences, tests, docs, demo
   lint    format, lints, walls and licences only
   clients nvidia-ml-py, gpustat, nvitop, zeus, codecarbon and cuda-bindings on emulated GPUs
-  bench   the benchmarks behind docs/performance.md";
+  bench   the benchmarks behind docs/performance.md
+  reproduce [--check]  docs/reproduction.md, from the published traces if they are there";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,6 +25,8 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["lint"] => lint(),
         ["clients"] => clients::check(),
+        ["reproduce"] => reproduce::run(false),
+        ["reproduce", "--check"] => reproduce::run(true),
         ["bench"] => run::cargo(&["bench", "--workspace"]),
         _ => {
             eprintln!("{USAGE}");
@@ -55,6 +59,7 @@ fn test() -> Result<(), Failed> {
     run::cargo_with(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     clients::check()?;
     demo()?;
+    reproduce::run(true)?;
     println!("\nxtask: all checks passed");
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! When the world is not as this scheduler left it: tasks that run already, launches that came to nothing,
-//! GPUs that come and go.
+//! people who change their mind.
 
+use crate::queue::Ticket;
 use crate::queue::ranked::Tie;
 use crate::scheduler::World;
-use coloc_model::{Placement, TaskId, Time};
+use coloc_model::{Placement, Task, TaskId, Time};
 
 impl World {
     /// Takes a waiting task for running where it was found. Whatever was promised to others there, it is
@@ -31,6 +32,36 @@ impl World {
             self.recovery.come_back(task);
             return true;
         }
+        self.wait_again(now, task)
+    }
+
+    /// Somebody changed their mind about a task.
+    pub(crate) fn change(&mut self, now: Time, task: Task) -> bool {
+        let (id, rank) = (task.id, Ticket::rank(&self.policy, &task));
+        let Some(record) = self.tasks.get_mut(id) else { return false };
+        if record.run.is_some() || record.ooms > 0 {
+            // Recovered tasks wait by the order in which they died, and ask for what they wanted then.
+            record.task.priority = task.priority;
+            record.ticket.rank = rank;
+            return false;
+        }
+        self.leave_queue(id);
+        let class = self.ranked.class(self.shape(&task));
+        let Some(record) = self.tasks.get_mut(id) else { return false };
+        record.standing.class = class as u32;
+        record.ticket.rank = rank;
+        record.task = task;
+        if self.blocked_head == Some(id) {
+            self.blocked_head = None;
+        }
+        if self.reserved == Some(id) {
+            self.reserve_for(Time::START, None);
+        }
+        self.wait_again(now, id)
+    }
+
+    fn wait_again(&mut self, now: Time, task: TaskId) -> bool {
+        let Some(record) = self.tasks.get_mut(task) else { return false };
         self.waiting.insert(record.ticket, &record.task);
         if self.policy.queue.is_ranked() {
             let tie: Tie = record.standing.seat.1;

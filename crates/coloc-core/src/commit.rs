@@ -48,6 +48,9 @@ impl World {
     /// What a task that was just booked costs its user: of a shared GPU the larger of the parts of its
     /// memory and of its SMs.
     fn charge(&self, demand: &Demand, slots: &[Slot]) -> Charge {
+        if !self.holdings.are_kept() {
+            return Charge::NONE;
+        }
         let part = |slot: &Slot| {
             let state = self.gpus.get(slot.gpu);
             let memory = demand.book.0 as f64 / state.capacity.0.max(1) as f64;

@@ -14,6 +14,9 @@ pub enum Event {
         /// How.
         outcome: Outcome,
     },
+    /// Somebody wants a task to be different. One that waits keeps its place among those of its priority; of one that
+    /// runs only the priority changes, for when it waits again.
+    Changed(Task),
     /// Somebody wants a task gone.
     CancelRequested(TaskId),
     /// A task that was stopped on our wish is off its GPUs.

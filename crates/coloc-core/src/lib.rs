@@ -6,6 +6,7 @@
 //! what was promised in the ledger of [`gpus`]. [`Scheduler::explain`] answers on demand why a task waits.
 
 pub mod accounts;
+mod admission;
 mod adopt;
 pub mod belief;
 mod choose;
@@ -32,10 +33,11 @@ mod tasks;
 mod watch;
 mod window;
 
+pub use admission::RejectedTask;
 pub use event::{Effect, Event};
 pub use explain::{Explanation, GpuVerdict};
 pub use pass::PassCounts;
 pub use policy::Policy;
 pub use preset::Preset;
-pub use scheduler::{RejectedTask, Scheduler};
+pub use scheduler::Scheduler;
 pub use screen::Refusal;

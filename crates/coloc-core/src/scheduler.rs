@@ -1,12 +1,13 @@
 //! The scheduler's state and the one door into it: [`Scheduler::on_event`].
 
 use crate::accounts::{Accounts, Holdings};
+use crate::admission::largest_by_gang;
 use crate::belief::Beliefs;
 use crate::demand::Demand;
 use crate::event::{Effect, Event};
 use crate::gpus::Gpus;
 use crate::pass::PassCounts;
-use crate::policy::{FairOrder, Pack, Place, Policy, Queue};
+use crate::policy::{Pack, Place, Policy, Queue};
 use crate::queue::ranked::{self, Ranked};
 use crate::queue::{Ticket, Waiting, allox, backfill, best_effort, fifo};
 use crate::recovery::RecoveryQueue;
@@ -15,25 +16,10 @@ use crate::service::GpuTime;
 use crate::speeds_seen::SpeedsSeen;
 use crate::tasks::{Record, Tasks};
 use crate::watch::Watch;
-use coloc_model::mig::Layout;
 use coloc_model::{
-    Bytes, Fleet, GpuId, Millis, Share, SignatureId, SpeedTable, Task, TaskId, TaskState, Time,
+    Bytes, Fleet, GpuId, Millis, SignatureId, SpeedTable, Task, TaskId, TaskState, Time,
 };
 use std::collections::BTreeMap;
-
-/// A task that no GPU of this fleet can ever run.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("task {task} needs {wanted} GPUs {scope} at most {available}; {advice}")]
-pub struct RejectedTask {
-    /// The task.
-    pub task: TaskId,
-    /// GPUs it asked for.
-    pub wanted: u32,
-    /// GPUs that could ever be given to it.
-    pub available: u32,
-    scope: &'static str,
-    advice: &'static str,
-}
 
 /// Everything the scheduler knows. Queue disciplines work on it.
 #[derive(Clone, Debug)]
@@ -62,25 +48,6 @@ pub(crate) struct World {
     pub(crate) cursor: u32,
     /// The task that GPUs are kept free for.
     pub(crate) reserved: Option<TaskId>,
-}
-
-/// For each number of GPUs the memory of the smallest of the largest ones that a task can get at once.
-fn largest_by_gang(fleet: &Fleet, policy: &Policy) -> Vec<Bytes> {
-    let memory = |gpu| match (policy.share, fleet.gpu(gpu).model.mig()) {
-        (Share::Mig, Some(table)) => Layout::default().largest_memory(table),
-        _ => fleet.gpu(gpu).model.memory(),
-    };
-    let groups: Vec<Vec<Bytes>> = match policy.place {
-        Place::Any | Place::Consolidate => vec![fleet.ids().map(memory).collect()],
-        _ => fleet.nodes().iter().map(|node| node.gpus().map(memory).collect()).collect(),
-    };
-    let mut largest: Vec<Bytes> = Vec::new();
-    for mut group in groups {
-        group.sort_unstable_by(|a, b| b.cmp(a));
-        largest.resize(largest.len().max(group.len()), Bytes::ZERO);
-        largest.iter_mut().zip(group).for_each(|(most, memory)| *most = memory.max(*most));
-    }
-    largest
 }
 
 /// One scheduling pass: its time, what it decided, and whether it may go on.
@@ -196,6 +163,11 @@ impl Scheduler {
         self.world.policy.learn || self.world.gpus.read_signals()
     }
 
+    /// Whether any decision depends on [`Event::TaskSeen`]: who has whole GPUs may hold what it likes.
+    pub fn watches_tasks(&self) -> bool {
+        self.world.policy.learn || !self.world.policy.needs_idle()
+    }
+
     /// Tasks that are waiting, recovered ones first.
     pub fn waiting(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.world.recovery.iter().chain(self.world.waiting.iter())
@@ -209,35 +181,6 @@ impl Scheduler {
     /// How the last pass went.
     pub fn last_pass(&self) -> &PassCounts {
         &self.counts
-    }
-
-    /// Whether this fleet could ever run a task, if it were empty.
-    pub fn check(&self, task: &Task) -> Result<(), RejectedTask> {
-        let larger = "give the simulation a larger node";
-        let (available, scope, advice) = match (self.world.policy.queue, self.world.policy.place) {
-            (Queue::Allox, _) => (1, "at once, allox gives a task", "gangs need another queue"),
-            (_, Place::Any | Place::Consolidate) => {
-                (self.world.widest, "at once, the fleet has", larger)
-            }
-            _ => (self.world.widest, "on one node, the fleet has", larger),
-        };
-        let rejected = |available, scope, advice| {
-            Err(RejectedTask { task: task.id, wanted: task.gpus, available, scope, advice })
-        };
-        if !(1..=available).contains(&task.gpus) {
-            return rejected(available, scope, advice);
-        }
-        let demand = self.world.demand_of(&Record::new(task.clone(), Ticket::FIRST));
-        match self.world.holdings.most(task.user, &demand) {
-            Some(most) if most < task.gpus => rejected(most, "at once, a quota allows", "raise it"),
-            _ => Ok(()),
-        }
-    }
-
-    /// The most memory that a task with so many GPUs can have on each of them; none if it has too many.
-    pub fn most_memory(&self, gpus: u32) -> Bytes {
-        let rank = (gpus as usize).checked_sub(1);
-        rank.and_then(|rank| self.world.largest.get(rank)).copied().unwrap_or(Bytes::ZERO)
     }
 
     /// Takes note of an event and decides what to do. The answer depends on nothing but the events so
@@ -294,6 +237,7 @@ impl Scheduler {
                 there
             }
             Event::Ended { task, outcome } => world.ended(now, task, outcome, effects),
+            Event::Changed(task) => world.change(now, task),
             Event::CancelRequested(task) => world.cancel(task, effects),
             Event::Stopped(task) => world.stopped(now, task, effects),
             Event::GpuSeen { gpu, signal } => {
@@ -328,10 +272,7 @@ impl Scheduler {
             effects.push(Effect::Retire { task: task.id, state: TaskState::Failed });
             return false;
         }
-        let shortest = self.world.policy.queue == Queue::Fair
-            && self.world.policy.fair_order == FairOrder::Shortest;
-        let span = task.duration.map_or(u64::MAX, |span| span.0);
-        let rank = if shortest { span } else { 0 };
+        let rank = Ticket::rank(&self.world.policy, &task);
         let ticket = Ticket { rank, submitted: now, number: self.next_ticket };
         self.next_ticket += 1;
         self.world.waiting.insert(ticket, &task);
@@ -405,7 +346,7 @@ impl World {
         self.demand_of(self.tasks.live(task))
     }
 
-    fn demand_of(&self, record: &Record) -> Demand {
+    pub(crate) fn demand_of(&self, record: &Record) -> Demand {
         let largest = self.largest[record.task.gpus as usize - 1];
         let packed = self.packs(&record.task);
         Demand { packed, ..Demand::of(record, &self.policy, &self.beliefs, largest) }

@@ -17,6 +17,7 @@ mod scenarios {
     mod patience;
     mod placement;
     mod presets;
+    mod priority;
     mod quota;
     mod recovery;
     mod screens;

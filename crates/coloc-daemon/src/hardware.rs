@@ -57,22 +57,22 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    /// Looks for GPUs.
-    pub fn find(period: Millis) -> Result<Self, HardwareError> {
+    /// Looks for GPUs, which will be looked at this often by the scheduler's clock and by the world's.
+    pub fn find(period: Millis, world: Duration) -> Result<Self, HardwareError> {
         let sources = Sources {
             driver: Guarded::nvml(DEADLINE),
-            dmon: Some(dmon_feed(PathBuf::from("dcgmi"), Duration::from_secs(1))),
+            dmon: Some(dmon_feed(PathBuf::from("dcgmi"), world)),
             exporter: None,
         };
         let attribution = Attribution::new(ProcessTable::default(), Users::of_system());
         let config = MonitorConfig { period, ..MonitorConfig::default() };
         let mut monitor = Monitor::new(sources, config, attribution);
         let mut look = monitor.sample(coloc_model::Time::START);
-        let fleet = monitor.inventory().fleet()?;
-        if fleet.is_empty() {
+        if monitor.inventory().devices().is_empty() {
             let trouble = look.trouble.pop();
             return Err(trouble.map_or(HardwareError::NoGpu, |(_, error)| error.into()));
         }
+        let fleet = monitor.inventory().fleet()?;
         let uuids = monitor.inventory().devices().iter().map(|device| device.identity.uuid.clone());
         let uuids = uuids.collect();
         Ok(Hardware { fleet, uuids, monitor })

@@ -9,7 +9,8 @@ use crate::watch::Watcher;
 use coloc_gpu::device::Uuid;
 use coloc_gpu::process::{ProcessTable, TaskRoots};
 use coloc_gpu::streams::visible_devices;
-use coloc_model::{Millis, Placement, Share};
+use coloc_model::{Millis, Placement, Share, TaskId};
+use rustc_hash::FxHashMap;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::ffi::OsString;
 use std::io;
@@ -81,6 +82,8 @@ pub struct Launcher {
     pub sharing: Sharing,
     /// Tells when a shim is gone.
     pub watcher: Watcher,
+    /// What the processes of tasks that were launched or found can be known by.
+    pub known: FxHashMap<TaskId, TaskRoots>,
 }
 
 impl Launcher {
@@ -108,6 +111,7 @@ impl Launcher {
         let pidfd = pidfd_open(Pid::from_child(&shim), PidfdFlags::empty());
         let pidfd = pidfd.map_err(io::Error::from)?;
         self.watcher.watch(pidfd, record.id, record.attempt)?;
+        self.know(record.id, shim.id());
         Ok(without)
     }
 
@@ -162,8 +166,9 @@ impl Launcher {
             set(&mut all, name.into(), value.into());
         }
         let share = record.placement.as_ref().map(|placement| placement.share);
-        // Whoever said what it needs is held to it, or to what it was seen to want since.
-        let limit = spec.gpu_memory.map(|said| said.max(record.wanted.unwrap_or_default()));
+        // Whoever said what it needs is held to it, until it has died of it: then what it said was wrong, and the
+        // ledger's promise is what counts.
+        let limit = spec.gpu_memory.filter(|_| record.ooms == 0);
         let shared = match share {
             Some(Share::Mps) => self.sharing.mps(record.owner, &devices, limit),
             _ => Ok(Vec::new()),
@@ -222,18 +227,19 @@ impl Launcher {
             return self.stop_unborn(record);
         };
         if let Some(signal) = warning.and_then(|warning| Signal::from_named_raw(warning.signal)) {
-            send(started.main, signal);
+            send(started.main, record.owner, signal);
         }
-        send(started.shim, Signal::TERM);
+        self.watcher.signal(record.id, record.attempt, Signal::TERM);
     }
 
     /// Stops an attempt whose shim has not said yet that it is there.
     fn stop_unborn(&self, record: &Record) {
-        let (dir, watched) = (self.run_dir(record), Instant::now());
+        let (dir, watcher, began) = (self.run_dir(record), self.watcher.clone(), Instant::now());
+        let (task, attempt) = (record.id, record.attempt);
         let stop = move || {
-            while watched.elapsed() < SLOW_SHIM {
-                if let Ok(Some(started)) = dir.started() {
-                    return send(started.shim, Signal::TERM);
+            while began.elapsed() < SLOW_SHIM {
+                if let Ok(Some(_)) = dir.started() {
+                    return watcher.signal(task, attempt, Signal::TERM);
                 }
                 if matches!(dir.ended(), Ok(Some(_))) {
                     return;
@@ -245,7 +251,7 @@ impl Launcher {
     }
 
     /// Looks for an attempt of before a restart, and watches it if it is there.
-    pub fn find(&self, record: &Record) -> Found {
+    pub fn find(&mut self, record: &Record) -> Found {
         let dir = self.run_dir(record);
         match dir.claim() {
             Ok(Claim::Ours) => return Found::NeverStarted,
@@ -260,7 +266,10 @@ impl Launcher {
                 return Found::Ended;
             }
             if let Ok(Some(started)) = dir.started() {
-                let pidfd = alive(started.shim);
+                let pidfd = alive(started.shim, record.owner);
+                if pidfd.is_some() {
+                    self.know(record.id, started.shim.pid);
+                }
                 let watch = |pidfd| self.watcher.watch(pidfd, record.id, record.attempt).is_ok();
                 return if pidfd.is_some_and(watch) { Found::Running } else { Found::Ended };
             }
@@ -272,27 +281,30 @@ impl Launcher {
         }
     }
 
-    /// What the processes of a task can be known by.
-    pub fn roots(&self, record: &Record) -> Option<TaskRoots> {
-        let started = self.run_dir(record).started().ok()??;
-        Some(TaskRoots {
-            task: record.id,
-            cgroup: None,
-            leader: started.shim.pid,
-            leader_started: started.shim.began,
-        })
+    /// A shim leads its task's session.
+    fn know(&mut self, task: TaskId, shim: u32) {
+        let leader_started = ProcessTable::default().started(shim).unwrap_or(0);
+        self.known.insert(task, TaskRoots { task, cgroup: None, leader: shim, leader_started });
     }
 }
 
-/// A file descriptor for a process that is surely the one that was meant.
-fn alive(process: Process) -> Option<OwnedFd> {
+/// A file descriptor for a process that is surely the one that was meant. Its user could have written another's number
+/// down, so it must be theirs.
+fn alive(process: Process, owner: Uid) -> Option<OwnedFd> {
     let pidfd = pidfd_open(Pid::from_raw(process.pid as i32)?, PidfdFlags::empty()).ok()?;
     let same = ProcessTable::default().started(process.pid) == Some(process.began);
-    same.then_some(pidfd)
+    (same && user_of(process.pid) == Some(owner)).then_some(pidfd)
 }
 
-fn send(process: Process, signal: Signal) {
-    if let Some(pidfd) = alive(process) {
+/// Who a process runs as. The owner of its directory in /proc is root for one that gave up root.
+fn user_of(pid: u32) -> Option<Uid> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_whitespace().next()?.parse().ok().map(Uid)
+}
+
+fn send(process: Process, owner: Uid, signal: Signal) {
+    if let Some(pidfd) = alive(process, owner) {
         let _ = pidfd_send_signal(pidfd, signal);
     }
 }

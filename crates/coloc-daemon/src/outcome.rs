@@ -13,6 +13,8 @@ pub enum Verdict {
     GpuOutOfMemory {
         /// The allocation that failed.
         asked: Option<Bytes>,
+        /// What the process held by its own account.
+        held: Option<Bytes>,
         /// The words that tell.
         evidence: String,
     },
@@ -39,7 +41,11 @@ pub fn judge(ended: &Ended, last_words: &[u8]) -> Verdict {
         (None, exit) => {
             let words = String::from_utf8_lossy(last_words);
             match find_gpu_oom(&words) {
-                Some((asked, evidence)) => Verdict::GpuOutOfMemory { asked, evidence },
+                Some(line) => Verdict::GpuOutOfMemory {
+                    asked: size_after(line, &ASKED),
+                    held: size_after(line, &HELD),
+                    evidence: line.trim().chars().take(400).collect(),
+                },
                 None if is_host_oom(exit, &words) => Verdict::HostOutOfMemory,
                 None => Verdict::Failed,
             }
@@ -67,16 +73,14 @@ const PATTERNS: [(&[&str], &[&str]); 11] = [
     (&["CUDA_ERROR_OUT_OF_MEMORY"], &[]),
 ];
 
-fn find_gpu_oom(words: &str) -> Option<(Option<Bytes>, String)> {
+fn find_gpu_oom(words: &str) -> Option<&str> {
     let matches = |line: &&str| {
         PATTERNS.iter().any(|(all, none)| {
             all.iter().all(|word| line.contains(word))
                 && !none.iter().any(|word| line.contains(word))
         })
     };
-    let line = words.lines().rev().find(matches)?;
-    let evidence = line.trim().chars().take(400).collect();
-    Some((asked_for(line), evidence))
+    words.lines().rev().find(matches)
 }
 
 fn is_host_oom(exit: Exit, words: &str) -> bool {
@@ -92,9 +96,13 @@ fn is_host_oom(exit: Exit, words: &str) -> bool {
     }
 }
 
+/// What comes before the size of an allocation that failed.
+const ASKED: [&str; 3] = ["ried to allocate ", "rying to allocate ", "request for "];
+/// What comes before the size that a process has, PyTorch's words.
+const HELD: [&str; 1] = ["this process has "];
+
 /// The size in «Tried to allocate 1.50 GiB», «trying to allocate 123 bytes» and their like.
-fn asked_for(line: &str) -> Option<Bytes> {
-    let after = ["ried to allocate ", "rying to allocate ", "request for "];
+fn size_after(line: &str, after: &[&str]) -> Option<Bytes> {
     let rest = after.iter().find_map(|words| line.split_once(words).map(|(_, rest)| rest))?;
     let mut parts = rest.split([' ', ',', ';']).filter(|part| !part.is_empty());
     let number = parts.next()?.trim_end_matches('.');
@@ -139,6 +147,11 @@ mod tests {
         let torch = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 0 has \
                      a total capacity of 40.00 GiB of which 1.02 GiB is free.";
         assert_eq!(asked(torch), gib(1.5));
+        let new = format!(
+            "{torch} Including non-PyTorch memory, this process has 9.50 GiB memory in use."
+        );
+        let Verdict::GpuOutOfMemory { held, .. } = verdict(Exit::Code(1), &new) else { panic!() };
+        assert_eq!(held, gib(9.5));
         let old =
             "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 2.00 GiB total";
         assert_eq!(asked(old), Some(Bytes::from_mib(20)));

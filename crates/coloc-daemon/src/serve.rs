@@ -21,6 +21,8 @@ use tokio::net::UnixListener;
 
 /// Inputs that may lie in the owner's inbox.
 const INBOX: usize = 1 << 16;
+/// However fast time passes, GPUs are not looked at more often.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(20);
 /// Changes that a slow listener may lag behind.
 const NEWS: usize = 1024;
 
@@ -80,10 +82,12 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     std::fs::create_dir_all(&runs).map_err(at(&runs))?;
     let _lock = lock(&options.state)?;
     let journal_file = options.state.join("journal.db");
+    keep_private(&journal_file).map_err(at(&journal_file))?;
     let mut journal = Journal::open(&journal_file)?;
     let saved = journal.load()?;
     let clock = Clock::new(saved.epoch, options.time_scale);
-    let hardware = Hardware::find(options.period)?;
+    let period = clock.world(options.period).max(SHORTEST_PERIOD);
+    let hardware = Hardware::find(options.period, period)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(at(&options.state))?;
     let listener = runtime.block_on(async { listen(&options.socket) })?;
@@ -106,10 +110,10 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         grace: options.grace,
         sharing: Sharing::new(options.state.clone()),
         watcher: watcher.map_err(at(&options.state))?,
+        known: rustc_hash::FxHashMap::default(),
     };
     let scheduler = Scheduler::new(&hardware.fleet, options.policy);
     let parts = Parts { scheduler, clock, journal, launcher, roots, news: news.clone() };
-    let period = clock.world(options.period).max(Duration::from_millis(20));
     let eyes = inbox.clone();
     hardware.watch(clock, period, new_roots, move |sighting| {
         eyes.send(Input::Seen(Box::new(sighting))).is_ok()
@@ -120,16 +124,25 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         .spawn(move || owner.run(&inputs))
         .map_err(at(&options.state))?;
     let desk = Desk { inbox: inbox.clone(), journal: journal_file, runs, news };
+    crate::notify::tell(crate::notify::READY);
     runtime.block_on(async {
         tokio::select! {
             () = api::serve(listener, router(desk)) => {}
             () = told_to_stop() => {}
         }
     });
+    crate::notify::tell(crate::notify::STOPPING);
     let _ = inbox.send(Input::Shutdown);
     let _ = owner.join();
     let _ = std::fs::remove_file(&options.socket);
     Ok(())
+}
+
+/// The journal holds everybody's commands and environments. SQLite gives its other files the same mode.
+fn keep_private(file: &Path) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let file = File::options().create(true).append(true).mode(0o600).open(file)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))
 }
 
 /// One daemon a directory. The lock is the kernel's: it goes with the process, however that ends.

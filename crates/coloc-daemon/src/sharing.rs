@@ -7,8 +7,8 @@ use coloc_gpu::mps::{
     start_plan,
 };
 use coloc_model::Bytes;
-use rustc_hash::FxHashMap;
-use std::path::PathBuf;
+use rustc_hash::FxHashSet;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A control daemon that takes longer to answer is not there.
@@ -30,13 +30,32 @@ pub enum SharingError {
 pub struct Sharing {
     state: PathBuf,
     program: Program,
-    ready: FxHashMap<PathBuf, DaemonLayout>,
+    ready: FxHashSet<PathBuf>,
 }
 
 impl Sharing {
-    /// Nothing yet; folders go below `state`.
+    /// Folders go below `state`.
     pub fn new(state: PathBuf) -> Self {
-        Sharing { state, program: Program::default(), ready: FxHashMap::default() }
+        Sharing { state, program: Program::default(), ready: FxHashSet::default() }
+    }
+
+    /// Folders of daemons, ours and those that an earlier daemon of ours set up: `mps/UID/GPUS/pipe`.
+    fn layouts(&self) -> Vec<DaemonLayout> {
+        let below = |folder: &Path| {
+            std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+        };
+        let users = below(&self.state.join("mps"));
+        let folders = users.flat_map(|user| {
+            let uid = user.file_name().and_then(|name| name.to_str()?.parse().ok());
+            below(&user).filter_map(move |folder| Some((uid?, folder))).collect::<Vec<_>>()
+        });
+        let layout = |(uid, folder): (u32, PathBuf)| DaemonLayout {
+            pipe: folder.join("pipe"),
+            log: folder.join("log"),
+            gpus: Vec::new(),
+            uid,
+        };
+        folders.map(layout).collect()
     }
 
     /// The variables that make a task a client of MPS on these GPUs, whose daemon answers by then.
@@ -47,20 +66,23 @@ impl Sharing {
         memory: Option<Bytes>,
     ) -> Result<Vec<(&'static str, String)>, SharingError> {
         let layout = DaemonLayout::new(&self.state, owner.0, gpus)?;
-        if !self.ready.contains_key(&layout.pipe) {
+        if !self.ready.contains(&layout.pipe) {
             let control = Control::new(&self.program, &layout, DEADLINE);
             control.start(&start_plan(layout.clone(), &ClientLimits::NONE))?;
-            self.ready.insert(layout.pipe.clone(), layout.clone());
+            self.ready.insert(layout.pipe.clone());
         }
         let limits = ClientLimits { memory, ..ClientLimits::NONE };
         Ok(client_environment(&layout, &limits, gpus))
     }
 
-    /// Ends every daemon that was set up here. Only for when no task runs.
+    /// Ends every daemon that was set up here, by this daemon or an earlier one. Only for when no task runs.
     pub fn tear_down(&mut self) {
-        for (_, layout) in self.ready.drain() {
+        self.ready.clear();
+        for layout in self.layouts() {
             // One that does not answer is not there.
             let _ = Control::new(&self.program, &layout, DEADLINE).quit();
+            let folder = layout.pipe.parent().map(Path::to_owned);
+            let _ = folder.map(std::fs::remove_dir_all);
         }
     }
 }

@@ -60,6 +60,33 @@ pub struct TaskSpec {
     pub idle_timeout: Option<Millis>,
 }
 
+/// What is to be different about a task.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TaskUpdate {
+    /// Its name.
+    pub name: Option<String>,
+    /// When it is stopped.
+    pub time_limit: Option<Millis>,
+    /// What it needs on each GPU.
+    pub gpu_memory: Option<Bytes>,
+    /// Who goes first.
+    pub priority: Option<i32>,
+}
+
+impl TaskUpdate {
+    /// The submission as it should have been.
+    pub fn over(&self, spec: &TaskSpec) -> TaskSpec {
+        TaskSpec {
+            name: self.name.clone().unwrap_or_else(|| spec.name.clone()),
+            time_limit: self.time_limit.or(spec.time_limit),
+            gpu_memory: self.gpu_memory.or(spec.gpu_memory),
+            priority: self.priority.unwrap_or(spec.priority),
+            ..spec.clone()
+        }
+    }
+}
+
 /// A task that must end first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Dependency {

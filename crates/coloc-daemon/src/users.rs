@@ -11,6 +11,11 @@ pub fn name(uid: Uid) -> String {
     USERS.name(uid.0)
 }
 
+/// The name of whoever runs this process.
+pub fn mine() -> String {
+    name(Uid(rustix::process::getuid().as_raw()))
+}
+
 /// Whether this process may do everything.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()

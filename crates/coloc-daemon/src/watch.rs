@@ -2,7 +2,7 @@
 
 use coloc_model::TaskId;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::process::{WaitId, WaitIdOptions, waitid};
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -49,13 +49,28 @@ impl Watcher {
 
     /// Watches a shim.
     pub fn watch(&self, pidfd: OwnedFd, task: TaskId, attempt: u32) -> io::Result<()> {
-        let key = u64::from(task.0) << 32 | u64::from(attempt);
+        let key = key(task, attempt);
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         // Held while it is added, so that an end at once finds it.
         epoll::add(&*self.epoll, &pidfd, EventData::new_u64(key), EventFlags::IN)?;
         watched.insert(key, pidfd);
         Ok(())
     }
+}
+
+impl Watcher {
+    /// Sends a signal to a shim that is watched. What it wrote down of itself plays no part.
+    pub fn signal(&self, task: TaskId, attempt: u32, signal: Signal) {
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pidfd) = watched.get(&key(task, attempt)) {
+            // One that is gone needs no signal.
+            let _ = pidfd_send_signal(pidfd, signal);
+        }
+    }
+}
+
+fn key(task: TaskId, attempt: u32) -> u64 {
+    u64::from(task.0) << 32 | u64::from(attempt)
 }
 
 fn end(watched: &Watched, epoll: &OwnedFd, key: u64, tell: &impl Fn(TaskId, u32)) {

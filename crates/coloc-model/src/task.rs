@@ -40,6 +40,9 @@ pub struct Task {
     pub estimate: Option<Estimate>,
     /// How long the user says it runs when alone.
     pub duration: Option<Millis>,
+    /// Among tasks that wait, higher goes first; 0 is everybody's.
+    #[serde(default)]
+    pub priority: i32,
 }
 
 /// One GPU that a task was given, and the part of it.

@@ -1,5 +1,5 @@
 //! How long cluster-scale simulations take: 2,000 contended jobs on 60 GPUs under every discipline, and
-//! 100,000 jobs on 2,000 GPUs under 2D-LAS, and one matching of AlloX. `docs/cluster.md` has the table.
+//! 100,000 jobs on 2,000 GPUs under 2D-LAS, and one matching of AlloX. `docs/performance.md` has the figures.
 
 use coloc_core::Policy;
 use coloc_core::policy::{Place, Queue};
@@ -66,6 +66,7 @@ fn contended(c: &mut Criterion) {
         ("srsf", Queue::Srsf),
         ("las2d", Queue::Las2d),
         ("gittins2d", Queue::Gittins2d),
+        ("fair", Queue::Fair),
     ];
     for (name, queue) in queues {
         let simulation = simulation(15, queue);

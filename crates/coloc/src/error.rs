@@ -56,6 +56,9 @@ pub(crate) enum CliError {
     /// A task could not be run.
     #[error("{0}")]
     Shim(#[from] coloc_daemon::shim::ShimError),
+    /// A configuration file makes no sense.
+    #[error("{0}")]
+    Config(#[from] crate::config::ConfigError),
     /// A file could not be written.
     #[error("cannot write {}: {source}", file.display())]
     Write { file: PathBuf, source: io::Error },

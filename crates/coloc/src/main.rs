@@ -1,14 +1,18 @@
 //! The `coloc` binary: one file a verb.
 
 mod args;
+mod config;
 mod error;
+mod invocation;
 mod live;
 mod output;
 mod report;
+mod slurm;
 mod verbs;
 
 use clap::{Parser, Subcommand};
 use coloc_daemon::owner::Change;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Run more deep-learning training on the GPUs you have.
@@ -25,8 +29,10 @@ enum Verb {
     Daemon(Box<verbs::daemon::Daemon>),
     Submit(Box<verbs::submit::Submit>),
     Run(Box<verbs::wait::Run>),
+    Sweep(Box<verbs::sweep::Sweep>),
     Queue(verbs::queue::Queue),
     Replay(verbs::replay::ReplayTrace),
+    History(verbs::history::History),
     Show(verbs::show::Show),
     Why(verbs::why::Why),
     Logs(verbs::logs::Logs),
@@ -39,6 +45,13 @@ enum Verb {
     Release(verbs::change::ChangeTasks),
     /// Stop running tasks and start them again later
     Requeue(verbs::change::ChangeTasks),
+    Update(verbs::update::Update),
+    Drain(verbs::drain::Drain),
+    Resume(verbs::drain::Resume),
+    Config(verbs::config::ConfigVerb),
+    Init(verbs::init::Init),
+    Completions(verbs::completions::Completions),
+    Man(verbs::man::Man),
     #[command(hide = true)]
     Shim(verbs::shim::Shim),
     Demo(verbs::demo::Demo),
@@ -62,18 +75,19 @@ enum Frequent {
     Shim(verbs::shim::Shim),
 }
 
-impl Frequent {
-    /// The verb on the command line, if it is one of them.
-    fn parse_if_meant() -> Option<Verb> {
-        let verb = std::env::args_os().nth(1)?;
-        if !["submit", "queue", "shim"].iter().any(|frequent| verb == *frequent) {
-            return None;
+impl Cli {
+    /// Reads words, of which the second is the verb.
+    fn read(words: &[OsString]) -> Result<Self, clap::Error> {
+        let frequent = ["submit", "queue", "shim"];
+        if !words.get(1).is_some_and(|verb| frequent.iter().any(|frequent| verb == *frequent)) {
+            return Cli::try_parse_from(words);
         }
-        Some(match Frequent::parse() {
+        let verb = Frequent::try_parse_from(words).map(|verb| match verb {
             Frequent::Submit(verb) => Verb::Submit(verb),
             Frequent::Queue(verb) => Verb::Queue(verb),
             Frequent::Shim(verb) => Verb::Shim(verb),
-        })
+        });
+        verb.map(|verb| Cli { verb: Some(verb) })
     }
 }
 
@@ -89,14 +103,17 @@ fn main() -> ExitCode {
     if let Some(code) = as_tool() {
         return code;
     }
-    let verb = Frequent::parse_if_meant()
-        .or_else(|| Cli::parse().verb)
-        .unwrap_or(Verb::Queue(verbs::queue::Queue::default()));
+    let verb = match invocation::read(std::env::args_os().collect()) {
+        Ok(cli) => cli.verb.unwrap_or(Verb::Queue(verbs::queue::Queue::default())),
+        Err(error) => return error.report(),
+    };
     let result = match verb {
         Verb::Daemon(verb) => verb.run(),
         Verb::Submit(verb) => verb.run(),
+        Verb::Sweep(verb) => verb.run(),
         Verb::Queue(verb) => verb.run(),
         Verb::Replay(verb) => verb.run(),
+        Verb::History(verb) => verb.run(),
         Verb::Show(verb) => verb.run(),
         Verb::Why(verb) => verb.run(),
         Verb::Logs(verb) => verb.run(),
@@ -104,6 +121,13 @@ fn main() -> ExitCode {
         Verb::Hold(verb) => verb.run(Change::Hold),
         Verb::Release(verb) => verb.run(Change::Release),
         Verb::Requeue(verb) => verb.run(Change::Requeue),
+        Verb::Update(verb) => verb.run(),
+        Verb::Drain(verb) => verb.run(),
+        Verb::Resume(verb) => verb.run(),
+        Verb::Config(verb) => verb.run(),
+        Verb::Init(verb) => verb.run(),
+        Verb::Completions(verb) => verb.run(),
+        Verb::Man(verb) => verb.run(),
         Verb::Shim(verb) => verb.run(),
         Verb::Demo(verb) => verb.run(),
         Verb::Simulate(verb) => verb.run(),

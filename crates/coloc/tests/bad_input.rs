@@ -36,6 +36,18 @@ fn a_bad_row_says_file_line_and_column() {
 }
 
 #[test]
+fn quotas_and_weights_name_somebody_and_leave_something() {
+    let users = "submit_s,task,user,group\n0,resnet,ann,vision\n1,resnet,bob,vision\n";
+    let said = |flags: &[&str]| simulate(users, flags);
+    insta::assert_snapshot!(said(&["--weight", "eve=2"]), @r#"coloc: --weight: the trace has no user "eve"; it has ann, bob"#);
+    insta::assert_snapshot!(said(&["--quota", "@speech=2"]), @r#"coloc: --quota: the trace has no group "speech"; it has vision"#);
+    insta::assert_snapshot!(said(&["--quota", "@vision=0"]), @"coloc: task 0 needs 1 GPUs at once, a quota allows at most 0; raise it");
+    assert!(said(&["--quota", "ann=many"]).contains("expected WHO=LIMIT, such as alice=4"));
+    assert!(said(&["--half-life", "1y"]).contains("such as 90s or 1.5h"));
+    assert!(said(&["--pack", "2"]).contains("expected always, never or a part from 0 to 1"));
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let flags = ["simulate", "--trace", "none.csv", "--fleet", "4xA100-40GB"];
     insta::assert_snapshot!(complaint(&[], &flags), @"coloc: none.csv: No such file or directory (os error 2)");

@@ -7,6 +7,10 @@ mod live {
     mod limits;
     mod memory;
     mod order;
+    mod setup;
     mod survive;
+    mod sweep;
     mod tasks;
+    mod update;
+    mod users;
 }

@@ -16,6 +16,11 @@ pub(crate) struct Charge {
     pub(crate) share: f64,
 }
 
+impl Charge {
+    /// Where nobody asks.
+    pub(crate) const NONE: Charge = Charge { gpus: 0, memory: Bytes::ZERO, share: 0.0 };
+}
+
 /// What somebody holds.
 #[derive(Clone, Copy, Default, Debug)]
 struct Holding {
@@ -79,7 +84,15 @@ impl Holdings {
         self.limited
     }
 
+    /// Anybody asks what users hold or have had.
+    pub(crate) fn are_kept(&self) -> bool {
+        self.limited || self.half_life.is_some()
+    }
+
     pub(crate) fn started(&mut self, now: Time, user: UserId, charge: &Charge) {
+        if !self.are_kept() {
+            return;
+        }
         self.accrue(now, user);
         let (holding, usage) = &mut self.users[user.index()];
         holding.add(charge);
@@ -91,6 +104,9 @@ impl Holdings {
     }
 
     pub(crate) fn ended(&mut self, now: Time, user: UserId, charge: &Charge) {
+        if !self.are_kept() {
+            return;
+        }
         self.accrue(now, user);
         let (holding, usage) = &mut self.users[user.index()];
         holding.remove(charge);

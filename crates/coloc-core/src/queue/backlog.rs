@@ -85,6 +85,7 @@ mod tests {
             exclusive: true,
             estimate: None,
             duration: None,
+            priority: 0,
         };
         let ticket = |id: u32| Ticket { rank: 0, submitted: Time(id.into()), number: id.into() };
         let mut backlog = Backlog::default();

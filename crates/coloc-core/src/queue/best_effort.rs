@@ -12,6 +12,8 @@ use std::collections::BinaryHeap;
 /// The first waiting task of a shape.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Head {
+    /// What goes before its turn: the priority. Under fair, only among tasks of one user.
+    rank: u64,
     /// When its turn is, by the discipline's measure.
     turn: u64,
     ticket: Ticket,
@@ -80,7 +82,13 @@ fn head(world: &World, now: Time, shape: usize) -> Option<Head> {
     let queue = &world.waiting.shapes[shape];
     let (&ticket, &task) = queue.tickets.first_key_value()?;
     if world.policy.queue == Queue::Fair {
-        return Some(Head { turn: fair::turn(world, now, queue.user), ticket, shape, task });
+        return Some(Head {
+            rank: 0,
+            turn: fair::turn(world, now, queue.user),
+            ticket,
+            shape,
+            task,
+        });
     }
     let mut turn = ticket.submitted;
     if world.policy.short_first > 0.0 {
@@ -88,7 +96,7 @@ fn head(world: &World, now: Time, shape: usize) -> Option<Head> {
         let handicap = Millis::from_secs_f64(world.policy.short_first * expected);
         turn = turn + world.policy.overtake_limit.map_or(handicap, |most| handicap.min(most));
     }
-    Some(Head { turn: turn.0, ticket, shape, task })
+    Some(Head { rank: ticket.rank, turn: turn.0, ticket, shape, task })
 }
 
 /// Whether a task of the shape might fit: a blocked shape has a chance only on GPUs that improved. Asked

@@ -14,7 +14,7 @@ pub(crate) mod history;
 pub(crate) mod ranked;
 
 use crate::demand::Demand;
-use crate::policy::{Pack, Place, Policy, Queue};
+use crate::policy::{FairOrder, Pack, Place, Policy, Queue};
 use crate::scheduler::World;
 use backlog::{Backlog, Entry};
 use coloc_model::{Bytes, SignatureId, Task, TaskId, Time, UserId};
@@ -33,6 +33,18 @@ pub struct Ticket {
 impl Ticket {
     /// Before everybody.
     pub(crate) const FIRST: Ticket = Ticket { rank: 0, submitted: Time::START, number: 0 };
+
+    /// What goes before arrival: the priority, then, where a user's shortest goes first, the declared
+    /// run time.
+    pub(crate) fn rank(policy: &Policy, task: &Task) -> u64 {
+        let shortest = policy.queue == Queue::Fair && policy.fair_order == FairOrder::Shortest;
+        let longest = u64::from(u32::MAX);
+        let span = match shortest {
+            true => task.duration.map_or(longest, |span| span.0.min(longest)),
+            false => 0,
+        };
+        u64::from(i32::MAX.abs_diff(task.priority)) << 32 | span
+    }
 }
 
 /// Everything about a waiting task that decides whether it fits somewhere.

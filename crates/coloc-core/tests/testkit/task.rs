@@ -10,6 +10,7 @@ pub(crate) struct TaskBuilder {
     memory: Option<Bytes>,
     sm: Option<f64>,
     duration: Option<Millis>,
+    priority: i32,
 }
 
 pub(crate) const fn task() -> TaskBuilder {
@@ -21,6 +22,7 @@ pub(crate) const fn task() -> TaskBuilder {
         memory: None,
         sm: None,
         duration: None,
+        priority: 0,
     }
 }
 
@@ -62,6 +64,11 @@ impl TaskBuilder {
         TaskBuilder { duration: Some(Millis::from_secs(secs)), ..self }
     }
 
+    /// Higher goes first.
+    pub(crate) const fn priority(self, priority: i32) -> Self {
+        TaskBuilder { priority, ..self }
+    }
+
     pub(crate) fn build(self, id: u32) -> Task {
         let sm = self.sm.map(Fraction::new);
         Task {
@@ -72,6 +79,7 @@ impl TaskBuilder {
             exclusive: self.exclusive,
             estimate: self.memory.map(|bound| Estimate { peak: bound, bound, sm }),
             duration: self.duration,
+            priority: self.priority,
         }
     }
 }

@@ -89,9 +89,10 @@ impl Failure {
     fn status(&self) -> StatusCode {
         match self {
             Failure::NoTask(_) | Failure::Refused(Refused::NoSuchTask(_)) => StatusCode::NOT_FOUND,
-            Failure::NotYours(_) | Failure::Refused(Refused::NotYours(_) | Refused::NotAdmin) => {
-                StatusCode::FORBIDDEN
-            }
+            Failure::NotYours(_)
+            | Failure::Refused(
+                Refused::NotYours(_) | Refused::NotAdmin | Refused::PriorityAboveZero,
+            ) => StatusCode::FORBIDDEN,
             Failure::Refused(Refused::Invalid(_)) => StatusCode::UNPROCESSABLE_ENTITY,
             Failure::Refused(Refused::WrongPhase { .. }) => StatusCode::CONFLICT,
             Failure::Refused(Refused::DiskFull) => StatusCode::INSUFFICIENT_STORAGE,

@@ -34,7 +34,8 @@ pub(super) async fn read(
     }
     let path = task.log.clone();
     let read = move || -> std::io::Result<Vec<u8>> {
-        let mut file = match std::fs::File::open(&path) {
+        let owner = (!caller.admin).then_some(caller.uid);
+        let mut file = match crate::run::open_plain(path.as_ref(), owner) {
             // A task that waits has said nothing yet.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other?,

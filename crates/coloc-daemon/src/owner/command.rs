@@ -4,6 +4,7 @@ use super::{
     Ending, Owner, Page, PageRequest, StatusView, Submission, TaskDetail, TaskView, WhyView,
 };
 use crate::record::{Phase, Uid};
+use crate::spec::TaskUpdate;
 use coloc_core::{Effect, Event};
 use coloc_model::{TaskId, Time};
 use serde::{Deserialize, Serialize};
@@ -41,7 +42,7 @@ pub enum Command {
 }
 
 /// What can be done with a task.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// Make it go away.
@@ -52,6 +53,8 @@ pub enum Change {
     Release,
     /// Stop it and start it again.
     Requeue,
+    /// Let it be different.
+    Update(TaskUpdate),
 }
 
 /// What is answered.
@@ -91,6 +94,9 @@ pub enum Refused {
     /// Only who runs the daemon, or root, may.
     #[error("only an administrator may do that")]
     NotAdmin,
+    /// Only they may go before everybody else.
+    #[error("only an administrator may give a priority above 0")]
+    PriorityAboveZero,
     /// It has ended, or never was.
     #[error("there is no task {0} that has not ended")]
     NoSuchTask(TaskId),
@@ -130,7 +136,7 @@ impl Owner {
             },
             Command::Change(tasks, change) => {
                 let each = tasks.into_iter();
-                let done = each.map(|task| (task, self.change(now, caller, task, change, wishes)));
+                let done = each.map(|task| (task, self.change(now, caller, task, &change, wishes)));
                 Answer::Changed(done.collect())
             }
             Command::List => {
@@ -157,7 +163,7 @@ impl Owner {
         now: Time,
         caller: Caller,
         task: TaskId,
-        change: Change,
+        change: &Change,
         wishes: &mut Vec<Effect>,
     ) -> Result<(), Refused> {
         let live = self.tasks.get(&task).ok_or(Refused::NoSuchTask(task))?;
@@ -169,6 +175,7 @@ impl Owner {
             Change::Hold => self.hold(now, task, wishes)?,
             Change::Release => self.release(task),
             Change::Requeue => self.requeue(now, task, wishes)?,
+            Change::Update(update) => self.update(now, caller, task, update, wishes)?,
         }
         Ok(())
     }

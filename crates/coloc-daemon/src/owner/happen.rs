@@ -53,7 +53,7 @@ impl Owner {
             Some(path) => live.spec.directory.as_path().join(path.as_path()),
             None => run.log(),
         };
-        let words = crate::run::tail(&log, LAST_WORDS).unwrap_or_default();
+        let words = crate::run::tail(&log, live.record.owner, LAST_WORDS).unwrap_or_default();
         (Some(judge(&ended, &words)), Some(ended.exit))
     }
 
@@ -66,8 +66,8 @@ impl Owner {
     ) {
         let outcome = match verdict {
             Some(Verdict::Completed) => Outcome::Completed,
-            Some(Verdict::GpuOutOfMemory { asked, evidence }) => {
-                self.ran_out_of_memory(task, asked, &evidence)
+            Some(Verdict::GpuOutOfMemory { asked, held, evidence }) => {
+                self.ran_out_of_memory(task, asked, held, &evidence)
             }
             other => self.failed(task, other),
         };
@@ -81,9 +81,17 @@ impl Owner {
         }
     }
 
-    fn ran_out_of_memory(&mut self, task: TaskId, asked: Option<Bytes>, evidence: &str) -> Outcome {
+    fn ran_out_of_memory(
+        &mut self,
+        task: TaskId,
+        asked: Option<Bytes>,
+        held: Option<Bytes>,
+        evidence: &str,
+    ) -> Outcome {
         let Some(live) = self.tasks.get_mut(&task) else { return Outcome::Failed };
         let (record, spec) = (&mut live.record, &live.spec);
+        // The monitor may not have looked in time; the process knows what it had.
+        record.peak = record.peak.max(held.unwrap_or_default());
         let expected = spec.gpu_memory.or(spec.estimate.map(|e| e.peak)).unwrap_or_default();
         let wanted = match asked {
             Some(asked) => record.peak + asked,
@@ -158,6 +166,7 @@ impl Owner {
                 self.scheduler.note(now, Event::TaskSeen { task, used }, wishes);
             }
         }
+        self.stop_the_idle(now, &sighting, wishes);
         self.last_seen = sighting;
     }
 }

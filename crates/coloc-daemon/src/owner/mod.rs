@@ -9,10 +9,12 @@ mod command;
 mod decide;
 mod gates;
 mod happen;
+mod idle;
 mod page;
 mod restore;
 mod submit;
 mod texts;
+mod update;
 mod view;
 
 pub use command::{Answer, Caller, Change, Command, Refused};
@@ -103,6 +105,7 @@ pub struct Owner {
     roots: mpsc::Sender<Vec<TaskRoots>>,
     roots_changed: bool,
     last_seen: Sighting,
+    idle: idle::IdleSince,
     news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
     stop: bool,
 }
@@ -169,6 +172,7 @@ impl Owner {
             roots,
             roots_changed: true,
             last_seen: Sighting::default(),
+            idle: idle::IdleSince::default(),
             news,
             stop: false,
         };
@@ -288,6 +292,6 @@ impl Owner {
 
     fn task_roots(&self) -> Vec<TaskRoots> {
         let on_gpus = self.tasks.values().filter(|live| live.record.phase.is_on_gpus());
-        on_gpus.filter_map(|live| self.launcher.roots(&live.record)).collect()
+        on_gpus.filter_map(|live| self.launcher.known.get(&live.record.id).cloned()).collect()
     }
 }

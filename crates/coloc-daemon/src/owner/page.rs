@@ -117,6 +117,7 @@ impl Serialize for Brief<'_> {
             submitted_s,
             started_s,
             ended_s,
+            priority,
             time_limit_s,
             gpu_mem_bytes,
             estimate_bytes,
@@ -142,7 +143,7 @@ impl Serialize for Brief<'_> {
         }
         unless!(None => reason array_id array_index started_s ended_s);
         unless!(None => time_limit_s gpu_mem_bytes estimate_bytes exit_code);
-        unless!(0 => peak_bytes attempts ooms preemptions);
+        unless!(0 => priority peak_bytes attempts ooms preemptions);
         unless!(Vec::<u32>::new() => gpu_ids);
         map.end()
     }
@@ -162,6 +163,7 @@ mod tests {
             array_id: Some(1),
             array_index: Some(0),
             started_s: Some(0.0),
+            priority: -3,
             peak_bytes: 5,
             exit_code: Some(0),
             ..TaskView::default()

@@ -5,6 +5,7 @@ use crate::journal::{Entry, StoryLine};
 use crate::record::{ArrayPlace, Moment, Record, SpecId};
 use crate::spec::TaskSpec;
 use coloc_model::{Bytes, Estimate, Task, TaskId};
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -58,6 +59,9 @@ impl Owner {
             return Err(Refused::Invalid(format!("this daemon runs tasks of {user} only")));
         }
         let Submission { mut spec, array, held } = submission;
+        if spec.priority > 0 && !caller.admin {
+            return Err(Refused::PriorityAboveZero);
+        }
         self.check(&spec, array.as_ref())?;
         let (now, spec_id) = (Moment::now(), SpecId(self.next_spec));
         self.next_spec += 1;
@@ -89,7 +93,11 @@ impl Owner {
         Ok((first.0..self.next_task).map(TaskId).collect())
     }
 
-    fn check(&self, spec: &TaskSpec, array: Option<&ArrayRequest>) -> Result<(), Refused> {
+    pub(super) fn check(
+        &self,
+        spec: &TaskSpec,
+        array: Option<&ArrayRequest>,
+    ) -> Result<(), Refused> {
         let invalid = |what: &str| Err(Refused::Invalid(what.to_owned()));
         if spec.command.is_empty() {
             return invalid("no command was given");
@@ -135,28 +143,36 @@ impl Owner {
             exclusive: spec.exclusive,
             estimate: None,
             duration: None,
+            priority: 0,
         };
         let fits = self.scheduler.check(&task);
         fits.map_err(|rejected| Refused::Invalid(rejected.to_string()))
     }
 
-    /// A submission that could not be written down never was.
+    /// A submission that could not be written down never was. One that was only changed is known to the disk, and
+    /// stays.
     pub(super) fn forget_unwritten_submissions(&mut self) {
-        let written: rustc_hash::FxHashSet<SpecId> = self
-            .pending
-            .iter()
-            .filter_map(|entry| match entry {
-                Entry::Spec(spec, _) => Some(*spec),
-                _ => None,
-            })
-            .collect();
-        let tasks = &mut self.tasks;
-        let gone = |record: &Record| written.contains(&record.spec);
-        tasks.retain(|_, live| !gone(&live.record));
+        let mut unwritten = FxHashSet::default();
+        let (mut forgotten, mut kept) = (FxHashSet::default(), FxHashSet::default());
+        for entry in &self.pending {
+            match entry {
+                Entry::Spec(spec, _) => {
+                    unwritten.insert(*spec);
+                }
+                Entry::Task(record) if unwritten.contains(&record.spec) => {
+                    match self.journal.task(record.id) {
+                        Ok(Some(_)) => kept.insert(record.spec),
+                        _ => forgotten.insert(record.id),
+                    };
+                }
+                _ => {}
+            }
+        }
+        self.tasks.retain(|task, _| !forgotten.contains(task));
         self.pending.retain(|entry| match entry {
-            Entry::Spec(..) => false,
-            Entry::Task(record) => !gone(record),
-            Entry::Story(task, _) => tasks.contains_key(task),
+            Entry::Spec(spec, _) => kept.contains(spec),
+            Entry::Task(record) => !forgotten.contains(&record.id),
+            Entry::Story(task, _) => !forgotten.contains(task),
         });
     }
 
@@ -166,7 +182,9 @@ impl Owner {
         let (spec, owner) = (live.spec.clone(), live.record.owner);
         let exclusive = spec.exclusive
             || (live.record.ooms > 0 && spec.on_oom == crate::spec::OnOom::Exclusive);
-        let declared = spec.gpu_memory.map(Estimate::exact);
+        // Whoever says what it needs is believed; how busy a GPU it keeps is still worth knowing.
+        let sm = spec.estimate.and_then(|estimate| estimate.sm);
+        let declared = spec.gpu_memory.map(|said| Estimate { sm, ..Estimate::exact(said) });
         Some(Task {
             id: task,
             signature: self.names.signature(&spec),
@@ -175,6 +193,7 @@ impl Owner {
             exclusive,
             estimate: declared.or(spec.estimate),
             duration: spec.time_limit,
+            priority: spec.priority,
         })
     }
 }

@@ -36,6 +36,9 @@ pub struct TaskView {
     pub started_s: Option<f64>,
     /// When it ended.
     pub ended_s: Option<f64>,
+    /// Higher goes first.
+    #[serde(default)]
+    pub priority: i32,
     /// The most it may run, in seconds.
     pub time_limit_s: Option<f64>,
     /// What it said that it needs on each GPU.
@@ -147,6 +150,7 @@ pub(crate) fn task_view(record: &Record, spec: &TaskSpec, user: String) -> TaskV
         submitted_s: record.submitted.secs(),
         started_s: record.started.map(crate::record::Moment::secs),
         ended_s: record.ended.map(crate::record::Moment::secs),
+        priority: spec.priority,
         time_limit_s: spec.time_limit.map(coloc_model::Millis::secs),
         gpu_mem_bytes: spec.gpu_memory.map(|memory| memory.0),
         estimate_bytes: spec.estimate.map(|estimate| estimate.peak.0),

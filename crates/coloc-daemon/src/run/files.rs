@@ -1,6 +1,7 @@
 //! Reading and writing the files of an attempt, so that a crash leaves each whole or absent.
 
 use super::{Ended, Order, Started};
+use crate::record::Uid;
 use coloc_model::TaskId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -141,11 +142,6 @@ impl RunDir {
         self.read("exit.json")
     }
 
-    /// The end of the log, at most `most` bytes of it.
-    pub fn log_tail(&self, most: u64) -> io::Result<Vec<u8>> {
-        tail(&self.log(), most)
-    }
-
     fn io(&self, name: &str, source: io::Error) -> RunError {
         RunError::Io { file: self.path.join(name), source }
     }
@@ -164,7 +160,7 @@ impl RunDir {
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, RunError> {
         let file = self.path.join(name);
-        match fs::read(&file) {
+        match read_plain(&file) {
             Ok(body) => serde_json::from_slice(&body)
                 .map(Some)
                 .map_err(|source| RunError::Garbled { file, source }),
@@ -174,10 +170,38 @@ impl RunDir {
     }
 }
 
-/// The end of a file, at most `most` bytes of it.
-pub(crate) fn tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+/// Opens a file in a directory that belongs to a user, who may have put anything there: a link to what only root may
+/// read, or a pipe that never answers. Where `owner` is given, the file must be theirs.
+pub(crate) fn open_plain(path: &Path, owner: Option<Uid>) -> io::Result<File> {
+    use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::other("it is not a plain file"));
+    }
+    match owner {
+        Some(owner) if meta.uid() != owner.0 => {
+            Err(io::Error::other("it belongs to somebody else"))
+        }
+        _ => Ok(file),
+    }
+}
+
+/// No file of an attempt is larger.
+const LARGEST: u64 = 64 << 20;
+
+fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
+    use std::io::Read as _;
+    let mut body = Vec::new();
+    open_plain(path, None)?.take(LARGEST).read_to_end(&mut body)?;
+    Ok(body)
+}
+
+/// The end of a user's file, at most `most` bytes of it.
+pub(crate) fn tail(path: &Path, owner: Uid, most: u64) -> io::Result<Vec<u8>> {
     use std::io::{Read as _, Seek as _, SeekFrom};
-    let mut file = File::open(path)?;
+    let mut file = open_plain(path, Some(owner))?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
     let mut end = Vec::new();

@@ -10,8 +10,8 @@
 
 mod files;
 
-pub(crate) use files::tail;
 pub use files::{Claim, RunDir, RunError};
+pub(crate) use files::{open_plain, tail};
 
 use crate::record::{Exit, Moment};
 use crate::spec::Warning;

@@ -8,8 +8,9 @@ pub(super) struct Shape {
     pub(super) batch: u32,
     /// Speed of each of two copies on one V100 against one alone; 0 if two do not fit.
     pub(super) twin: f64,
-    /// Memory in MiB: chosen so that the pairs that were measured fit, and those that were reported as not
-    /// running do not, on a P100 with 16 GB and on a K80 with 12 GB (but for four pairs of small jobs).
+    /// Memory in MiB: chosen by hand after which pairs were measured and which were reported as not
+    /// running. Of 351 pairs each, 2 disagree on a P100 with 16 GB, 9 on a K80 with 12 GB and 14 on a V100
+    /// with 16 GB, where more pairs failed than on a P100 with as much memory.
     pub(super) memory_mib: u64,
 }
 

@@ -113,7 +113,9 @@ impl<O: Observer> Run<'_, O> {
             device.guest_mut(seat).held = held;
             self.report_memory(now, slot.gpu);
         }
-        self.tell(now, Event::TaskSeen { task, used: held });
+        if self.watched {
+            self.tell(now, Event::TaskSeen { task, used: held });
+        }
     }
 
     /// A finish is due. Where neighbours have slowed the task since, its end lies further ahead.

@@ -25,6 +25,8 @@ pub(super) struct Run<'a, O> {
     scheduler: Scheduler,
     /// The scheduler wants to know what a monitor sees.
     pub(super) monitored: bool,
+    /// It wants to know how much memory tasks hold.
+    pub(super) watched: bool,
     pub(super) observer: &'a mut O,
     pub(super) agenda: Agenda,
     pub(super) devices: Vec<Device>,
@@ -77,6 +79,7 @@ impl<'a, O: Observer> Run<'a, O> {
             submissions: submissions.into_iter(),
             next_submission: 0,
             monitored: scheduler.watches_gpus(),
+            watched: scheduler.watches_tasks(),
             scheduler,
             observer,
             agenda: Agenda::default(),

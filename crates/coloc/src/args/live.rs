@@ -53,11 +53,18 @@ fn is_root() -> bool {
     coloc_daemon::users::is_root()
 }
 
-/// Tasks: `7`, `3-9`, `1,4-6`, `last`, `all`.
+/// Tasks: `7`, `3-9`, `1,4-6`, `12_3` of an array, `last`, `all`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Selection {
     /// These.
     Ids(Vec<u32>),
+    /// One of an array: 12_3.
+    Element {
+        /// The array's id.
+        array: u32,
+        /// Its number there.
+        index: u32,
+    },
     /// The newest.
     Last,
     /// Every one that has not ended.
@@ -78,6 +85,9 @@ impl std::str::FromStr for Selection {
         }
         let fail = || format!("{text:?} is no task: expected 7, 3-9, 1,4-6, last or all");
         let number = |text: &str| text.trim().parse::<u32>().map_err(|_| fail());
+        if let Some((array, index)) = text.split_once('_') {
+            return Ok(Selection::Element { array: number(array)?, index: number(index)? });
+        }
         let mut ids = Vec::new();
         for part in text.split(',') {
             match part.split_once('-') {
@@ -101,6 +111,13 @@ pub(crate) fn resolve(client: &mut Client, selections: &[Selection]) -> Result<V
     for selection in selections {
         match selection {
             Selection::Ids(these) => ids.extend(these),
+            Selection::Element { array, index } => {
+                let tasks = client.list(true, 0.0)?.tasks;
+                let place = (Some(*array), Some(*index));
+                let found = tasks.iter().find(|task| (task.array_id, task.array_index) == place);
+                let missing = || CliError::Usage(format!("there is no task {array}_{index}"));
+                ids.push(found.ok_or_else(missing)?.id);
+            }
             Selection::Last => {
                 let newest = client.list(true, 0.0)?.tasks.iter().map(|task| task.id).max();
                 ids.push(newest.ok_or_else(|| CliError::Usage("there is no task yet".into()))?);
@@ -121,7 +138,10 @@ mod tests {
         assert_eq!(ids("7"), Ok(Selection::Ids(vec![7])));
         assert_eq!(ids("1,4-6"), Ok(Selection::Ids(vec![1, 4, 5, 6])));
         assert_eq!(ids("last"), Ok(Selection::Last));
-        for wrong in ["", "x", "5-2", "1-", "-3", "1-4000000000", "1,,2", "99999999999"] {
+        assert_eq!(ids("12_3"), Ok(Selection::Element { array: 12, index: 3 }));
+        for wrong in
+            ["_", "1_", "1_2_3", "", "x", "5-2", "1-", "-3", "1-4000000000", "1,,2", "99999999999"]
+        {
             assert!(ids(wrong).is_err(), "{wrong}");
         }
     }

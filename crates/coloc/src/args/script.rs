@@ -1,44 +1,21 @@
 //! What people's hands know from Slurm: directives in scripts, times, arrays, dependencies.
 
-use super::task::{Dependencies, TaskArgs};
+use super::task::Dependencies;
 use crate::error::CliError;
-use clap::{Args as _, FromArgMatches as _};
 use coloc_daemon::owner::ArrayRequest;
 use coloc_daemon::record::Moment;
 use coloc_daemon::spec::{DependencyKind, Warning};
 use coloc_model::Millis;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A script's head is looked for in this many bytes.
 const HEAD: usize = 64 << 10;
 /// The most tasks that one array may have.
 const LARGEST_ARRAY: usize = 100_000;
 
-/// The flags of a script's `#COLOC` and `#SBATCH` lines come first, so that those of the command line win.
-pub(super) fn with_directives(args: TaskArgs) -> Result<TaskArgs, CliError> {
-    let Some(directives) = args.script().and_then(directives) else { return Ok(args) };
-    let (file, directives) = directives?;
-    if directives.is_empty() {
-        return Ok(args);
-    }
-    // What the command line says is said once more, after the script.
-    let typed = std::env::args_os().skip_while(|word| word != "submit" && word != "run").skip(1);
-    let words = [OsString::from("coloc")].into_iter().chain(directives).chain(typed);
-    let known = TaskArgs::augment_args(clap::Command::new("coloc").args_override_self(true));
-    let known = super::live::SocketArg::augment_args(known)
-        .arg(clap::Arg::new("parsable").long("parsable").num_args(0))
-        .arg(clap::Arg::new("json").long("json").num_args(0));
-    let fail = |error: clap::Error| {
-        CliError::Usage(format!("{}: {}", file.display(), error.to_string().trim()))
-    };
-    let matches = known.try_get_matches_from(words).map_err(fail)?;
-    TaskArgs::from_arg_matches(&matches).map_err(fail)
-}
-
 /// The words of a script's directives; `None` if it is no script.
-#[allow(clippy::type_complexity)]
-fn directives(file: &Path) -> Option<Result<(PathBuf, Vec<OsString>), CliError>> {
+pub(crate) fn directives(file: &Path) -> Option<Result<Vec<OsString>, CliError>> {
     use std::io::Read as _;
     let mut head = Vec::new();
     std::fs::File::open(file).ok()?.take(HEAD as u64).read_to_end(&mut head).ok()?;
@@ -64,7 +41,33 @@ fn directives(file: &Path) -> Option<Result<(PathBuf, Vec<OsString>), CliError>>
             }
         }
     }
-    Some(Ok((file.to_owned(), words)))
+    Some(Ok(words))
+}
+
+/// A command as it can be started: a script of this directory is named without `./` by some, and need not be executable.
+pub(super) fn runnable(mut command: Vec<OsString>, here: &Path) -> Vec<OsString> {
+    use std::io::Read as _;
+    use std::os::unix::fs::PermissionsExt as _;
+    let Some(file) = command.first().map(|first| here.join(first)) else { return command };
+    let mut head = Vec::new();
+    let Ok(script) = std::fs::File::open(&file) else { return command };
+    let mode = script.metadata().map_or(0, |meta| meta.permissions().mode());
+    if script.take(256).read_to_end(&mut head).is_err() || !head.starts_with(b"#!") {
+        return command;
+    }
+    command[0] = file.into_os_string();
+    if mode & 0o111 != 0 {
+        return command;
+    }
+    let line = head[2..].split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line).trim().to_owned();
+    // As the kernel has it: an interpreter, and at most one argument.
+    let (interpreter, argument) = match line.split_once(char::is_whitespace) {
+        Some((interpreter, argument)) => (interpreter.to_owned(), Some(argument.trim().to_owned())),
+        None => (line, None),
+    };
+    let words = [Some(interpreter), argument].into_iter().flatten().map(OsString::from);
+    words.filter(|word| !word.is_empty()).chain(command).collect()
 }
 
 /// Words as a shell would split them, with quotes; a comment ends them.
@@ -88,7 +91,7 @@ fn split(line: &str) -> Option<Vec<OsString>> {
 }
 
 /// `90` (minutes), `90:00`, `1:30:00`, `1-12`, `1-12:30`, `1-12:30:15`, or `1h30m`.
-pub(super) fn time(text: &str) -> Result<Millis, String> {
+pub(crate) fn time(text: &str) -> Result<Millis, String> {
     let fail = || format!("{text:?} is no time: expected 90 (minutes), 1:30:00, 2-12 or 1h30m");
     let numbers = |text: &str| -> Option<Vec<u64>> {
         let parts: Vec<u64> =
@@ -285,12 +288,29 @@ mod tests {
     }
 
     #[test]
+    fn a_script_needs_neither_a_path_nor_a_mode() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("job.sh");
+        std::fs::write(&file, "#!/bin/sh -e\ntrue\n").unwrap();
+        let run = |words: &[&str]| {
+            let words = words.iter().map(OsString::from).collect();
+            runnable(words, place.path())
+        };
+        let file = file.to_str().unwrap();
+        assert_eq!(run(&["job.sh", "x"]), ["/bin/sh", "-e", file, "x"]);
+        assert_eq!(run(&["sleep", "1"]), ["sleep", "1"]);
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(run(&["job.sh", "x"]), [file, "x"]);
+    }
+
+    #[test]
     fn directives_end_at_the_first_command() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("train.sh");
         let script = "#!/bin/bash\n# a comment\n#SBATCH --gres=gpu:2\n#COLOC -J 'a name' # why\n\nrun\n#SBATCH -t 5\n";
         std::fs::write(&file, script).unwrap();
-        let (_, words) = directives(&file).unwrap().unwrap();
+        let words = directives(&file).unwrap().unwrap();
         assert_eq!(words, ["--gres=gpu:2", "-J", "a name"]);
         std::fs::write(&file, "#!/bin/sh\n#COLOC -J 'open\n").unwrap();
         let error = directives(&file).unwrap().unwrap_err().to_string();

@@ -2,6 +2,7 @@
 
 use super::script;
 use crate::error::CliError;
+use crate::verbs::estimate;
 use clap::{Args, ValueEnum};
 use coloc_daemon::owner::{ArrayRequest, Submission};
 use coloc_daemon::record::Moment;
@@ -53,12 +54,27 @@ pub(crate) struct TaskArgs {
     /// Run it again this often if it fails by itself
     #[arg(long, value_name = "N", default_value_t = 0)]
     retry: u32,
+    /// Higher goes first among tasks that wait; above 0 is for administrators
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1_000_000..=1_000_000))]
+    priority: i32,
+    /// Let others go first: the priority is lowered by this
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1_000_000..=1_000_000))]
+    nice: i32,
     /// Not before: now+1h, or seconds since 1970
     #[arg(long, value_name = "WHEN", value_parser = script::begin)]
     begin: Option<Moment>,
     /// Let it wait until it is released
     #[arg(short = 'H', long)]
     hold: bool,
+    /// Stop it when its GPUs did nothing for this long, such as 30m
+    #[arg(long, value_name = "TIME", value_parser = script::time)]
+    idle_timeout: Option<Millis>,
+    /// A layer summary of its model, from which its memory is estimated: torchsummary or torchinfo, or a printed module
+    #[arg(long, value_name = "FILE")]
+    model_summary: Option<PathBuf>,
+    /// Samples per iteration, for the estimate [default: as the summary says]
+    #[arg(long, value_name = "N", requires = "model_summary", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    batch: Option<u32>,
     /// What to do when a GPU has no room for it [default: as the daemon's policy says]
     #[arg(long, value_enum)]
     on_oom: Option<OnOomFlag>,
@@ -96,8 +112,11 @@ pub(crate) struct TaskArgs {
     mail_type: Option<String>,
     #[arg(long, hide = true)]
     mail_user: Option<String>,
+    /// Slurm's way to give a command for the shell
+    #[arg(long, hide = true, value_name = "COMMAND", conflicts_with = "command")]
+    wrap: Option<OsString>,
     /// The command, or a script
-    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, required_unless_present = "wrap", value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -107,24 +126,32 @@ pub(crate) type Dependencies = std::sync::Arc<Vec<(u32, DependencyKind)>>;
 impl TaskArgs {
     /// What is sent to the daemon.
     pub(crate) fn submission(self) -> Result<Submission, CliError> {
-        let args = script::with_directives(self)?;
+        let args = self;
         let here = std::env::current_dir()
             .map_err(|source| CliError::Write { file: PathBuf::from("."), source })?;
         let directory = args.chdir.as_ref().map_or(here.clone(), |chdir| here.join(chdir));
         let after = args.after.iter().flat_map(|all| all.iter());
+        let estimate = match &args.model_summary {
+            Some(file) => Some(estimate::of_summary(file, args.batch)?),
+            None => None,
+        };
+        let command = match args.wrap {
+            Some(wrap) => vec!["/bin/sh".into(), "-c".into(), wrap],
+            None => script::runnable(args.command, &here),
+        };
         let spec = TaskSpec {
-            name: args.name.clone().unwrap_or_else(|| name_of(&args.command)),
-            command: args.command.iter().cloned().map(RawText::from).collect(),
+            name: args.name.unwrap_or_else(|| name_of(&command)),
+            command: command.into_iter().map(RawText::from).collect(),
             directory: directory.into_os_string().into(),
             environment: environment(args.export.as_deref()),
             gpus: args.gres.unwrap_or(args.gpus),
             gpu_memory: args.gpu_mem,
-            estimate: None,
+            estimate,
             exclusive: args.exclusive,
             time_limit: args.time,
             after: after.map(|&(task, when)| Dependency { task: TaskId(task), when }).collect(),
             begin_ms: args.begin.map(|begin| begin.0),
-            priority: 0,
+            priority: args.priority - args.nice,
             retries: args.retry,
             on_oom: match args.on_oom {
                 None => OnOom::Policy,
@@ -135,12 +162,13 @@ impl TaskArgs {
             warning: args.signal,
             output: args.output.map(|path| path.into_os_string().into()),
             errors: args.error.map(|path| path.into_os_string().into()),
-            idle_timeout: None,
+            idle_timeout: args.idle_timeout,
         };
         Ok(Submission { spec, array: args.array, held: args.hold })
     }
 
-    pub(super) fn script(&self) -> Option<&Path> {
+    /// The script, if the command is one.
+    pub(crate) fn script(&self) -> Option<&Path> {
         self.command.first().map(Path::new)
     }
 }

@@ -1,3 +1,5 @@
-//! Driving a daemon from the command line: a trace played live.
+//! Driving daemons from the command line: a trace played live, and a stage to play it on.
 
+pub(crate) mod board;
 pub(crate) mod replay;
+pub(crate) mod stage;

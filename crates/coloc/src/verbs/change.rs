@@ -3,8 +3,10 @@
 use crate::args::live::{Selection, SocketArg, resolve};
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
+use crate::verbs::queue::{is_in, my_name};
 use clap::Args;
-use coloc_daemon::owner::Change;
+use coloc_daemon::client::Client;
+use coloc_daemon::owner::{Change, TaskView};
 
 /// Tasks to change
 #[derive(Args, Debug)]
@@ -12,8 +14,23 @@ pub(crate) struct ChangeTasks {
     #[command(flatten)]
     socket: SocketArg,
     /// The tasks: 7, 3-9, last or all
-    #[arg(required = true, value_name = "TASK")]
+    #[arg(required_unless_present_any = ["user", "me", "name", "state"], value_name = "TASK")]
     tasks: Vec<Selection>,
+    /// Only this user's; without TASK, all of them
+    #[arg(short = 'u', long, value_name = "NAME")]
+    user: Option<String>,
+    /// Only mine
+    #[arg(long, conflicts_with = "user")]
+    me: bool,
+    /// Only tasks of this name
+    #[arg(short = 'J', long, visible_alias = "job-name", value_name = "NAME")]
+    name: Option<String>,
+    /// Only tasks in this state, such as pending
+    #[arg(long, value_name = "STATE")]
+    state: Option<String>,
+    /// As scancel: the id of an array means all of it
+    #[arg(long, hide = true)]
+    slurm: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -22,26 +39,72 @@ pub(crate) struct ChangeTasks {
 impl ChangeTasks {
     pub(crate) fn run(self, change: Change) -> Result<(), CliError> {
         let mut client = self.socket.connect()?;
-        let ids = resolve(&mut client, &self.tasks)?;
-        let changed = client.change(&ids, change)?;
-        if self.json {
-            Answer { body: &changed, wall_s: None }.print()?;
-        } else if !changed.done.is_empty() {
-            let verb = match change {
-                Change::Cancel => "Cancelled",
-                Change::Hold => "Held",
-                Change::Release => "Released",
-                Change::Requeue => "Requeued",
-            };
-            let done: Vec<String> = changed.done.iter().map(ToString::to_string).collect();
-            print_text(&format!("{verb} {}", done.join(", ")))?;
+        let ids = self.chosen(&mut client)?;
+        apply(&mut client, &ids, change, self.json)
+    }
+
+    fn chosen(&self, client: &mut Client) -> Result<Vec<u32>, CliError> {
+        let user = self.user.clone().or_else(|| self.me.then(my_name));
+        let filters = user.is_some() || self.name.is_some() || self.state.is_some();
+        let named = resolve(client, &self.tasks)?;
+        if !filters && !self.slurm {
+            return Ok(named);
         }
-        match changed.refused.as_slice() {
-            [] => Ok(()),
-            refused => {
-                let why: Vec<&str> = refused.iter().map(|(_, why)| why.as_str()).collect();
-                Err(CliError::Refused(why.join("\n")))
-            }
+        let tasks = client.list(false, 0.0)?.tasks;
+        let is_named = |task: &TaskView| {
+            let whole_array = |array: u32| self.slurm && named.contains(&array);
+            self.tasks.is_empty()
+                || named.contains(&task.id)
+                || task.array_id.is_some_and(whole_array)
+        };
+        let passes = |task: &&TaskView| {
+            is_named(task)
+                && user.as_ref().is_none_or(|user| task.user == *user)
+                && self.name.as_ref().is_none_or(|name| task.name == *name)
+                && self.state.as_ref().is_none_or(|state| is_in(task.state, state))
+        };
+        let mut ids: Vec<u32> = tasks.iter().filter(passes).map(|task| task.id).collect();
+        if !filters {
+            // Whoever names a task that is not there is told so.
+            ids.extend(named.into_iter().filter(|id| tasks.iter().all(|task| task.id != *id)));
+        }
+        Ok(ids)
+    }
+}
+
+/// Has the daemon change tasks, and says what became of it.
+pub(crate) fn apply(
+    client: &mut Client,
+    ids: &[u32],
+    change: Change,
+    json: bool,
+) -> Result<(), CliError> {
+    let verb = match change {
+        Change::Cancel => "Cancelled",
+        Change::Hold => "Held",
+        Change::Release => "Released",
+        Change::Requeue => "Requeued",
+        Change::Update(_) => "Updated",
+    };
+    let changed = client.change(ids, change)?;
+    if json {
+        // The daemon's answer has the version already.
+        #[derive(serde::Serialize)]
+        struct Body<'a> {
+            done: &'a [u32],
+            refused: &'a [(u32, String)],
+        }
+        let body = Body { done: &changed.done, refused: &changed.refused };
+        Answer { body: &body, wall_s: None }.print()?;
+    } else if !changed.done.is_empty() {
+        let done: Vec<String> = changed.done.iter().map(ToString::to_string).collect();
+        print_text(&format!("{verb} {}", done.join(", ")))?;
+    }
+    match changed.refused.as_slice() {
+        [] => Ok(()),
+        refused => {
+            let why: Vec<&str> = refused.iter().map(|(_, why)| why.as_str()).collect();
+            Err(CliError::Refused(why.join("\n")))
         }
     }
 }

@@ -9,7 +9,7 @@ use coloc_emu_tools::run::FleetHome;
 use coloc_model::{Fleet, Millis};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Says to the second start of this program where the emulated fleet is.
@@ -17,6 +17,7 @@ const HOME_VARIABLE: &str = "COLOC_DAEMON_EMULATES";
 
 /// Run tasks on the GPUs of this machine
 #[derive(Args, Debug)]
+#[command(args_override_self = true)]
 pub(crate) struct Daemon {
     /// Use emulated GPUs, such as 4xA100-40GB
     #[arg(long, value_name = "FLEET")]
@@ -70,24 +71,38 @@ impl Daemon {
         Ok(serve::run(options)?)
     }
 
-    /// Makes the fleet and becomes a program that finds its libraries: they are looked for at start only.
-    fn start_again(&self, fleet: &Fleet, home: &std::path::Path) -> CliError {
+    /// Makes the fleet and becomes a program that finds its libraries: they are looked for at start only. A fleet that
+    /// is there already has tasks on it, and stays.
+    fn start_again(&self, fleet: &Fleet, home: &Path) -> CliError {
         let options = coloc_emu::Options { time_scale: self.time_scale, frozen: false };
-        let home = match FleetHome::create(Some(home), fleet, options) {
-            Ok(home) => home,
-            Err(error) => return error.into(),
-        };
+        let models: Vec<String> = fleet.gpus().iter().map(|gpu| gpu.model.to_string()).collect();
+        let description = format!("{} x{}", models.join(" "), self.time_scale);
+        let note = home.join("fleet.txt");
+        if coloc_emu::Emulator::open(home).is_ok() {
+            let there = std::fs::read_to_string(&note).unwrap_or_default();
+            if there != description {
+                return CliError::Usage(format!(
+                    "{} has other emulated GPUs ({there}); use another --state, or remove that directory",
+                    home.display()
+                ));
+            }
+        } else if let Err(error) = FleetHome::create(Some(home), fleet, options) {
+            return error.into();
+        } else if let Err(source) = std::fs::write(&note, description) {
+            return CliError::Write { file: note, source };
+        }
+        let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
         let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("coloc"));
         let error = Command::new(&program)
             .args(std::env::args_os().skip(1))
-            .envs(home.environment())
-            .env(HOME_VARIABLE, home.directory())
+            .envs(coloc_emu::install::environment(&home))
+            .env(HOME_VARIABLE, &home)
             .exec();
         CliError::Write { file: program, source: error }
     }
 }
 
-fn prefixes(home: Option<&std::path::Path>) -> Vec<(&'static str, OsString)> {
+fn prefixes(home: Option<&Path>) -> Vec<(&'static str, OsString)> {
     let Some(home) = home else { return Vec::new() };
     vec![
         ("LD_LIBRARY_PATH", home.join("lib").into_os_string()),
@@ -95,7 +110,7 @@ fn prefixes(home: Option<&std::path::Path>) -> Vec<(&'static str, OsString)> {
     ]
 }
 
-fn variables(home: Option<&std::path::Path>) -> Vec<(String, OsString)> {
+fn variables(home: Option<&Path>) -> Vec<(String, OsString)> {
     let directory = home.map(|home| home.as_os_str().to_owned());
     directory.map(|home| (coloc_emu::DIR_VARIABLE.to_owned(), home)).into_iter().collect()
 }

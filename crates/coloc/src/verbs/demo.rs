@@ -1,36 +1,62 @@
-//! `coloc demo`: the main job in a few seconds, with nothing to set up.
+//! `coloc demo`: the main job in a minute, with nothing to set up.
 
 use crate::args::named_policy;
 use crate::args::physics::PhysicsArgs;
 use crate::error::CliError;
+use crate::live::board::{Side, draw};
+use crate::live::replay::{Replay, Replayed};
+use crate::live::stage::Stage;
+use crate::output::table::table;
 use crate::output::{comparison, files, print_text};
 use crate::report;
 use crate::verbs::compare;
 use clap::Args;
+use coloc_daemon::owner::{GpuView, TaskView};
+use coloc_daemon::record::Phase;
 use coloc_model::Fleet;
-use coloc_sim::trace;
+use coloc_sim::{Trace, trace};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 const FLEET: &str = "4xA100-40GB";
 const POLICIES: [&str; 3] = ["exclusive", "carma-v2:gpumemnet", "coloc:oracle"];
+/// Tasks of the trace that are played live.
+const TASKS: usize = 30;
+/// Four hours in three quarters of a minute.
+const TIME_SCALE: f64 = 340.0;
+/// How often the board is drawn.
+const FRAME: Duration = Duration::from_millis(250);
 
-/// See what collocation does for a shared server: 90 tasks, 4 GPUs, three policies
+/// See what collocation does for a shared server: real processes on emulated GPUs, two daemons side by side
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
     /// Where to write the page with all plots
     #[arg(long, value_name = "OUT.html", default_value = "coloc-demo.html")]
     html: PathBuf,
+    /// Only simulate the whole trace, which takes a second
+    #[arg(long)]
+    simulated: bool,
 }
 
 impl Demo {
     pub(crate) fn run(self) -> Result<(), CliError> {
+        if !self.simulated {
+            live()?;
+        }
+        self.simulate()
+    }
+
+    fn simulate(self) -> Result<(), CliError> {
         let fleet: Fleet = FLEET.parse()?;
         let trace = trace::mix90();
         let policies: Vec<_> =
             POLICIES.iter().map(|text| named_policy::parse(text)).collect::<Result<_, _>>()?;
         print_text(
-            "A server with four A100-40GB, and 90 training tasks that arrive over three and a half\n\
-             hours (CARMA's mixed trace). Today each task gets a GPU of its own; what if they shared?\n",
+            "The whole trace, simulated: a server with four A100-40GB, and 90 training tasks that arrive\n\
+             over three and a half hours (CARMA's mixed trace).\n",
         )?;
         let physics = PhysicsArgs::default();
         let runs = compare::play(&policies, &trace, &fleet, &physics, true)?;
@@ -46,4 +72,154 @@ impl Demo {
             self.html.display()
         ))
     }
+}
+
+/// A daemon with the trace that is played on it.
+struct Player<'a> {
+    stage: Stage,
+    replay: Replay<'a>,
+    tasks: Vec<TaskView>,
+    gpus: Vec<GpuView>,
+    smact: (f64, u32),
+    /// What its GPUs had used when its last task ended.
+    energy: Option<f64>,
+}
+
+impl Player<'_> {
+    /// Submits what is due and looks; says whether all is done.
+    fn step(&mut self) -> Result<bool, CliError> {
+        let more = self.replay.step(&mut self.stage.client)?.is_some();
+        self.tasks = self.replay.tasks(&mut self.stage.client)?;
+        self.gpus = self.stage.gpus()?;
+        let done = !more && self.tasks.iter().all(|task| task.state.is_over());
+        if done && self.energy.is_none() {
+            self.energy = self.stage.energy();
+        }
+        if !done {
+            let mean =
+                self.gpus.iter().map(|gpu| gpu.smact).sum::<f64>() / self.gpus.len().max(1) as f64;
+            self.smact = (self.smact.0 + mean, self.smact.1 + 1);
+        }
+        Ok(done)
+    }
+}
+
+/// Two daemons, real processes, emulated GPUs.
+fn live() -> Result<(), CliError> {
+    print_text(&format!(
+        "Two servers with four emulated A100-40GB each, and the same {TASKS} training tasks: real processes that\n\
+         allocate, iterate and finish, {TIME_SCALE} times as fast as in life. On the left each task gets GPUs of its own;\n\
+         on the right coloc lets them share. Ctrl-C ends it.\n"
+    ))?;
+    let place = std::env::temp_dir().join(format!("coloc-demo-{}", std::process::id()));
+    let outcome = play(&place);
+    let _ = std::fs::remove_dir_all(&place);
+    outcome
+}
+
+fn play(place: &std::path::Path) -> Result<(), CliError> {
+    let whole = trace::mix90();
+    let tasks = whole.tasks()[..TASKS].to_vec();
+    let slice = Trace::new(tasks, whole.names().clone(), whole.users().clone());
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [2, 15] {
+        let _ = coloc_daemon::signals::note_signal(signal, &interrupted);
+    }
+    let open = |name, policy: &[&str]| Stage::open(place, name, FLEET, TIME_SCALE, policy);
+    let alone = open(
+        "one task a GPU",
+        &["--queue", "fifo", "--place", "exclusive", "--share", "exclusive"],
+    )?;
+    let shared = match open("shared by coloc", &["--preset", "coloc"]) {
+        Ok(shared) => shared,
+        Err(error) => {
+            let _ = alone.close();
+            return Err(error);
+        }
+    };
+    let side = |stage| Player {
+        stage,
+        replay: Replay::new(&slice, TIME_SCALE),
+        tasks: Vec::new(),
+        gpus: Vec::new(),
+        smact: (0.0, 0),
+        energy: None,
+    };
+    let mut sides = [side(alone), side(shared)];
+    let watched = watch(&mut sides, &interrupted);
+    let results = sides.map(|side| {
+        let result = (side.stage.name, side.replay.sum_up(&side.tasks), side.smact, side.energy);
+        let recovered =
+            side.tasks.iter().filter(|t| t.ooms > 0 && t.state == Phase::Completed).count();
+        let _ = side.stage.close();
+        (result, recovered)
+    });
+    watched?;
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(CliError::Refused("interrupted; everything was stopped".to_owned()));
+    }
+    print_text(&conclusion(&results))
+}
+
+/// Plays both sides, drawing the board again and again.
+fn watch(sides: &mut [Player<'_>; 2], interrupted: &AtomicBool) -> Result<(), CliError> {
+    let terminal = std::io::stdout().is_terminal();
+    let (mut drawn, mut last) = (0, Instant::now());
+    loop {
+        let [alone, shared] = &mut *sides;
+        let done = alone.step()? & shared.step()?;
+        let view = |side: &Player<'_>| -> String { side.stage.name.to_owned() };
+        let names = [view(&sides[0]), view(&sides[1])];
+        let board = |index: usize| Side {
+            name: &names[index],
+            tasks: &sides[index].tasks,
+            gpus: &sides[index].gpus,
+            expected: TASKS,
+        };
+        // Elsewhere than on a terminal, a look now and then is enough.
+        if terminal || done || last.elapsed() > Duration::from_secs(10) || drawn == 0 {
+            let text = draw(&board(0), &board(1));
+            let up =
+                if terminal && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
+            drawn = text.lines().count() + 1;
+            last = Instant::now();
+            print_text(&format!("{up}{text}"))?;
+        }
+        if done || interrupted.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        std::thread::sleep(FRAME);
+    }
+}
+
+type Outcome = ((&'static str, Replayed, (f64, u32), Option<f64>), usize);
+
+fn conclusion(results: &[Outcome; 2]) -> String {
+    let minutes = |seconds: f64| format!("{:.0} min", seconds / 60.0);
+    let row = |name: &str, of: &dyn Fn(&Outcome) -> String| {
+        vec![name.to_owned(), of(&results[0]), of(&results[1])]
+    };
+    let rows = [
+        row("makespan", &|((_, r, ..), _)| minutes(r.makespan_s)),
+        row("mean completion time", &|((_, r, ..), _)| minutes(r.jct_mean_s)),
+        row("mean wait", &|((_, r, ..), _)| minutes(r.wait_mean_s)),
+        row("completed", &|((_, r, ..), _)| format!("{} of {}", r.completed, r.tasks)),
+        row("out of memory, recovered", &|((_, r, ..), recovered)| {
+            format!("{}, {recovered}", r.oom_count)
+        }),
+        row("SM activity", &|((_, _, (sum, looks), _), _)| {
+            format!("{:.0} %", 100.0 * sum / f64::from(*looks).max(1.0))
+        }),
+        row("energy", &|((.., joules), _)| {
+            joules.map_or("-".to_owned(), |joules| format!("{:.2} kWh", joules / 3.6e6))
+        }),
+    ];
+    let names = ["", results[0].0.0, results[1].0.0];
+    format!(
+        "{}\n\nTimes are the tasks' own. The processes were real, the GPUs emulated: docs/emulation.md. To go on:\n\
+         \x20 coloc daemon --emulate 4xA100-40GB &     # or without --emulate, where there are GPUs\n\
+         \x20 coloc submit --gpu-mem 8G -- python train.py\n\
+         \x20 coloc queue; coloc why last; coloc logs -f last\n",
+        table(&names, rows)
+    )
 }

@@ -1,16 +1,18 @@
 //! `coloc queue`: the tasks.
 
-use crate::args::live::SocketArg;
+use crate::args::live::{Selection, SocketArg, resolve};
 use crate::error::CliError;
-use crate::output::to_stdout;
+use crate::output::{Answer, to_stdout};
 use clap::Args;
 use coloc_daemon::client::{Client, Wanted};
+use coloc_daemon::owner::TaskView;
 use coloc_daemon::record::{Moment, Phase};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// List tasks
 #[derive(Args, Debug, Default)]
+#[command(args_override_self = true)]
 pub(crate) struct Queue {
     #[command(flatten)]
     socket: SocketArg,
@@ -20,22 +22,61 @@ pub(crate) struct Queue {
     /// Only this user's
     #[arg(short = 'u', long, value_name = "NAME")]
     user: Option<String>,
+    /// Only mine
+    #[arg(long, conflicts_with = "user")]
+    me: bool,
+    /// Only these: 7, 3-9, 1,4-6
+    #[arg(short = 'j', long, value_name = "TASKS")]
+    jobs: Option<Selection>,
+    /// Only in these states: pending, running, or Slurm's letters such as PD,R
+    #[arg(
+        short = 't',
+        long,
+        visible_alias = "state",
+        value_name = "STATES",
+        value_delimiter = ','
+    )]
+    states: Vec<String>,
+    /// Leave the header out
+    #[arg(long)]
+    noheader: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// As squeue
+    #[arg(long, hide = true)]
+    slurm: bool,
 }
 
 impl Queue {
     pub(crate) fn run(self) -> Result<(), CliError> {
-        let wanted = Wanted { all: self.all, since_s: 0.0, user: self.user.as_deref() };
+        let user = self.user.clone().or_else(|| self.me.then(my_name));
+        let wanted = Wanted { all: self.all, since_s: 0.0, user: user.as_deref() };
         let mut client = self.socket.connect()?;
+        let ids = self.jobs.as_ref().map(|jobs| resolve(&mut client, std::slice::from_ref(jobs)));
+        let ids = ids.transpose()?;
+        // An array goes by the id of its first task, as Slurm has it.
+        let named = |id: u32| ids.as_ref().is_none_or(|ids| ids.contains(&id));
+        let meant = |id: u32, array: Option<u32>, state: Phase| {
+            (named(id) || (self.slurm && array.is_some_and(named)))
+                && (self.states.is_empty() || self.states.iter().any(|name| is_in(state, name)))
+        };
+        if self.json && (ids.is_some() || !self.states.is_empty()) {
+            return print_some(&mut client, &wanted, |task| {
+                meant(task.id, task.array_id, task.state)
+            });
+        }
         if self.json {
             return print_json(&mut client, &wanted);
         }
-        let mut table = Rows::new(width());
+        let mut table = Rows::new(width(), !self.noheader);
         let now = Moment::now();
         client.each_task(&wanted, |line| {
-            serde_json::from_slice(line).map(|row| table.push(&row, now))
+            let row: Row<'_> = serde_json::from_slice(line)?;
+            if meant(row.id, row.array_id, row.state) {
+                table.push(&row, now);
+            }
+            Ok(())
         })?;
         table.print(&mut std::io::stdout().lock()).map_err(to_stdout)
     }
@@ -54,6 +95,36 @@ fn print_json(client: &mut Client, wanted: &Wanted<'_>) -> Result<(), CliError> 
     printed.and_then(|()| writeln!(out)).and_then(|()| out.flush()).map_err(to_stdout)
 }
 
+/// Some of the tasks, which have to be read for that.
+fn print_some(
+    client: &mut Client,
+    wanted: &Wanted<'_>,
+    meant: impl Fn(&TaskView) -> bool,
+) -> Result<(), CliError> {
+    #[derive(serde::Serialize)]
+    struct Body {
+        tasks: Vec<TaskView>,
+    }
+    let mut tasks: Vec<TaskView> = Vec::new();
+    client.each_task(wanted, |line| serde_json::from_slice(line).map(|task| tasks.push(task)))?;
+    tasks.retain(meant);
+    Answer { body: &Body { tasks }, wall_s: None }.print()
+}
+
+/// The name of whoever runs this.
+pub(crate) fn my_name() -> String {
+    coloc_daemon::users::mine()
+}
+
+/// Whether a state is meant by a name, in our words or Slurm's letters.
+pub(crate) fn is_in(state: Phase, name: &str) -> bool {
+    let name = name.trim();
+    name == "all"
+        || name.eq_ignore_ascii_case(short(state))
+        || name.eq_ignore_ascii_case(state.name())
+        || name.eq_ignore_ascii_case(&state.name().replace('_', ""))
+}
+
 /// Columns of the terminal; `None` in a pipe, where nothing is cut.
 fn width() -> Option<usize> {
     use std::io::IsTerminal as _;
@@ -63,6 +134,14 @@ fn width() -> Option<usize> {
 
 const HEADER: [&str; 9] =
     ["ID", "NAME", "USER", "ST", "TIME", "LIMIT", "GPUS", "GPU-MEM", "GPU(REASON)"];
+
+/// A task's id, with its place in an array.
+pub(crate) fn id_text(task: &TaskView) -> String {
+    match (task.array_id, task.array_index) {
+        (Some(array), Some(index)) => format!("{} ({array}_{index})", task.id),
+        _ => task.id.to_string(),
+    }
+}
 
 /// What the table shows of a task. Texts are borrowed from the answer: a list may be long.
 #[derive(serde::Deserialize)]
@@ -191,10 +270,10 @@ struct Rows {
 const LONGEST_NAME: usize = 32;
 
 impl Rows {
-    fn new(terminal: Option<usize>) -> Self {
-        let widths = HEADER.map(str::len);
+    fn new(terminal: Option<usize>, header: bool) -> Self {
+        let widths = if header { HEADER.map(str::len) } else { [0; 9] };
         let mut rows = Rows { terminal, cells: String::new(), end: 0, lengths: Vec::new(), widths };
-        for title in HEADER {
+        for title in HEADER.into_iter().filter(|_| header) {
             rows.cells.push_str(title);
             rows.end_cell();
         }
@@ -301,7 +380,7 @@ mod tests {
     }
 
     fn text(terminal: Option<usize>, tasks: &[Row<'_>]) -> String {
-        let (mut rows, mut text) = (Rows::new(terminal), Vec::new());
+        let (mut rows, mut text) = (Rows::new(terminal, true), Vec::new());
         tasks.iter().for_each(|task| rows.push(task, Moment(100_000)));
         rows.print(&mut text).unwrap();
         String::from_utf8(text).unwrap()

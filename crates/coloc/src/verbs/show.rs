@@ -76,6 +76,7 @@ fn render(detail: &TaskDetail) -> String {
                 task.attempts, task.ooms, task.preemptions
             ),
         ),
+        ("Priority", task.priority.to_string()),
         ("Time limit", optional(task.time_limit_s.map(clock))),
         ("Exit code", optional(task.exit_code.map(|code| code.to_string()))),
         ("Log", detail.log.clone()),

@@ -14,18 +14,26 @@ pub(crate) struct Submit {
     #[command(flatten)]
     socket: SocketArg,
     #[command(flatten)]
-    task: TaskArgs,
+    pub(crate) task: TaskArgs,
     /// Print the id alone
     #[arg(long)]
     parsable: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Answer as sbatch does, and put the output where it does
+    #[arg(long, hide = true)]
+    slurm: bool,
 }
 
 impl Submit {
     pub(crate) fn run(self) -> Result<(), CliError> {
-        let submission = self.task.submission()?;
+        let mut submission = self.task.submission()?;
+        if self.slurm {
+            let pattern =
+                if submission.array.is_some() { "slurm-%A_%a.out" } else { "slurm-%j.out" };
+            submission.spec.output.get_or_insert_with(|| pattern.into());
+        }
         let submitted: Submitted = self.socket.connect()?.submit(&submission)?;
         if self.json {
             #[derive(serde::Serialize)]
@@ -37,6 +45,7 @@ impl Submit {
         let first = submitted.ids.first().copied().unwrap_or_default();
         match (self.parsable, submitted.ids.len()) {
             (true, _) => print_text(&first.to_string()),
+            (false, _) if self.slurm => print_text(&format!("Submitted batch job {first}")),
             (false, 1) => print_text(&format!("Submitted task {first}")),
             (false, many) => {
                 let last = submitted.ids.last().copied().unwrap_or_default();

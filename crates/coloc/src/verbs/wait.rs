@@ -46,7 +46,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     socket: SocketArg,
     #[command(flatten)]
-    task: TaskArgs,
+    pub(crate) task: TaskArgs,
 }
 
 impl Run {

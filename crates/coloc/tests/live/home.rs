@@ -9,8 +9,11 @@ use std::time::{Duration, Instant};
 /// Nothing here takes this long unless something is wrong.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The program, deaf to the configuration of whoever tests.
 pub(super) fn coloc() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_coloc"))
+    let mut program = Command::new(env!("CARGO_BIN_EXE_coloc"));
+    program.env("COLOC_CONFIG", "/dev/null");
+    program
 }
 
 /// A daemon with its state, stopped and swept away at the end.
@@ -20,22 +23,41 @@ pub(super) struct Home {
     /// What the daemon is started by; the directory of its state and its own words follow.
     within: Vec<String>,
     arguments: Vec<String>,
+    environment: Vec<(&'static str, PathBuf)>,
 }
 
 impl Home {
     pub(super) fn new(arguments: &[&str]) -> Self {
-        Home::within(&[], arguments)
+        Home::start(&[], arguments, |_| Vec::new())
     }
 
     /// A daemon that another program starts.
     pub(super) fn within(within: &[&str], arguments: &[&str]) -> Self {
+        Home::start(within, arguments, |_| Vec::new())
+    }
+
+    /// A daemon with some more variables, which may name files in its directory.
+    pub(super) fn with_environment(
+        arguments: &[&str],
+        environment: impl FnOnce(&Path) -> Vec<(&'static str, PathBuf)>,
+    ) -> Self {
+        Home::start(&[], arguments, environment)
+    }
+
+    fn start(
+        within: &[&str],
+        arguments: &[&str],
+        environment: impl FnOnce(&Path) -> Vec<(&'static str, PathBuf)>,
+    ) -> Self {
         let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         let mut home = Home {
+            environment: Vec::new(),
             place: tempfile::tempdir().expect("a temporary directory"),
             daemon: None,
             within: owned(within),
             arguments: owned(arguments),
         };
+        home.environment = environment(home.path());
         home.boot();
         home
     }
@@ -58,6 +80,7 @@ impl Home {
         }
         let daemon = command
             .arg("daemon")
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .args(&self.arguments)
             .arg("--state")
             .arg(self.path().join("state"))

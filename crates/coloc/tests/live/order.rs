@@ -59,3 +59,20 @@ fn a_running_task_cannot_be_held_but_requeued() {
     home.run(&["requeue", &id.to_string()]);
     home.wait_for_state(id, "completed");
 }
+
+#[test]
+fn a_daemon_that_drains_starts_nothing_new_until_it_resumes() {
+    let home = Home::new(&["--emulate", "2xA100-40GB"]);
+    let runs = home.submit(&["--exclusive", "--", "sleep", "60"]);
+    home.wait_for_state(runs, "running");
+    let held = home.submit(&["--hold", "--", "true"]);
+    assert!(home.run(&["drain"]).contains("1 still run"));
+    let refused = home.try_run(&["submit", "--", "true"]);
+    assert!(text(&refused.stderr).contains("draining"));
+    home.run(&["release", &held.to_string()]);
+    home.run(&["cancel", &runs.to_string()]);
+    assert!(home.run(&["drain", "--wait"]).contains("nothing runs"));
+    assert_eq!(home.state(held), "pending");
+    home.run(&["resume"]);
+    home.wait_for_state(held, "completed");
+}

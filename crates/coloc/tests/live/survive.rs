@@ -44,6 +44,43 @@ fn tasks_are_where_they_were_after_a_kill() {
     }
 }
 
+#[test]
+fn a_training_outlives_the_daemon_on_its_gpu() {
+    let mut home = Home::new(&["--emulate", "1xA100-40GB", "--time-scale", "20"]);
+    let coloc = env!("CARGO_BIN_EXE_coloc");
+    let id = home.submit(&[
+        "--gpu-mem",
+        "9G",
+        "--",
+        coloc,
+        "emu",
+        "train",
+        "--memory",
+        "8G",
+        "--seconds",
+        "60",
+    ]);
+    home.wait_for("its memory", |home| home.show(id)["peak_bytes"].as_u64() > Some(7 << 30));
+    home.kill();
+    home.boot();
+    home.wait_for_state(id, "completed");
+    assert_eq!(home.show(id)["attempts"], 1);
+    assert!(home.run(&["logs", &id.to_string()]).contains("progress 100%"));
+}
+
+#[test]
+fn a_directory_keeps_its_emulated_gpus() {
+    let mut home = Home::new(&["--emulate", "1xA100-40GB"]);
+    home.stop();
+    let other = super::home::coloc()
+        .args(["daemon", "--emulate", "2xA100-40GB", "--state"])
+        .arg(home.path().join("state"))
+        .output()
+        .expect("it runs");
+    assert_eq!(other.status.code(), Some(2));
+    assert!(super::home::text(&other.stderr).contains("has other emulated GPUs"));
+}
+
 /// Rounds of submit, cancel and finish with the daemon killed at random points. `COLOC_CRASH_ROUNDS` makes it longer.
 #[test]
 fn nothing_is_lost_or_run_twice_however_often_the_daemon_dies() {

@@ -14,7 +14,7 @@ use matching::{Costs, Group, Position, matching};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// At least so many of the oldest waiting tasks are matched; more where there are more devices.
-const LEAST_MATCHED: usize = 64;
+const LEAST_MATCHED: usize = 256;
 
 /// Devices of one kind that become free at one time.
 type Kind = (GpuModel, Time);

@@ -25,10 +25,12 @@ impl Stage {
         Stage { level, stretch, until }
     }
 
+    #[inline]
     pub(super) fn holds(&self, attained: GpuTime) -> bool {
         attained < self.until
     }
 
+    #[inline]
     pub(super) fn rank(&self, attained: GpuTime, first_start: Option<Time>) -> Rank {
         let started = first_start.unwrap_or(Time::NEVER).0;
         Rank::falling(self.level, self.stretch.index(attained), started)

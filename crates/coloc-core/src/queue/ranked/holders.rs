@@ -7,7 +7,7 @@ use crate::policy::{Policy, Queue};
 use crate::queue::history::History;
 use crate::scheduler::World;
 use crate::service::Letter;
-use coloc_model::{TaskId, Time};
+use coloc_model::{Millis, TaskId, Time};
 
 /// A running task in its place.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +17,35 @@ pub(super) struct Holder {
     pub(super) gpus: u32,
     /// Where its books are.
     page: u32,
+    /// What its rank is told from without a look into its books, where that can be done: when it will end
+    /// by what it declared, or when it changes queue.
+    pub(super) due: Time,
+}
+
+/// How the ranks of running tasks change with time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Course {
+    /// Remaining time, or GPUs times it: falls with the clock.
+    Falls,
+    /// By the paper's queues: the same until a limit is crossed.
+    Holds,
+    /// By the paper's queues and an index that follows attained service.
+    Follows,
+    /// Whatever the books say.
+    Varies,
+}
+
+impl Course {
+    pub(super) fn of(policy: &Policy) -> Self {
+        let Policy { queue, service, .. } = policy;
+        let has_queues = service.letter == Letter::Paper && service.thresholds.is_some();
+        match queue {
+            Queue::Srtf | Queue::Srsf => Course::Falls,
+            Queue::Las2d if has_queues => Course::Holds,
+            Queue::Gittins2d if has_queues => Course::Follows,
+            _ => Course::Varies,
+        }
+    }
 }
 
 /// What a running task's rank is worked out from; its standing does not change while it runs.
@@ -26,8 +55,6 @@ struct Page {
     standing: Standing,
     /// When it changes queue, if it goes on; never in the last.
     crossing: Time,
-    /// From when on its rank is to be worked out anew.
-    stale_at: Time,
     /// What its Gittins index is made of now.
     stage: Option<gittins2d::Stage>,
 }
@@ -48,8 +75,12 @@ impl Books {
         asks: Asks,
         standing: Standing,
     ) -> Holder {
-        let (crossing, stale_at, stage) = (Time::START, Time::START, None);
-        let page = Page { asks, standing, crossing, stale_at, stage };
+        let (crossing, stage) = (Time::START, None);
+        let page = Page { asks, standing, crossing, stage };
+        let due = match asks.duration {
+            Some(span) => standing.since + Millis(span.0.saturating_sub(standing.done.0)),
+            None => Time::NEVER,
+        };
         let number = match self.free.pop() {
             Some(number) => {
                 self.pages[number as usize] = page;
@@ -60,11 +91,59 @@ impl Books {
                 self.pages.len() as u32 - 1
             }
         };
-        Holder { seat, task, gpus: asks.gpus, page: number }
+        Holder { seat, task, gpus: asks.gpus, page: number, due }
     }
 
     pub(super) fn close(&mut self, holder: &Holder) {
         self.free.push(holder.page);
+    }
+
+    /// A running task's rank, where it falls with the clock.
+    pub(super) fn falling(now: Time, policy: &Policy, holder: &Holder) -> Rank {
+        let left = match holder.due {
+            Time::NEVER => u64::MAX,
+            due => due.since(now).0,
+        };
+        let weight = if policy.queue == Queue::Srsf { u64::from(holder.gpus) } else { 1 };
+        Rank::by(left.saturating_mul(weight))
+    }
+
+    /// A running task's rank, where it holds until a limit is crossed.
+    pub(super) fn holding(
+        &mut self,
+        now: Time,
+        policy: &Policy,
+        history: &History,
+        holder: &mut Holder,
+    ) -> Rank {
+        if now < holder.due {
+            return holder.seat.0;
+        }
+        let page = &mut self.pages[holder.page as usize];
+        let rank = page.rank(now, policy, history);
+        holder.due = page.crossing;
+        rank
+    }
+
+    /// A running task's rank, where its index follows what it attained.
+    #[inline]
+    pub(super) fn following(
+        &mut self,
+        now: Time,
+        policy: &Policy,
+        history: &History,
+        holder: &mut Holder,
+    ) -> Rank {
+        let page = &mut self.pages[holder.page as usize];
+        if let Some(stage) = &page.stage {
+            let attained = page.standing.attained(now, true, holder.gpus);
+            if stage.holds(attained) {
+                return stage.rank(attained, page.standing.first_start);
+            }
+        }
+        let rank = page.rank(now, policy, history);
+        holder.due = page.crossing;
+        rank
     }
 
     pub(super) fn standing_mut(&mut self, holder: &Holder) -> &mut Standing {
@@ -91,9 +170,7 @@ impl Books {
         holder: &Holder,
     ) -> (Rank, Tie) {
         let page = &mut self.pages[holder.page as usize];
-        let rank =
-            if now < page.stale_at { holder.seat.0 } else { page.rank(now, policy, history) };
-        (rank, page.standing.seat.1)
+        (page.rank(now, policy, history), page.standing.seat.1)
     }
 }
 
@@ -112,19 +189,14 @@ impl Page {
             let crossing = World::crossing(policy, now, asks.gpus, standing);
             self.crossing = crossing.unwrap_or(Time::NEVER);
         }
-        match policy.queue {
-            Queue::Las2d => self.stale_at = self.crossing,
-            Queue::Gittins2d => {
-                let attained = standing.attained(now, true, asks.gpus);
-                if self.stage.is_none_or(|stage| !stage.holds(attained)) {
-                    self.stage = None;
-                }
-                let anew = || gittins2d::Stage::of(service, history, attained);
-                let stage = self.stage.get_or_insert_with(anew);
-                return stage.rank(attained, standing.first_start);
-            }
-            _ => {}
+        if policy.queue != Queue::Gittins2d {
+            return super::rank(now, policy, history, asks, standing, true);
         }
-        super::rank(now, policy, history, asks, standing, true)
+        let attained = standing.attained(now, true, asks.gpus);
+        if self.stage.is_none_or(|stage| !stage.holds(attained)) {
+            self.stage = Some(gittins2d::Stage::of(service, history, attained));
+        }
+        let started = standing.first_start;
+        self.stage.map(|stage| stage.rank(attained, started)).unwrap_or_default()
     }
 }

@@ -52,6 +52,7 @@ pub(crate) struct Ranked {
     /// Those on GPUs, best first as of the last pass.
     running: Vec<Holder>,
     books: Books,
+    scratch: pass::Scratch,
     classes: Vec<BTreeMap<Seat, TaskId>>,
     numbers: FxHashMap<Shape, usize>,
     /// When waiting tasks will have waited too long.
@@ -106,7 +107,8 @@ impl Ranked {
         }
     }
 
-    fn class(&mut self, shape: Shape) -> usize {
+    /// Where tasks of a shape wait.
+    pub(crate) fn class(&mut self, shape: Shape) -> usize {
         let next = self.classes.len();
         let class = *self.numbers.entry(shape).or_insert(next);
         if class == next {

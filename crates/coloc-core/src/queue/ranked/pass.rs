@@ -1,15 +1,26 @@
 //! The walk: in the order of ranks, whoever fits gets GPUs; running tasks that lost their place go.
 
+use super::holders::{Books, Course};
 use super::seat::{Group, Seat, Tie};
 use super::{Asks, Holder, Ranked};
 use crate::gpus::Booking;
 use crate::place::Search;
-use crate::policy::{Place, Queue};
+use crate::policy::{Place, Policy, Queue};
 use crate::scheduler::{Turn, World};
 use crate::service::Letter;
 use coloc_model::{GpuId, TaskId, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// A waiting task with its class, best first.
+type Candidate = Reverse<(Seat, TaskId, usize)>;
+
+/// Buffers of a walk, kept for their memory.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Scratch {
+    heads: Vec<Candidate>,
+    blocked: Vec<bool>,
+}
 
 /// One walk over all tasks.
 struct Walk {
@@ -20,7 +31,7 @@ struct Walk {
     /// GPUs of those from there on.
     gpus_at_risk: u32,
     /// Waiting tasks to be considered, with their class.
-    candidates: BinaryHeap<Reverse<(Seat, TaskId, usize)>>,
+    candidates: BinaryHeap<Candidate>,
     /// Classes of which one found no room.
     blocked: Vec<bool>,
 }
@@ -50,21 +61,70 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
         let record = world.tasks.live(task);
         let (asks, standing) = (Asks::of(record), record.standing);
         let mut holder = world.ranked.books.open(seat, task, asks, standing);
-        let Ranked { books, history, .. } = &mut world.ranked;
-        holder.seat.0 = books.look_at(now, &world.policy, history, &holder).0;
+        world.ranked.open(now, &world.policy, &mut holder);
         walk.holders.insert(walk.at_risk, holder);
         walk.at_risk += 1;
         walk.candidates.extend(world.ranked.head(class).map(Reverse));
     }
-    let crossings = walk.holders.iter().map(|holder| world.ranked.books.crossing(holder));
-    let crossing = crossings.min().filter(|&at| at != Time::NEVER);
+    let crossing = world.ranked.first_crossing(&world.policy, &walk.holders);
     world.ranked.running = walk.holders;
+    (world.ranked.scratch.heads, world.ranked.scratch.blocked) =
+        (walk.candidates.into_vec(), walk.blocked);
     world.ranked.epoch += 1;
     world.ranked.arrived = 0;
     world.ranked.look_at = world.next_change(now, crossing);
 }
 
+/// Gives each running task its seat; says whether they still are in order.
+fn reseat(holders: &mut [Holder], mut seat: impl FnMut(u32, &mut Holder) -> Seat) -> bool {
+    let mut sorted = true;
+    let mut before = None;
+    for (index, holder) in holders.iter_mut().enumerate() {
+        holder.seat = seat(index as u32, holder);
+        sorted &= before.is_none_or(|before| before <= holder.seat);
+        before = Some(holder.seat);
+    }
+    sorted
+}
+
 impl Ranked {
+    /// Works out the rank of a task that just started, and when it changes queue.
+    fn open(&mut self, now: Time, policy: &Policy, holder: &mut Holder) {
+        let Ranked { books, history, .. } = self;
+        match Course::of(policy) {
+            Course::Falls => holder.seat.0 = Books::falling(now, policy, holder),
+            Course::Holds | Course::Follows | Course::Varies => {
+                holder.seat.0 = books.look_at(now, policy, history, holder).0;
+                holder.due = books.crossing(holder);
+            }
+        }
+    }
+
+    /// When the first running task changes queue.
+    fn first_crossing(&self, policy: &Policy, holders: &[Holder]) -> Option<Time> {
+        let first = match Course::of(policy) {
+            Course::Falls => None,
+            Course::Holds | Course::Follows => holders.iter().map(|holder| holder.due).min(),
+            Course::Varies => holders.iter().map(|holder| self.books.crossing(holder)).min(),
+        };
+        first.filter(|&at| at != Time::NEVER)
+    }
+
+    /// The best waiting task of each class.
+    fn heads(&mut self) -> BinaryHeap<Candidate> {
+        let mut heads = std::mem::take(&mut self.scratch.heads);
+        heads.clear();
+        heads.extend((0..self.classes.len()).filter_map(|class| self.head(class)).map(Reverse));
+        BinaryHeap::from(heads)
+    }
+
+    fn none_blocked(&mut self, classes: usize) -> Vec<bool> {
+        let mut blocked = std::mem::take(&mut self.scratch.blocked);
+        blocked.clear();
+        blocked.resize(classes, false);
+        blocked
+    }
+
     /// The best waiting task of a class.
     fn head(&self, class: usize) -> Option<(Seat, TaskId, usize)> {
         self.classes[class].first_key_value().map(|(&seat, &task)| (seat, task, class))
@@ -83,16 +143,24 @@ impl Walk {
         // Who cannot be preempted needs no place.
         if world.policy.queue != Queue::Sjf {
             let Ranked { books, history, epoch: pass, .. } = &mut world.ranked;
-            let mut sorted = true;
-            let mut before = Seat::default();
-            for (index, holder) in holders.iter_mut().enumerate() {
-                let (rank, own) = books.look_at(now, &world.policy, history, holder);
-                let moved = own.group == Group::Moved && own.epoch == *pass;
-                let tie = Tie { epoch, group: Group::Ran, index: index as u32 };
-                holder.seat = (rank, if moved { own } else { tie });
-                sorted &= index == 0 || before <= holder.seat;
-                before = holder.seat;
-            }
+            let (policy, pass) = (&world.policy, *pass);
+            let ran = |index| Tie { epoch, group: Group::Ran, index };
+            let sorted = match Course::of(policy) {
+                Course::Falls => reseat(&mut holders, |index, holder| {
+                    (Books::falling(now, policy, holder), ran(index))
+                }),
+                Course::Holds => reseat(&mut holders, |index, holder| {
+                    (books.holding(now, policy, history, holder), ran(index))
+                }),
+                Course::Follows => reseat(&mut holders, |index, holder| {
+                    (books.following(now, policy, history, holder), ran(index))
+                }),
+                Course::Varies => reseat(&mut holders, |index, holder| {
+                    let (rank, own) = books.look_at(now, policy, history, holder);
+                    let moved = own.group == Group::Moved && own.epoch == pass;
+                    (rank, if moved { own } else { ran(index) })
+                }),
+            };
             // Mostly they still are in order.
             if !sorted {
                 holders.sort_by_key(|holder| holder.seat);
@@ -103,8 +171,8 @@ impl Walk {
             at_risk: 0,
             gpus_at_risk: holders.iter().map(|holder| holder.gpus).sum(),
             holders,
-            candidates: (0..classes).filter_map(|c| world.ranked.head(c)).map(Reverse).collect(),
-            blocked: vec![false; classes],
+            candidates: world.ranked.heads(),
+            blocked: world.ranked.none_blocked(classes),
         };
         if world.policy.queue == Queue::Sjf {
             (walk.at_risk, walk.gpus_at_risk) = (walk.holders.len(), 0);
@@ -167,7 +235,7 @@ impl Walk {
             if free - holder.gpus >= wanted {
                 free -= holder.gpus;
             } else {
-                world.lift(holder.task);
+                world.lift_for_good(holder.task);
                 victims.push(*holder);
             }
         }
@@ -228,6 +296,13 @@ impl Walk {
 }
 
 impl World {
+    fn lift_for_good(&mut self, task: TaskId) {
+        let World { tasks, gpus, .. } = self;
+        for gpu in tasks.live(task).run.iter().flat_map(|run| run.placement.gpus()) {
+            gpus.lift(gpu, task);
+        }
+    }
+
     fn lift(&mut self, task: TaskId) -> Vec<(GpuId, Booking)> {
         let Some(run) = &self.tasks.live(task).run else { return Vec::new() };
         run.placement.gpus().map(|gpu| (gpu, self.gpus.lift(gpu, task))).collect()

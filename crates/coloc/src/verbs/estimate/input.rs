@@ -9,6 +9,8 @@ use coloc_estimate::{catalogue, hf};
 use coloc_model::Bytes;
 use std::path::Path;
 
+/// Tokens of a sample where nobody says.
+pub(super) const DEFAULT_TOKENS: u32 = 512;
 /// Files larger than this are not read at all.
 const LARGEST_FILE: u64 = 64 << 20;
 
@@ -33,6 +35,18 @@ pub(super) fn load(
         ..RunConfig::new(batch)
     };
     Ok((graph, run))
+}
+
+/// A summary alone, trained as most are.
+pub(super) fn of_summary(
+    path: &Path,
+    batch: Option<u32>,
+) -> Result<(Graph, RunConfig), EstimateError> {
+    let summary = summary::parse(&read(path)?, &SummaryOptions { tokens: DEFAULT_TOKENS })
+        .map_err(|source| EstimateError::Summary { path: path.to_owned(), source })?;
+    let batch = batch.or(summary.batch).ok_or(EstimateError::NoBatch)?;
+    let run = RunConfig { optimizer: Optimizer::Adam, ..RunConfig::new(batch) };
+    Ok((summary.graph, run))
 }
 
 type Input = (Graph, Option<u32>, Option<Optimizer>);

@@ -48,7 +48,7 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     batch: Option<u32>,
     /// Tokens of a sample.
-    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    #[arg(long, default_value_t = input::DEFAULT_TOKENS, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     seq: u32,
     /// adam, adamw, sgd, sgdm, sgdm-decay, adagrad, rmsprop or lion.
     #[arg(long)]
@@ -150,6 +150,15 @@ fn show(args: &EstimateArgs, estimate: &Estimate) -> Result<String, EstimateErro
         return json::text(&json::estimate(estimate, args.device_memory));
     }
     Ok(draw::estimate(estimate, args.device_memory))
+}
+
+/// What a task with this layer summary is expected to need, for who submits it.
+pub(crate) fn of_summary(
+    file: &std::path::Path,
+    batch: Option<u32>,
+) -> Result<coloc_model::Estimate, EstimateError> {
+    let (graph, run) = input::of_summary(file, batch)?;
+    Ok((&estimator(learned::DEFAULT_ENVIRONMENT)?.estimate(&graph, &run)).into())
 }
 
 /// The replay in an environment that is known.

@@ -1,0 +1,72 @@
+//! What a fleet could ever run, if it were empty: gangs that fit on it and within quotas.
+
+use crate::policy::{Place, Policy, Queue};
+use crate::queue::Ticket;
+use crate::scheduler::Scheduler;
+use crate::tasks::Record;
+use coloc_model::mig::Layout;
+use coloc_model::{Bytes, Fleet, Share, Task, TaskId};
+
+/// A task that no GPU of this fleet can ever run.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("task {task} needs {wanted} GPUs {scope} at most {available}; {advice}")]
+pub struct RejectedTask {
+    /// The task.
+    pub task: TaskId,
+    /// GPUs it asked for.
+    pub wanted: u32,
+    /// GPUs that could ever be given to it.
+    pub available: u32,
+    scope: &'static str,
+    advice: &'static str,
+}
+
+/// For each number of GPUs the memory of the smallest of the largest ones that a task can get at once.
+pub(crate) fn largest_by_gang(fleet: &Fleet, policy: &Policy) -> Vec<Bytes> {
+    let memory = |gpu| match (policy.share, fleet.gpu(gpu).model.mig()) {
+        (Share::Mig, Some(table)) => Layout::default().largest_memory(table),
+        _ => fleet.gpu(gpu).model.memory(),
+    };
+    let groups: Vec<Vec<Bytes>> = match policy.place {
+        Place::Any | Place::Consolidate => vec![fleet.ids().map(memory).collect()],
+        _ => fleet.nodes().iter().map(|node| node.gpus().map(memory).collect()).collect(),
+    };
+    let mut largest: Vec<Bytes> = Vec::new();
+    for mut group in groups {
+        group.sort_unstable_by(|a, b| b.cmp(a));
+        largest.resize(largest.len().max(group.len()), Bytes::ZERO);
+        largest.iter_mut().zip(group).for_each(|(most, memory)| *most = memory.max(*most));
+    }
+    largest
+}
+
+impl Scheduler {
+    /// Whether this fleet could ever run a task, if it were empty.
+    pub fn check(&self, task: &Task) -> Result<(), RejectedTask> {
+        let larger = "give the simulation a larger node";
+        let (available, scope, advice) = match (self.world.policy.queue, self.world.policy.place) {
+            (Queue::Allox, _) => (1, "at once, allox gives a task", "gangs need another queue"),
+            (_, Place::Any | Place::Consolidate) => {
+                (self.world.widest, "at once, the fleet has", larger)
+            }
+            _ => (self.world.widest, "on one node, the fleet has", larger),
+        };
+        let rejected = |available, scope, advice| {
+            Err(RejectedTask { task: task.id, wanted: task.gpus, available, scope, advice })
+        };
+        if !(1..=available).contains(&task.gpus) {
+            return rejected(available, scope, advice);
+        }
+        let demand = self.world.demand_of(&Record::new(task.clone(), Ticket::FIRST));
+        match self.world.holdings.most(task.user, &demand) {
+            Some(most) if most < task.gpus => rejected(most, "at once, a quota allows", "raise it"),
+            _ => Ok(()),
+        }
+    }
+
+    /// The most memory that a task with so many GPUs can have on each of them; none if it has too many.
+    pub fn most_memory(&self, gpus: u32) -> Bytes {
+        let rank = (gpus as usize).checked_sub(1);
+        rank.and_then(|rank| self.world.largest.get(rank)).copied().unwrap_or(Bytes::ZERO)
+    }
+}

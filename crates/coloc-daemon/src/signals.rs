@@ -1,0 +1,16 @@
+//! Signals, to others and to us.
+
+/// Asks a process that we started, and have not waited for, to end.
+pub fn ask_to_end(pid: u32) {
+    if let Some(pid) = rustix::process::Pid::from_raw(pid as i32) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}
+
+/// Sets a flag when a signal comes, instead of ending.
+pub fn note_signal(
+    signal: i32,
+    flag: &std::sync::Arc<std::sync::atomic::AtomicBool>,
+) -> std::io::Result<()> {
+    signal_hook::flag::register(signal, flag.clone()).map(|_| ())
+}

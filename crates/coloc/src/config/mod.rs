@@ -1,0 +1,92 @@
+//! Configuration files: what a verb's flags are when nobody types them.
+//!
+//! A section is a verb and a key is one of its flags, so whatever can be typed can be written down, by the same name, and
+//! is checked by the same rules. A flag wins over the environment, the environment over the user's file, and that over
+//! the system's.
+
+mod file;
+
+pub(crate) use file::{ConfigError, Setting, is_key, read};
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The system's file.
+pub(crate) const SYSTEM_FILE: &str = "/etc/coloc/coloc.toml";
+/// Names a file that is read instead of all others.
+pub(crate) const VARIABLE: &str = "COLOC_CONFIG";
+
+/// Sections, and the verbs that listen to each.
+const SECTIONS: [(&str, &[&str]); 3] = [
+    ("daemon", &["daemon"]),
+    ("submit", &["submit", "run", "sweep"]),
+    (
+        "client",
+        &[
+            "submit", "run", "sweep", "queue", "history", "show", "why", "logs", "wait", "cancel",
+            "hold", "release", "requeue", "update", "drain", "resume", "replay",
+        ],
+    ),
+];
+
+/// Whether files have anything to say to a verb. A wrong file must not keep the others from their work.
+pub(crate) fn listens(verb: &str) -> bool {
+    SECTIONS.iter().any(|(_, verbs)| verbs.contains(&verb))
+}
+
+/// The files that count, the weakest first.
+pub(crate) fn files() -> Vec<PathBuf> {
+    if let Some(file) = std::env::var_os(VARIABLE).filter(|file| !file.is_empty()) {
+        return vec![PathBuf::from(file)];
+    }
+    [Some(PathBuf::from(SYSTEM_FILE)), user_file()].into_iter().flatten().collect()
+}
+
+/// The user's file.
+pub(crate) fn user_file() -> Option<PathBuf> {
+    let of = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty());
+    let home = || of("HOME").map(|home| PathBuf::from(home).join(".config"));
+    let base = of("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)?;
+    Some(base.join("coloc/config.toml"))
+}
+
+/// What the files say together.
+#[derive(Default, Debug)]
+pub(crate) struct Config {
+    /// In the order of sections and keys; what a stronger file says is all there is.
+    pub(crate) settings: Vec<Setting>,
+}
+
+impl Config {
+    /// Reads the files that are there.
+    pub(crate) fn load() -> Result<Self, ConfigError> {
+        let mut config = Config::default();
+        for file in files() {
+            let optional = std::env::var_os(VARIABLE).is_none();
+            match read(&file) {
+                Ok(settings) => settings.into_iter().for_each(|setting| config.set(setting)),
+                Err(error) if optional && error.is_missing() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(config)
+    }
+
+    fn set(&mut self, setting: Setting) {
+        let same = |known: &Setting| (known.section, &known.key) == (setting.section, &setting.key);
+        self.settings.retain(|known| !same(known));
+        self.settings.push(setting);
+    }
+
+    /// The flags that a verb gets before those that were typed.
+    pub(crate) fn words(&self, verb: &str) -> Vec<OsString> {
+        let listens = |section: &str| {
+            SECTIONS.iter().any(|(name, verbs)| *name == section && verbs.contains(&verb))
+        };
+        let counts = |setting: &&Setting| {
+            let by_environment = setting.variable.as_ref();
+            listens(setting.section) && by_environment.and_then(std::env::var_os).is_none()
+        };
+        self.settings.iter().filter(counts).flat_map(Setting::words).collect()
+    }
+}

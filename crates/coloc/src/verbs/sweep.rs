@@ -1,0 +1,251 @@
+//! `coloc sweep`: one command with many parameters.
+
+use crate::args::live::SocketArg;
+use crate::args::task::TaskArgs;
+use crate::error::CliError;
+use crate::output::{Answer, print_text};
+use clap::Args;
+use coloc_daemon::owner::Submission;
+use coloc_daemon::text::RawText;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The most tasks that one sweep may have.
+const LARGEST: usize = 100_000;
+
+/// Submit a command once for every combination of parameters: {lr} stands for the value of lr
+#[derive(Args, Debug)]
+#[command(args_override_self = true)]
+pub(crate) struct Sweep {
+    #[command(flatten)]
+    socket: SocketArg,
+    /// A parameter and its values; with several, all combinations are run
+    #[arg(long, value_name = "NAME=VALUE,…", required_unless_present = "list")]
+    grid: Vec<Grid>,
+    /// A CSV file with a parameter a column and a task a row; combined with --grid, each row with each combination
+    #[arg(long, value_name = "FILE")]
+    list: Option<PathBuf>,
+    /// Print what would be submitted
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
+}
+
+/// `NAME=VALUE,VALUE`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Grid {
+    name: String,
+    values: Vec<String>,
+}
+
+impl FromStr for Grid {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let fail = || format!("{text:?}: expected NAME=VALUE,VALUE, such as lr=1e-3,1e-4");
+        let (name, values) = text.split_once('=').ok_or_else(fail)?;
+        let values: Vec<String> = values.split(',').map(str::to_owned).collect();
+        let valid = is_name(name) && values.iter().all(|value| !value.is_empty());
+        valid.then(|| Grid { name: name.to_owned(), values }).ok_or_else(fail)
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    !text.is_empty() && text.chars().all(known)
+}
+
+/// The value of every parameter of one task.
+type Parameters = BTreeMap<String, String>;
+
+#[derive(Serialize)]
+struct Planned {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u32>,
+    parameters: Parameters,
+    command: Vec<RawText>,
+}
+
+impl Sweep {
+    pub(crate) fn run(self) -> Result<(), CliError> {
+        let rows = match &self.list {
+            Some(file) => read_list(file)?,
+            None => vec![Parameters::new()],
+        };
+        let all = combine(rows, &self.grid)?;
+        let pattern = self.task.submission()?;
+        if pattern.array.is_some() {
+            return Err(CliError::Usage("a sweep has tasks of its own: leave --array out".into()));
+        }
+        check_use(&all, &pattern)?;
+        let mut client = if self.dry_run { None } else { Some(self.socket.connect()?) };
+        let mut planned = Vec::new();
+        for parameters in all {
+            let submission = filled(&pattern, &parameters);
+            let id = match &mut client {
+                Some(client) => client.submit(&submission)?.ids.first().copied(),
+                None => None,
+            };
+            planned.push(Planned { id, parameters, command: submission.spec.command });
+        }
+        if self.json {
+            #[derive(Serialize)]
+            struct Body {
+                tasks: Vec<Planned>,
+            }
+            return Answer { body: &Body { tasks: planned }, wall_s: None }.print();
+        }
+        print_text(&render(&planned))
+    }
+}
+
+/// Every row with every combination of the grid, the last parameter changing fastest.
+fn combine(rows: Vec<Parameters>, grids: &[Grid]) -> Result<Vec<Parameters>, CliError> {
+    let mut all = rows;
+    for Grid { name, values } in grids {
+        if all.first().is_some_and(|row| row.contains_key(name)) {
+            return Err(CliError::Usage(format!("parameter {name} is given twice")));
+        }
+        if all.len().saturating_mul(values.len()) > LARGEST {
+            return Err(CliError::Usage(format!("a sweep has at most {LARGEST} tasks")));
+        }
+        let with = |row: &Parameters, value: &String| {
+            let mut row = row.clone();
+            row.insert(name.clone(), value.clone());
+            row
+        };
+        all = all.iter().flat_map(|row| values.iter().map(|value| with(row, value))).collect();
+    }
+    match all.is_empty() {
+        true => Err(CliError::Usage("the list has no rows".into())),
+        false => Ok(all),
+    }
+}
+
+fn read_list(file: &Path) -> Result<Vec<Parameters>, CliError> {
+    let fail = |line, problem: String| CliError::Pairs { file: file.to_owned(), line, problem };
+    let of = |error: &csv::Error| error.position().map_or(1, csv::Position::line);
+    let reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(file);
+    let mut reader = reader.map_err(|error| fail(1, error.to_string()))?;
+    let header = reader.headers().map_err(|error| fail(of(&error), error.to_string()))?.clone();
+    if let Some(wrong) = header.iter().find(|name| !is_name(name)) {
+        return Err(fail(1, format!("{wrong:?} is no name for a parameter")));
+    }
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(|error| fail(of(&error), error.to_string()))?;
+        if rows.len() == LARGEST {
+            return Err(CliError::Usage(format!("a sweep has at most {LARGEST} tasks")));
+        }
+        let row = header.iter().zip(&record);
+        rows.push(row.map(|(name, value)| (name.to_owned(), value.to_owned())).collect());
+    }
+    Ok(rows)
+}
+
+/// A parameter that changes nothing is a slip of the pen.
+fn check_use(all: &[Parameters], pattern: &Submission) -> Result<(), CliError> {
+    let names = all.first().into_iter().flat_map(BTreeMap::keys);
+    for name in names {
+        let mark = format!("{{{name}}}");
+        let has = |word: &RawText| {
+            word.as_bytes().windows(mark.len()).any(|part| part == mark.as_bytes())
+        };
+        if !pattern.spec.command.iter().any(has) {
+            return Err(CliError::Usage(format!("{mark} does not occur in the command")));
+        }
+    }
+    Ok(())
+}
+
+fn filled(pattern: &Submission, parameters: &Parameters) -> Submission {
+    let mut submission = pattern.clone();
+    let spec = &mut submission.spec;
+    spec.command = spec.command.iter().map(|word| fill(word, parameters)).collect();
+    spec.output = spec.output.as_ref().map(|path| fill(path, parameters));
+    spec.errors = spec.errors.as_ref().map(|path| fill(path, parameters));
+    spec.name = format!("{} {}", spec.name, said(parameters));
+    submission
+}
+
+fn said(parameters: &Parameters) -> String {
+    let pairs: Vec<String> =
+        parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    pairs.join(" ")
+}
+
+/// Puts values in place of `{name}`, once: what a value says is not looked at again. Other braces stay as they are.
+fn fill(word: &RawText, parameters: &Parameters) -> RawText {
+    let (mut rest, mut filled) = (word.as_bytes(), Vec::new());
+    while let Some((&byte, after)) = rest.split_first() {
+        let value = (byte == b'{').then_some(after).and_then(|after| {
+            let end = after.iter().position(|&byte| byte == b'}')?;
+            let name = std::str::from_utf8(&after[..end]).ok()?;
+            Some((parameters.get(name)?, &after[end + 1..]))
+        });
+        match value {
+            Some((value, after)) => {
+                filled.extend(value.bytes());
+                rest = after;
+            }
+            None => {
+                filled.push(byte);
+                rest = after;
+            }
+        }
+    }
+    OsString::from_vec(filled).into()
+}
+
+fn render(planned: &[Planned]) -> String {
+    let line = |task: &Planned| {
+        let words: Vec<_> = task.command.iter().map(RawText::to_string_lossy).collect();
+        match task.id {
+            Some(id) => format!("{id}  {}", said(&task.parameters)),
+            None => words.join(" "),
+        }
+    };
+    let mut lines: Vec<String> = planned.iter().map(line).collect();
+    lines.push(match planned.iter().any(|task| task.id.is_some()) {
+        true => format!("Submitted {} tasks", planned.len()),
+        false => format!("{} tasks would be submitted", planned.len()),
+    });
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grids_multiply_and_the_last_changes_fastest() {
+        let grids = ["lr=1,2", "seed=7,8"].map(|text| text.parse().unwrap());
+        let all = combine(vec![Parameters::new()], &grids).unwrap();
+        let all: Vec<String> = all.iter().map(said).collect();
+        assert_eq!(all, ["lr=1 seed=7", "lr=1 seed=8", "lr=2 seed=7", "lr=2 seed=8"]);
+        let twice = ["a=1", "a=2"].map(|text| text.parse().unwrap());
+        assert!(combine(vec![Parameters::new()], &twice).is_err());
+        let many: Vec<Grid> = (0..9).map(|n| format!("p{n}=1,2,3,4").parse().unwrap()).collect();
+        assert!(combine(vec![Parameters::new()], &many).is_err(), "262144 tasks");
+        for wrong in ["", "lr", "=1", "lr=", "lr=1,", "l r=1", "{=1"] {
+            assert!(wrong.parse::<Grid>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn values_are_put_in_once_and_other_braces_stay() {
+        let parameters = Parameters::from([("a".into(), "{b}".into()), ("b".into(), "2".into())]);
+        let fill = |word: &str| fill(&word.into(), &parameters).to_string_lossy().into_owned();
+        assert_eq!(fill("--x={a}/{b}"), "--x={b}/2");
+        assert_eq!(fill(r#"{"k": {b}}"#), r#"{"k": 2}"#);
+        assert_eq!(fill("{c} {} { {b"), "{c} {} { {b");
+    }
+}

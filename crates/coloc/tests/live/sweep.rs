@@ -1,0 +1,94 @@
+//! One command with many parameters, estimates from summaries, and GPUs that are held but not used.
+
+use super::home::{Home, text};
+
+#[test]
+fn a_sweep_runs_every_combination_once() {
+    let home = Home::new(&["--emulate", "2xA100-40GB"]);
+    let command = ["--", "echo", "lr={lr} seed={seed} {other}"];
+    let words = |flags: &[&'static str]| -> Vec<&'static str> {
+        let grids = ["sweep", "--grid", "lr=1e-3,1e-4", "--grid", "seed=1,2"];
+        grids.iter().chain(flags).chain(&command).copied().collect()
+    };
+    let dry = home.run(&words(&["--dry-run"]));
+    assert!(dry.contains("echo lr=1e-4 seed=2 {other}") && dry.contains("4 tasks would"), "{dry}");
+    assert_eq!(home.json(&["queue", "--all"])["tasks"].as_array().map(Vec::len), Some(0));
+    let said = home.run(&words(&[]));
+    assert!(said.contains("Submitted 4 tasks"), "{said}");
+    assert!(home.try_run(&["wait", "1-4"]).status.success());
+    let mut logs: Vec<String> =
+        (1..=4).map(|id: u32| home.run(&["logs", &id.to_string()])).collect();
+    logs.sort_unstable();
+    let expected = ["lr=1e-3 seed=1", "lr=1e-3 seed=2", "lr=1e-4 seed=1", "lr=1e-4 seed=2"];
+    assert_eq!(logs, expected.map(|words| format!("{words} {{other}}\n")));
+    assert_eq!(home.show(4)["name"], "echo lr=1e-4 seed=2");
+    let unused = home.try_run(&["sweep", "--grid", "lr=1", "--", "true"]);
+    assert_eq!(unused.status.code(), Some(2));
+    assert!(text(&unused.stderr).contains("{lr} does not occur"), "{}", text(&unused.stderr));
+}
+
+#[test]
+fn a_list_has_a_task_a_row() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let list = home.path().join("runs.csv");
+    std::fs::write(&list, "model,lr\nresnet,0.1\n\"a,b\",0.2\n").expect("a file");
+    let list = list.to_str().expect("text");
+    let answer = home.run(&["sweep", "--list", list, "--json", "--", "echo", "{model} {lr}"]);
+    let answer: serde_json::Value = serde_json::from_str(&answer).expect("JSON");
+    assert_eq!(answer["tasks"][1]["parameters"]["model"], "a,b");
+    assert!(home.try_run(&["wait", "1-2"]).status.success());
+    assert_eq!(home.run(&["logs", "2"]), "a,b 0.2\n");
+}
+
+const SUMMARY: &str = "\
+----------------------------------------------------------------
+        Layer (type)               Output Shape         Param #
+================================================================
+            Linear-1                 [-1, 4096]      16,781,312
+              ReLU-2                 [-1, 4096]               0
+            Linear-3                   [-1, 10]          40,970
+================================================================
+Total params: 16,822,282
+";
+
+#[test]
+fn a_summary_becomes_an_estimate() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let file = home.path().join("model.txt");
+    std::fs::write(&file, SUMMARY).expect("a file");
+    let file = file.to_str().expect("text");
+    let estimated = |batch: &str| {
+        let id = home.submit(&["--hold", "--model-summary", file, "--batch", batch, "--", "true"]);
+        home.show(id)["estimate_bytes"].as_u64().expect("an estimate")
+    };
+    let (small, large) = (estimated("8"), estimated("100000"));
+    assert!(small > 200 << 20, "16.8 million parameters with Adam's state: {small}");
+    assert!(large > small + (1 << 30), "a larger batch needs more: {small}, {large}");
+    std::fs::write(file, "nonsense").expect("a file");
+    let refused = home.try_run(&["submit", "--model-summary", file, "--batch", "8", "--", "true"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn who_holds_gpus_and_does_nothing_is_stopped() {
+    let home = Home::new(&["--emulate", "2xA100-40GB", "--time-scale", "50"]);
+    let coloc = env!("CARGO_BIN_EXE_coloc");
+    let idle = home.submit(&["--exclusive", "--idle-timeout", "60s", "--", "sleep", "60"]);
+    let works = home.submit(&[
+        "--exclusive",
+        "--idle-timeout",
+        "60s",
+        "--",
+        coloc,
+        "emu",
+        "train",
+        "--memory",
+        "2G",
+        "--seconds",
+        "400",
+    ]);
+    home.wait_for_state(idle, "timed_out");
+    let task = home.show(idle);
+    assert!(task["reason"].as_str().is_some_and(|why| why.contains("idle for")), "{task}");
+    home.wait_for_state(works, "completed");
+}
