@@ -1,5 +1,5 @@
-//! Other queues of one machine, measured the same way where they are installed: pueue and gflow. Neither waits for
-//! the disk before it answers, and neither shares GPUs; they are here to say what people are used to.
+//! Other queues of one machine, measured the same way where they are installed: pueue and gflow. What they promise
+//! of the disk was not looked into; they are here to say what people are used to.
 
 use super::daemon::{resident, wait_for};
 use super::table::{Figure, Table};
