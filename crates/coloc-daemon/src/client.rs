@@ -1,7 +1,7 @@
 //! Talking to a daemon.
 
-use crate::api::{ApiError, Changed, Gpus, Listed, Submitted};
-use crate::owner::{Change, StatusView, Submission, TaskDetail, WhyView};
+use crate::api::{ApiError, Changed, Gpus, LINES, Listed, SCHEMA, SILENCE, Submitted};
+use crate::owner::{Change, StatusView, Submission, TaskDetail, TaskView, WhyView};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode};
@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// A daemon that does not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
@@ -35,10 +36,41 @@ pub enum ClientError {
     Broken(String),
 }
 
+/// What a list is to have.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct Wanted<'a> {
+    /// Ended tasks too.
+    pub all: bool,
+    /// Of those, only what ended since, in seconds since 1970.
+    pub since_s: f64,
+    /// Only this user's.
+    pub user: Option<&'a str>,
+}
+
+impl Wanted<'_> {
+    fn path(&self) -> String {
+        let mut path = format!("/v1/tasks?all={}&since_s={}", self.all, self.since_s);
+        if let Some(user) = self.user {
+            path.push_str("&user=");
+            for byte in user.bytes() {
+                match byte {
+                    b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => path.push(byte.into()),
+                    other => path.push_str(&format!("%{other:02X}")),
+                }
+            }
+        }
+        path
+    }
+}
+
+const JSON: &str = "application/json";
+
 /// A connection to a daemon. One request at a time.
 pub struct Client {
     runtime: tokio::runtime::Runtime,
-    sender: hyper::client::conn::http1::SendRequest<Full<Bytes>>,
+    socket: PathBuf,
+    sender: Sender,
+    used: Instant,
 }
 
 impl Client {
@@ -47,14 +79,17 @@ impl Client {
         let unreachable = |source| ClientError::Unreachable { socket: socket.to_owned(), source };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(unreachable)?;
-        let sender = runtime.block_on(async {
-            let stream = tokio::net::UnixStream::connect(socket).await.map_err(unreachable)?;
-            let connection = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-            let (sender, connection) = connection.map_err(broken)?;
-            tokio::spawn(connection);
-            Ok(sender)
-        })?;
-        Ok(Client { runtime, sender })
+        let sender = runtime.block_on(open(socket))?;
+        Ok(Client { runtime, socket: socket.to_owned(), sender, used: Instant::now() })
+    }
+
+    /// The connection, a new one if the daemon may have hung up on it.
+    fn connection(&mut self) -> Result<(&mut tokio::runtime::Runtime, &mut Sender), ClientError> {
+        if self.used.elapsed() > SILENCE / 2 {
+            self.sender = self.runtime.block_on(open(&self.socket))?;
+        }
+        self.used = Instant::now();
+        Ok((&mut self.runtime, &mut self.sender))
     }
 
     /// Submits tasks.
@@ -64,7 +99,40 @@ impl Client {
 
     /// Lists tasks.
     pub fn list(&mut self, all: bool, since_s: f64) -> Result<Listed, ClientError> {
-        self.get(&format!("/v1/tasks?all={all}&since_s={since_s}"))
+        let wanted = Wanted { all, since_s, user: None };
+        let mut tasks: Vec<TaskView> = Vec::new();
+        self.each_task(&wanted, |line| serde_json::from_slice(line).map(|task| tasks.push(task)))?;
+        Ok(Listed { schema: SCHEMA, tasks })
+    }
+
+    /// Hands over each task of a list as it comes: a JSON object without what is null, zero or empty.
+    pub fn each_task(
+        &mut self,
+        wanted: &Wanted<'_>,
+        mut see: impl FnMut(&[u8]) -> Result<(), serde_json::Error>,
+    ) -> Result<(), ClientError> {
+        let mut started = Vec::new();
+        self.stream(&wanted.path(), LINES, |mut piece: &[u8]| {
+            while let Some(end) = memchr::memchr(b'\n', piece) {
+                let (line, rest) = (&piece[..end], &piece[end + 1..]);
+                started.extend_from_slice(if started.is_empty() { b"" } else { line });
+                let line = if started.is_empty() { line } else { &started };
+                see(line).map_err(broken)?;
+                started.clear();
+                piece = rest;
+            }
+            started.extend_from_slice(piece);
+            Ok(())
+        })
+    }
+
+    /// Hands over the JSON of a list as it comes, unread.
+    pub fn list_json(
+        &mut self,
+        wanted: &Wanted<'_>,
+        see: impl FnMut(&[u8]) -> Result<(), ClientError>,
+    ) -> Result<(), ClientError> {
+        self.stream(&wanted.path(), JSON, see)
     }
 
     /// Shows a task.
@@ -137,30 +205,72 @@ impl Client {
         path: &str,
         body: Bytes,
     ) -> Result<(hyper::HeaderMap, Bytes), ClientError> {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", "coloc")
-            .header("content-type", "application/json")
-            .body(Full::new(body))
-            .map_err(broken)?;
-        let Client { runtime, sender } = self;
+        let (runtime, sender) = self.connection()?;
         runtime.block_on(async {
-            sender.ready().await.map_err(broken)?;
-            let answer = sender.send_request(request).await.map_err(broken)?;
-            let (parts, body) = answer.into_parts();
-            let body = body.collect().await.map_err(broken)?.to_bytes();
-            if parts.status == StatusCode::OK {
-                return Ok((parts.headers, body));
+            let (parts, body) = ask(sender, method, path, JSON, body).await?;
+            Ok((parts.headers, body.collect().await.map_err(broken)?.to_bytes()))
+        })
+    }
+
+    fn stream(
+        &mut self,
+        path: &str,
+        accept: &str,
+        mut see: impl FnMut(&[u8]) -> Result<(), ClientError>,
+    ) -> Result<(), ClientError> {
+        let (runtime, sender) = self.connection()?;
+        runtime.block_on(async {
+            let (_, mut body) = ask(sender, Method::GET, path, accept, Bytes::new()).await?;
+            while let Some(frame) = body.frame().await {
+                if let Some(piece) = frame.map_err(broken)?.data_ref() {
+                    see(piece)?;
+                }
             }
-            let message = match serde_json::from_slice::<ApiError>(&body) {
-                Ok(ApiError { error }) => error,
-                Err(_) => String::from_utf8_lossy(&body).into_owned(),
-            };
-            Err(ClientError::Refused { status: parts.status.as_u16(), message })
+            Ok(())
         })
     }
 }
+
+async fn open(socket: &Path) -> Result<Sender, ClientError> {
+    let stream = tokio::net::UnixStream::connect(socket).await;
+    let stream =
+        stream.map_err(|source| ClientError::Unreachable { socket: socket.to_owned(), source })?;
+    let connection = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (sender, connection) = connection.map_err(broken)?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+/// Asks, and reads the answer only if it is no.
+async fn ask(
+    sender: &mut Sender,
+    method: Method,
+    path: &str,
+    accept: &str,
+    body: Bytes,
+) -> Result<(hyper::http::response::Parts, hyper::body::Incoming), ClientError> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "coloc")
+        .header("accept", accept)
+        .header("content-type", JSON)
+        .body(Full::new(body))
+        .map_err(broken)?;
+    sender.ready().await.map_err(broken)?;
+    let (parts, body) = sender.send_request(request).await.map_err(broken)?.into_parts();
+    if parts.status == StatusCode::OK {
+        return Ok((parts, body));
+    }
+    let body = body.collect().await.map_err(broken)?.to_bytes();
+    let message = match serde_json::from_slice::<ApiError>(&body) {
+        Ok(ApiError { error }) => error,
+        Err(_) => String::from_utf8_lossy(&body).into_owned(),
+    };
+    Err(ClientError::Refused { status: parts.status.as_u16(), message })
+}
+
+type Sender = hyper::client::conn::http1::SendRequest<Full<Bytes>>;
 
 fn broken(error: impl std::fmt::Display) -> ClientError {
     ClientError::Broken(error.to_string())

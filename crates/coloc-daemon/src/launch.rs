@@ -38,6 +38,17 @@ pub enum LaunchError {
     NoSuchUser(u32),
 }
 
+impl LaunchError {
+    /// There was no room for its files: the task is not to blame.
+    pub fn is_disk_full(&self) -> bool {
+        let source = match self {
+            LaunchError::Run(RunError::Io { source, .. }) | LaunchError::Shim(source) => source,
+            _ => return false,
+        };
+        matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+}
+
 /// What was found of an attempt after a restart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {

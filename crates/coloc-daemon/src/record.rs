@@ -33,10 +33,11 @@ pub struct SpecId(pub u32);
 pub struct Uid(pub u32);
 
 /// Where a task stands. The names are those of the JSON contract.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// It waits.
+    #[default]
     Pending,
     /// It was decided to start it, and that is written down.
     Launching,

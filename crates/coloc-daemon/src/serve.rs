@@ -1,6 +1,6 @@
 //! The daemon's entry: puts the parts together and serves until it is told to stop.
 
-use crate::api::{Desk, Peer, router};
+use crate::api::{self, Desk, router};
 use crate::clock::Clock;
 use crate::hardware::{Hardware, HardwareError};
 use crate::journal::{Journal, JournalError};
@@ -124,19 +124,18 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         .spawn(move || owner.run(&inputs))
         .map_err(at(&options.state))?;
     let desk = Desk { inbox: inbox.clone(), journal: journal_file, runs, news };
-    let service = router(desk).into_make_service_with_connect_info::<Peer>();
     crate::notify::tell(crate::notify::READY);
-    let served = runtime.block_on(async {
+    runtime.block_on(async {
         tokio::select! {
-            served = axum::serve(listener, service) => served,
-            () = told_to_stop() => Ok(()),
+            () = api::serve(listener, router(desk)) => {}
+            () = told_to_stop() => {}
         }
     });
     crate::notify::tell(crate::notify::STOPPING);
     let _ = inbox.send(Input::Shutdown);
     let _ = owner.join();
     let _ = std::fs::remove_file(&options.socket);
-    served.map_err(at(&options.socket))
+    Ok(())
 }
 
 /// The journal holds everybody's commands and environments. SQLite gives its other files the same mode.

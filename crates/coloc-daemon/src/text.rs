@@ -7,10 +7,12 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use std::sync::Arc;
 
-/// Bytes that are almost always text. In JSON a string, or `{"hex": "…"}` where they are not UTF-8.
+/// Bytes that are almost always text. In JSON a string, or `{"hex": "…"}` where they are not UTF-8. A copy shares
+/// them: ten thousand tasks of one shell have one environment.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct RawText(Vec<u8>);
+pub struct RawText(Arc<[u8]>);
 
 impl RawText {
     /// As the operating system wants it.
@@ -28,6 +30,11 @@ impl RawText {
         &self.0
     }
 
+    /// Somebody else has a copy.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     /// For people: what is not UTF-8 is replaced.
     pub fn to_string_lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
@@ -36,19 +43,19 @@ impl RawText {
 
 impl From<OsString> for RawText {
     fn from(text: OsString) -> Self {
-        RawText(text.into_vec())
+        RawText(text.into_vec().into())
     }
 }
 
 impl From<&str> for RawText {
     fn from(text: &str) -> Self {
-        RawText(text.as_bytes().to_vec())
+        RawText(text.as_bytes().into())
     }
 }
 
 impl From<String> for RawText {
     fn from(text: String) -> Self {
-        RawText(text.into_bytes())
+        RawText(text.into_bytes().into())
     }
 }
 
@@ -87,9 +94,9 @@ impl<'de> Deserialize<'de> for RawText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Form::deserialize(deserializer)? {
             Form::Text(text) => Ok(text.into()),
-            Form::Hex(Hex { hex }) => {
-                decode(&hex).map(RawText).ok_or_else(|| D::Error::custom("not pairs of hex digits"))
-            }
+            Form::Hex(Hex { hex }) => decode(&hex)
+                .map(|bytes| RawText(bytes.into()))
+                .ok_or_else(|| D::Error::custom("not pairs of hex digits")),
         }
     }
 }
@@ -111,7 +118,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_survive_json(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-            let text = RawText(bytes);
+            let text = RawText(bytes.into());
             let json = serde_json::to_string(&text).unwrap();
             prop_assert_eq!(serde_json::from_str::<RawText>(&json).unwrap(), text);
         }

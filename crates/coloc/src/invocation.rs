@@ -5,7 +5,6 @@ use crate::args::script;
 use crate::config::{self, Config};
 use crate::error::CliError;
 use crate::{Cli, Verb, slurm};
-use clap::Parser as _;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -23,7 +22,7 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<Cli, CliError> {
         let head = [typed.first().cloned().unwrap_or_else(|| "coloc".into()), verb.clone()];
         head.into_iter().chain(before.iter().cloned()).chain(rest.iter().cloned()).collect()
     };
-    let cli = Cli::parse_from(whole(&before));
+    let cli = Cli::read(&whole(&before)).unwrap_or_else(|error| error.exit());
     let Some((file, directives)) = script_of(&cli).and_then(|file| {
         let directives = script::directives(file)?;
         Some((file.to_owned(), directives))
@@ -31,7 +30,7 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<Cli, CliError> {
         return Ok(cli);
     };
     let all: Vec<OsString> = before.into_iter().chain(directives?).collect();
-    Cli::try_parse_from(whole(&all)).map_err(|error| {
+    Cli::read(&whole(&all)).map_err(|error| {
         CliError::Usage(format!("{}: {}", file.display(), error.to_string().trim()))
     })
 }

@@ -12,6 +12,7 @@ mod verbs;
 
 use clap::{Parser, Subcommand};
 use coloc_daemon::owner::Change;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Run more deep-learning training on the GPUs you have.
@@ -62,6 +63,32 @@ enum Verb {
     Gpus(verbs::gpus::Gpus),
     Doctor(verbs::doctor::Doctor),
     Emu(verbs::emu::Emu),
+}
+
+/// Verbs that are run by the thousand. To describe all verbs takes longer than to submit a task.
+#[derive(Parser)]
+#[command(name = "coloc", version)]
+enum Frequent {
+    Submit(Box<verbs::submit::Submit>),
+    Queue(verbs::queue::Queue),
+    #[command(hide = true)]
+    Shim(verbs::shim::Shim),
+}
+
+impl Cli {
+    /// Reads words, of which the second is the verb.
+    fn read(words: &[OsString]) -> Result<Self, clap::Error> {
+        let frequent = ["submit", "queue", "shim"];
+        if !words.get(1).is_some_and(|verb| frequent.iter().any(|frequent| verb == *frequent)) {
+            return Cli::try_parse_from(words);
+        }
+        let verb = Frequent::try_parse_from(words).map(|verb| match verb {
+            Frequent::Submit(verb) => Verb::Submit(verb),
+            Frequent::Queue(verb) => Verb::Queue(verb),
+            Frequent::Shim(verb) => Verb::Shim(verb),
+        });
+        verb.map(|verb| Cli { verb: Some(verb) })
+    }
 }
 
 /// The binary by the name of a tool of the emulated driver is that tool.

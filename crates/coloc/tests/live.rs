@@ -4,6 +4,7 @@ mod live {
     mod home;
 
     mod hostile;
+    mod limits;
     mod memory;
     mod order;
     mod setup;

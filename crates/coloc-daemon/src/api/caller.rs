@@ -2,12 +2,10 @@
 
 use crate::owner::Caller;
 use crate::record::Uid;
-use axum::extract::connect_info::Connected;
-use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::serve::IncomingStream;
 use std::convert::Infallible;
-use tokio::net::UnixListener;
+use tokio::net::UnixStream;
 
 /// The user at the other end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +17,12 @@ pub struct Peer {
 const NOBODY: u32 = 65_534;
 
 impl Peer {
+    /// Asks the kernel.
+    pub fn of(stream: &UnixStream) -> Self {
+        let uid = stream.peer_cred().map_or(NOBODY, |credentials| credentials.uid());
+        Peer { uid }
+    }
+
     /// What the user may do: root, and whoever runs the daemon, may touch everybody's tasks.
     pub fn caller(self) -> Caller {
         let daemon = rustix::process::geteuid().as_raw();
@@ -26,18 +30,10 @@ impl Peer {
     }
 }
 
-impl Connected<IncomingStream<'_, UnixListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
-        let uid = stream.io().peer_cred().map_or(NOBODY, |credentials| credentials.uid());
-        Peer { uid }
-    }
-}
-
 impl<S: Sync> FromRequestParts<S> for Peer {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        let known = parts.extensions.get::<ConnectInfo<Peer>>();
-        Ok(known.map_or(Peer { uid: NOBODY }, |ConnectInfo(peer)| *peer))
+        Ok(parts.extensions.get().copied().unwrap_or(Peer { uid: NOBODY }))
     }
 }

@@ -47,7 +47,7 @@ pub(super) async fn stream(
     let news = desk.news.subscribe();
     let changes = futures_util::stream::unfold(news, |mut news| async {
         let event = match news.recv().await {
-            Ok(view) => Event::default().event("task").json_data(&view).ok()?,
+            Ok(view) => Event::default().event("task").json_data(&*view).ok()?,
             // Who lags behind is told so, and lists anew.
             Err(RecvError::Lagged(_)) => Event::default().event("missed"),
             Err(RecvError::Closed) => return None,

@@ -2,12 +2,17 @@
 
 mod answer;
 mod caller;
+mod door;
 mod events;
+mod list;
 mod log;
 mod tasks;
 
 pub use answer::{ApiError, Changed, Gpus, Listed, Submitted};
 pub use caller::Peer;
+pub(crate) use door::SILENCE;
+pub use door::serve;
+pub(crate) use list::LINES;
 
 use crate::journal::Journal;
 use crate::owner::{Answer, Caller, Command, Input, Refused, TaskView};
@@ -36,24 +41,35 @@ pub struct Desk {
     /// Where attempts have their directories.
     pub runs: PathBuf,
     /// Changes of tasks.
-    pub news: tokio::sync::broadcast::Sender<TaskView>,
+    pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
 }
 
 impl Desk {
-    /// Asks the owner.
+    /// Asks the owner and waits.
     async fn ask(&self, caller: Caller, command: Command) -> Result<Answer, Failure> {
+        self.begin(caller, command)?.await
+    }
+
+    /// Asks the owner; the answer can be waited for later.
+    fn begin(
+        &self,
+        caller: Caller,
+        command: Command,
+    ) -> Result<impl Future<Output = Result<Answer, Failure>> + use<>, Failure> {
         let (reply, answer) = tokio::sync::oneshot::channel();
         let sent = self.inbox.try_send(Input::Command(caller, command, reply));
         sent.map_err(|error| match error {
             mpsc::TrySendError::Full(_) => Failure::Busy,
             mpsc::TrySendError::Disconnected(_) => Failure::Stopping,
         })?;
-        match tokio::time::timeout(PATIENCE, answer).await {
-            Ok(Ok(Answer::Refused(refused))) => Err(refused.into()),
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) => Err(Failure::Stopping),
-            Err(_) => Err(Failure::Busy),
-        }
+        Ok(async {
+            match tokio::time::timeout(PATIENCE, answer).await {
+                Ok(Ok(Answer::Refused(refused))) => Err(refused.into()),
+                Ok(Ok(answer)) => Ok(answer),
+                Ok(Err(_)) => Err(Failure::Stopping),
+                Err(_) => Err(Failure::Busy),
+            }
+        })
     }
 
     /// Reads from the journal, away from the event loop.
@@ -71,7 +87,7 @@ impl Desk {
 /// Every route.
 pub fn router(desk: Desk) -> Router {
     Router::new()
-        .route("/v1/tasks", post(tasks::submit).get(tasks::list))
+        .route("/v1/tasks", post(tasks::submit).get(list::list))
         .route("/v1/tasks/change", post(tasks::change))
         .route("/v1/tasks/{id}", get(tasks::show))
         .route("/v1/tasks/{id}/why", get(tasks::why))

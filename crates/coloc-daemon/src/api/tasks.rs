@@ -1,18 +1,15 @@
-//! Tasks: submit, list, show, change.
+//! Tasks: submit, show, change.
 
-use super::answer::{Changed, Failure, Listed, Submitted};
+use super::answer::{Changed, Failure, Submitted};
 use super::{Desk, Peer, SCHEMA, State};
 use crate::owner::{Answer, Change, Command, Submission, TaskDetail, TaskView, WhyView, task_view};
-use crate::record::{Moment, Record};
+use crate::record::Record;
 use crate::run::RunDir;
 use crate::spec::TaskSpec;
 use axum::Json;
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 use coloc_model::TaskId;
 use serde::{Deserialize, Serialize};
-
-/// The most ended tasks in one answer.
-const MOST_ENDED: u32 = 100_000;
 
 pub(super) async fn submit(
     desk: State,
@@ -27,53 +24,7 @@ pub(super) async fn submit(
     }
 }
 
-/// What a list is to have.
-#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct ListRequest {
-    /// Ended tasks too.
-    pub all: bool,
-    /// Of those, only what ended since, in seconds since 1970.
-    pub since_s: f64,
-}
-
-pub(super) async fn list(
-    desk: State,
-    peer: Peer,
-    Query(request): Query<ListRequest>,
-) -> Result<Json<Listed>, Failure> {
-    let Answer::Tasks(mut tasks) = desk.ask(peer.caller(), Command::List).await? else {
-        return Err(Failure::Stopping);
-    };
-    if request.all {
-        let since = Moment((request.since_s.max(0.0) * 1000.0) as u64);
-        tasks.extend(desk.read(move |journal| ended(journal, since)).await?);
-        tasks.sort_by_key(|task| task.id);
-        // Somebody may have ended between the two looks.
-        tasks.dedup_by_key(|task| task.id);
-    }
-    Ok(Json(Listed { schema: SCHEMA, tasks }))
-}
-
-fn ended(
-    journal: &crate::journal::Journal,
-    since: Moment,
-) -> Result<Vec<TaskView>, crate::journal::JournalError> {
-    let mut specs = rustc_hash::FxHashMap::default();
-    let mut views = Vec::new();
-    for record in journal.ended(since, MOST_ENDED)? {
-        let spec = match specs.entry(record.spec) {
-            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(new) => {
-                new.insert(journal.spec(record.spec)?)
-            }
-        };
-        views.push(view(&record, spec));
-    }
-    Ok(views)
-}
-
-fn view(record: &Record, spec: &TaskSpec) -> TaskView {
+pub(super) fn view(record: &Record, spec: &TaskSpec) -> TaskView {
     task_view(record, spec, crate::users::name(record.owner))
 }
 

@@ -118,6 +118,13 @@ impl Journal {
         Ok(transaction.commit()?)
     }
 
+    /// Writes something of no consequence, to see whether that is possible.
+    pub fn try_to_write(&mut self) -> Result<(), JournalError> {
+        let query = "INSERT OR REPLACE INTO facts (name, value) VALUES ('tried_ms', ?1)";
+        self.db.prepare_cached(query)?.execute([Moment::now().0 as i64])?;
+        Ok(())
+    }
+
     /// What a restart begins with.
     pub fn load(&mut self) -> Result<Saved, JournalError> {
         let now = Moment::now();

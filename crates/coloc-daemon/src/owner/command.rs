@@ -1,6 +1,8 @@
 //! What people can ask for, and whether they may.
 
-use super::{Ending, Owner, StatusView, Submission, TaskDetail, TaskView, WhyView};
+use super::{
+    Ending, Owner, Page, PageRequest, StatusView, Submission, TaskDetail, TaskView, WhyView,
+};
 use crate::record::{Phase, Uid};
 use crate::spec::TaskUpdate;
 use coloc_core::{Effect, Event};
@@ -25,6 +27,8 @@ pub enum Command {
     Change(Vec<TaskId>, Change),
     /// Tasks that have not ended.
     List,
+    /// Some of them, written out.
+    Page(PageRequest),
     /// One of them.
     Show(TaskId),
     /// Why it waits.
@@ -65,6 +69,8 @@ pub enum Answer {
     Changed(Vec<(TaskId, Result<(), Refused>)>),
     /// Tasks.
     Tasks(Vec<TaskView>),
+    /// A part of a list.
+    Page(Page),
     /// A task, if it has not ended.
     Task(Option<Box<TaskDetail>>),
     /// Why a task waits.
@@ -136,6 +142,7 @@ impl Owner {
             Command::List => {
                 Answer::Tasks(self.tasks.values().map(|live| self.view(live)).collect())
             }
+            Command::Page(request) => Answer::Page(self.page(&request)),
             Command::Show(task) => Answer::Task(self.detail(task).map(Box::new)),
             Command::Why(task) => match self.why(now, task) {
                 Some(why) => Answer::Why(Box::new(why)),

@@ -85,6 +85,7 @@ impl Owner {
                 true
             }
             Err(error) => {
+                self.disk_full |= error.is_disk_full();
                 let what = format!("could not be launched: {error}");
                 live.record.reason = Some(what.clone());
                 self.changed(task, Some(what));

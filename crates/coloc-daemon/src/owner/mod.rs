@@ -10,12 +10,16 @@ mod decide;
 mod gates;
 mod happen;
 mod idle;
+mod page;
 mod restore;
 mod submit;
+mod texts;
 mod update;
 mod view;
 
 pub use command::{Answer, Caller, Change, Command, Refused};
+pub(crate) use page::Rows;
+pub use page::{Form, Page, PageRequest};
 pub use submit::{ArrayRequest, Submission};
 pub(crate) use view::task_view;
 pub use view::{GpuView, StatusView, TaskDetail, TaskView, WhyView};
@@ -87,6 +91,7 @@ pub struct Owner {
     tasks: BTreeMap<TaskId, Live>,
     gates: Gates,
     names: Names,
+    texts: texts::Texts,
     next_task: u32,
     next_spec: u32,
     /// Launches that wait until somebody is off their GPUs.
@@ -101,7 +106,7 @@ pub struct Owner {
     roots_changed: bool,
     last_seen: Sighting,
     idle: idle::IdleSince,
-    news: tokio::sync::broadcast::Sender<TaskView>,
+    news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
     stop: bool,
 }
 
@@ -141,7 +146,7 @@ pub struct Parts {
     /// Tells the monitor which tasks run.
     pub roots: mpsc::Sender<Vec<TaskRoots>>,
     /// Tells the world of changes.
-    pub news: tokio::sync::broadcast::Sender<TaskView>,
+    pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
 }
 
 impl Owner {
@@ -156,6 +161,7 @@ impl Owner {
             tasks: BTreeMap::new(),
             gates: Gates::default(),
             names: Names::default(),
+            texts: texts::Texts::default(),
             next_task: saved.next_task,
             next_spec: saved.next_spec,
             deferred: Vec::new(),
@@ -247,18 +253,27 @@ impl Owner {
 
     /// Puts what is pending on the disk. What cannot be written stays pending; says whether all is well.
     fn flush(&mut self) -> bool {
-        if self.pending.is_empty() {
-            return !self.disk_full;
+        if self.pending.is_empty() && !self.disk_full {
+            return true;
         }
-        match self.journal.write(&self.pending) {
+        let written = match self.pending.is_empty() {
+            // Somebody has to find out that there is room again.
+            true => self.journal.try_to_write(),
+            false => self.journal.write(&self.pending),
+        };
+        match written {
             Ok(()) => {
                 self.pending.clear();
-                self.disk_full = false;
+                if std::mem::take(&mut self.disk_full) {
+                    eprintln!("coloc daemon: there is room on the disk again");
+                }
                 true
             }
             Err(error) => {
-                eprintln!("coloc daemon: {error}");
-                self.disk_full = true;
+                // Said once: a log on the same disk must not fill what room there is.
+                if !std::mem::replace(&mut self.disk_full, true) {
+                    eprintln!("coloc daemon: {error}");
+                }
                 self.forget_unwritten_submissions();
                 false
             }
@@ -273,7 +288,7 @@ impl Owner {
             self.pending.push(Entry::Story(task, StoryLine { at: Moment::now(), what }));
         }
         if self.news.receiver_count() > 0 {
-            let _ = self.news.send(self.view(live));
+            let _ = self.news.send(Arc::new(self.view(live)));
         }
     }
 

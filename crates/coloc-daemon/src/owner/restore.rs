@@ -17,7 +17,11 @@ impl Owner {
         saved: Vec<(Record, Arc<TaskSpec>)>,
     ) -> Result<(), JournalError> {
         let now = self.clock.now();
-        for (record, spec) in saved {
+        for (record, mut spec) in saved {
+            // Tasks of an array have one already.
+            if let Some(spec) = Arc::get_mut(&mut spec) {
+                self.texts.share(spec);
+            }
             let ending = record.cancelled.then_some(Ending::Over(Phase::Cancelled));
             let id = record.id;
             self.tasks.insert(id, Live { record, spec, in_core: false, ending });

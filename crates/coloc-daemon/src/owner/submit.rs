@@ -58,13 +58,14 @@ impl Owner {
             let user = crate::users::name(crate::record::Uid(daemon.as_raw()));
             return Err(Refused::Invalid(format!("this daemon runs tasks of {user} only")));
         }
-        let Submission { spec, array, held } = submission;
+        let Submission { mut spec, array, held } = submission;
         if spec.priority > 0 && !caller.admin {
             return Err(Refused::PriorityAboveZero);
         }
         self.check(&spec, array.as_ref())?;
         let (now, spec_id) = (Moment::now(), SpecId(self.next_spec));
         self.next_spec += 1;
+        self.texts.share(&mut spec);
         let spec = Arc::new(spec);
         self.pending.push(Entry::Spec(spec_id, spec.clone()));
         let first = TaskId(self.next_task);

@@ -9,7 +9,7 @@ use coloc_model::{Placement, TaskId, Time};
 use serde::{Deserialize, Serialize};
 
 /// A task in a list.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct TaskView {
     /// Its id.
     pub id: u32,
@@ -24,6 +24,7 @@ pub struct TaskView {
     /// GPUs that it wants.
     pub gpus: u32,
     /// GPUs that it has, or had last.
+    #[serde(default)]
     pub gpu_ids: Vec<u32>,
     /// The array that it is part of.
     pub array_id: Option<u32>,
@@ -45,12 +46,16 @@ pub struct TaskView {
     /// What it is expected to need.
     pub estimate_bytes: Option<u64>,
     /// The most that was seen.
+    #[serde(default)]
     pub peak_bytes: u64,
     /// Attempts so far.
+    #[serde(default)]
     pub attempts: u32,
     /// Times it ran out of GPU memory.
+    #[serde(default)]
     pub ooms: u32,
     /// Times it was preempted.
+    #[serde(default)]
     pub preemptions: u32,
     /// How its process ended, as a shell has it.
     pub exit_code: Option<i32>,

@@ -39,6 +39,9 @@ pub enum Claim {
     Taken,
 }
 
+/// Bytes that the word of an end has at least.
+const ROOM_FOR_THE_END: usize = 512;
+
 /// The directory of one attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunDir {
@@ -112,9 +115,26 @@ impl RunDir {
         self.read("shim.json")
     }
 
+    /// Takes the room on the disk that the word of its end will need. Without, it may be full by then.
+    pub fn make_room_for_the_end(&self) -> Result<(), RunError> {
+        let room = fs::write(self.path.join(".exit.json"), [b' '; ROOM_FOR_THE_END]);
+        room.map_err(|source| self.io(".exit.json", source))
+    }
+
     /// Says how it ended.
     pub fn write_ended(&self, ended: &Ended) -> Result<(), RunError> {
-        self.write("exit.json", ended)
+        let beside = self.path.join(".exit.json");
+        let write = || -> io::Result<()> {
+            let mut body = serde_json::to_vec(ended)?;
+            // Over what is there, all of it: a shorter file would give its room away first.
+            body.resize(body.len().max(ROOM_FOR_THE_END), b' ');
+            let open = OpenOptions::new().write(true).create(true).truncate(false).open(&beside);
+            let mut file = open?;
+            file.write_all(&body)?;
+            file.sync_all()?;
+            fs::rename(&beside, self.path.join("exit.json"))
+        };
+        write().map_err(|source| self.io("exit.json", source))
     }
 
     /// How it ended, once it has.
@@ -126,14 +146,13 @@ impl RunDir {
         RunError::Io { file: self.path.join(name), source }
     }
 
-    /// Whole or not at all: written beside, synced, then renamed.
+    /// Whole or not at all: written beside, then renamed. It is not waited for: only processes need it, and they do
+    /// not survive the end of the machine.
     fn write(&self, name: &str, value: &impl Serialize) -> Result<(), RunError> {
         let beside = self.path.join(format!(".{name}"));
         let write = || -> io::Result<()> {
             let mut file = File::create(&beside)?;
-            serde_json::to_writer(&mut file, value)?;
-            file.flush()?;
-            file.sync_all()?;
+            file.write_all(&serde_json::to_vec(value)?)?;
             fs::rename(&beside, self.path.join(name))
         };
         write().map_err(|source| self.io(name, source))

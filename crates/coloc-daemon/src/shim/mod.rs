@@ -57,6 +57,8 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
         // The daemon gave this attempt up, or another shim has it.
         return Ok(());
     }
+    // A task that can run may run, with room for its last word or without.
+    let _ = dir.make_room_for_the_end();
     rustix::process::setsid().map_err(system("lead a session"))?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(system("adopt orphans"))?;

@@ -42,7 +42,8 @@ pub(crate) fn versioned(answer: &impl Serialize) -> Result<String, serde_json::E
     serde_json::to_string_pretty(&Versioned { schema: SCHEMA, answer })
 }
 
-fn to_stdout(source: std::io::Error) -> CliError {
+/// Standard output cannot be written.
+pub(crate) fn to_stdout(source: std::io::Error) -> CliError {
     CliError::Write { file: PathBuf::from("standard output"), source }
 }
 

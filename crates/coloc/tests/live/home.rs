@@ -20,13 +20,20 @@ pub(super) fn coloc() -> Command {
 pub(super) struct Home {
     place: tempfile::TempDir,
     daemon: Option<Child>,
+    /// What the daemon is started by; the directory of its state and its own words follow.
+    within: Vec<String>,
     arguments: Vec<String>,
     environment: Vec<(&'static str, PathBuf)>,
 }
 
 impl Home {
     pub(super) fn new(arguments: &[&str]) -> Self {
-        Home::with_environment(arguments, |_| Vec::new())
+        Home::start(&[], arguments, |_| Vec::new())
+    }
+
+    /// A daemon that another program starts.
+    pub(super) fn within(within: &[&str], arguments: &[&str]) -> Self {
+        Home::start(within, arguments, |_| Vec::new())
     }
 
     /// A daemon with some more variables, which may name files in its directory.
@@ -34,11 +41,21 @@ impl Home {
         arguments: &[&str],
         environment: impl FnOnce(&Path) -> Vec<(&'static str, PathBuf)>,
     ) -> Self {
+        Home::start(&[], arguments, environment)
+    }
+
+    fn start(
+        within: &[&str],
+        arguments: &[&str],
+        environment: impl FnOnce(&Path) -> Vec<(&'static str, PathBuf)>,
+    ) -> Self {
+        let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         let mut home = Home {
             environment: Vec::new(),
             place: tempfile::tempdir().expect("a temporary directory"),
             daemon: None,
-            arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+            within: owned(within),
+            arguments: owned(arguments),
         };
         home.environment = environment(home.path());
         home.boot();
@@ -56,7 +73,12 @@ impl Home {
     /// Starts the daemon and waits until it answers.
     pub(super) fn boot(&mut self) {
         let log = std::fs::File::create(self.path().join("daemon.log")).expect("a log");
-        let daemon = coloc()
+        let mut command = coloc();
+        if let Some((first, rest)) = self.within.split_first() {
+            command = Command::new(first);
+            command.args(rest).arg(self.path().join("state")).arg(env!("CARGO_BIN_EXE_coloc"));
+        }
+        let daemon = command
             .arg("daemon")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .args(&self.arguments)
@@ -70,6 +92,20 @@ impl Home {
             .expect("the daemon starts");
         self.daemon = Some(daemon);
         self.wait_for("the daemon", |home| home.try_run(&["queue"]).status.success());
+    }
+
+    /// The daemon's process.
+    pub(super) fn pid(&self) -> u32 {
+        self.daemon.as_ref().expect("a daemon").id()
+    }
+
+    /// Bytes of memory that the daemon has.
+    pub(super) fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()));
+        let status = status.expect("the daemon's status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        kib << 10
     }
 
     /// Asks the daemon to stop, and waits until it has.
