@@ -1,6 +1,7 @@
 //! Talking to a daemon.
 
-use crate::api::{ApiError, Changed, Gpus, LINES, Listed, SCHEMA, SILENCE, Submitted};
+use crate::api::{ApiError, Changed, Foreseen, Gpus, LINES, Listed, SCHEMA, SILENCE, Submitted};
+use crate::foresee::Expected;
 use crate::owner::{Change, StatusView, Submission, TaskDetail, TaskView, WhyView};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
@@ -143,6 +144,16 @@ impl Client {
     /// Asks why a task waits.
     pub fn why(&mut self, id: u32) -> Result<WhyView, ClientError> {
         self.get(&format!("/v1/tasks/{id}/why"))
+    }
+
+    /// Asks when a task is expected to start and to end.
+    pub fn expected(&mut self, id: u32) -> Result<Expected, ClientError> {
+        self.get(&format!("/v1/tasks/{id}/expected"))
+    }
+
+    /// The same of every task that has not ended.
+    pub fn all_expected(&mut self) -> Result<Foreseen, ClientError> {
+        self.get("/v1/expected")
     }
 
     /// Waits until a task has ended.

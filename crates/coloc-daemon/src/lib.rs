@@ -4,6 +4,7 @@
 pub mod api;
 pub mod client;
 pub mod clock;
+pub mod foresee;
 pub mod hardware;
 pub mod journal;
 pub mod launch;

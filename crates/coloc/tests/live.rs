@@ -3,6 +3,7 @@
 mod live {
     mod home;
 
+    mod expected;
     mod hostile;
     mod limits;
     mod memory;
