@@ -120,7 +120,7 @@ pub fn predicted_harm(incumbents: impl Iterator<Item = f64> + Clone, newcomer: f
     let load: f64 = incumbents.clone().sum();
     let crowd = |total: f64| total.max(1.0);
     let stretched = crowd(load + newcomer);
-    let own = (1.0 + PRODUCT_PRIOR * newcomer * load) * stretched - 1.0;
+    let own = slowdown(newcomer, load) - 1.0;
     let others: f64 = incumbents
         .map(|demand| {
             let before = (1.0 + PRODUCT_PRIOR * demand * (load - demand)) * crowd(load);
@@ -129,6 +129,11 @@ pub fn predicted_harm(incumbents: impl Iterator<Item = f64> + Clone, newcomer: f
         })
         .sum();
     own + others
+}
+
+/// How many times as long a task is believed to take beside others as alone. Demands are SM shares.
+pub fn slowdown(own: f64, others: f64) -> f64 {
+    (1.0 + PRODUCT_PRIOR * own * others) * (own + others).max(1.0)
 }
 
 /// A lower bound of [`predicted_harm`] from the incumbents' total demand alone, which grows with it.

@@ -14,4 +14,5 @@ mod live {
     mod tasks;
     mod update;
     mod users;
+    mod whatif;
 }

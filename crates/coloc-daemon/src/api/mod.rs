@@ -7,6 +7,7 @@ mod events;
 mod expected;
 mod list;
 mod log;
+mod past;
 mod tasks;
 
 pub use answer::{ApiError, Changed, Foreseen, Gpus, Listed, Submitted};
@@ -96,6 +97,7 @@ pub fn router(desk: Desk) -> Router {
         .route("/v1/expected", get(expected::all))
         .route("/v1/tasks/{id}/wait", get(events::wait))
         .route("/v1/tasks/{id}/log", get(log::read))
+        .route("/v1/past", get(past::read))
         .route("/v1/events", get(events::stream))
         .route("/v1/gpus", get(gpus))
         .route("/v1/status", get(status))

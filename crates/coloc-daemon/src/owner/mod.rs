@@ -16,6 +16,7 @@ mod snapshot;
 mod submit;
 mod texts;
 mod update;
+mod usage;
 mod view;
 
 pub use command::{Answer, Caller, Change, Command, Refused};
@@ -107,6 +108,7 @@ pub struct Owner {
     roots: mpsc::Sender<Vec<TaskRoots>>,
     roots_changed: bool,
     last_seen: Sighting,
+    last_look: Time,
     idle: idle::IdleSince,
     news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
     stop: bool,
@@ -174,6 +176,7 @@ impl Owner {
             roots,
             roots_changed: true,
             last_seen: Sighting::default(),
+            last_look: Time::NEVER,
             idle: idle::IdleSince::default(),
             news,
             stop: false,

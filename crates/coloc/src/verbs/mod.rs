@@ -27,4 +27,5 @@ pub(crate) mod sweep;
 pub(crate) mod trace;
 pub(crate) mod update;
 pub(crate) mod wait;
+pub(crate) mod whatif;
 pub(crate) mod why;
