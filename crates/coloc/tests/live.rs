@@ -3,6 +3,7 @@
 mod live {
     mod home;
 
+    mod agreement;
     mod expected;
     mod hostile;
     mod limits;
