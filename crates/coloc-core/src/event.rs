@@ -1,6 +1,9 @@
 //! What the world tells the scheduler, and what the scheduler wants done.
 
-use coloc_model::{Bytes, GpuId, GpuSignal, Outcome, Placement, Task, TaskId, TaskState, Time};
+use crate::belief::Lesson;
+use coloc_model::{
+    Bytes, GpuId, GpuSignal, Outcome, Placement, SignatureId, Task, TaskId, TaskState, Time,
+};
 
 /// Something happened.
 #[derive(Clone, PartialEq, Debug)]
@@ -60,6 +63,13 @@ pub enum Event {
     },
     /// A launch could not be carried out: the task waits again.
     NotLaunched(TaskId),
+    /// Somebody measured what such tasks do.
+    Taught {
+        /// Which.
+        signature: SignatureId,
+        /// What was found.
+        lesson: Lesson,
+    },
     /// A time that the scheduler asked for has come.
     Wake,
 }

@@ -1,5 +1,6 @@
 //! What the daemon knows of one task, and keeps.
 
+use crate::usage::Usage;
 use coloc_model::{Bytes, Placement, TaskId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -167,6 +168,9 @@ pub struct Record {
     pub exit: Option<Exit>,
     /// The most memory that was seen on one of its GPUs.
     pub peak: Bytes,
+    /// What the monitor saw of its last attempt.
+    #[serde(default)]
+    pub usage: Usage,
     /// What it wanted when it ran out of memory.
     pub wanted: Option<Bytes>,
     /// Why it is where it is, for people.
@@ -195,6 +199,7 @@ impl Record {
             placement: None,
             exit: None,
             peak: Bytes::ZERO,
+            usage: Usage::default(),
             wanted: None,
             reason: None,
         }

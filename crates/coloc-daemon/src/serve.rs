@@ -3,7 +3,7 @@
 use crate::api::{self, Desk, router};
 use crate::clock::Clock;
 use crate::hardware::{Hardware, HardwareError};
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, Setup};
 use crate::launch::{Launcher, runs_below};
 use crate::owner::{Input, Owner, Parts};
 use crate::sharing::Sharing;
@@ -88,6 +88,8 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let clock = Clock::new(saved.epoch, options.time_scale);
     let period = clock.world(options.period).max(SHORTEST_PERIOD);
     let hardware = Hardware::find(options.period, period)?;
+    let gpus = hardware.fleet.gpus().iter().map(|gpu| gpu.model).collect();
+    journal.note_setup(&Setup { policy: options.policy, gpus, time_scale: options.time_scale })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(at(&options.state))?;
     let listener = runtime.block_on(async { listen(&options.socket) })?;

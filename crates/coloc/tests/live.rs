@@ -3,6 +3,8 @@
 mod live {
     mod home;
 
+    mod agreement;
+    mod expected;
     mod hostile;
     mod limits;
     mod memory;
@@ -13,4 +15,5 @@ mod live {
     mod tasks;
     mod update;
     mod users;
+    mod whatif;
 }

@@ -1,5 +1,6 @@
 //! Bodies of answers, and what an error looks like.
 
+use crate::foresee::Expected;
 use crate::journal::JournalError;
 use crate::owner::{Answer, GpuView, Refused, TaskView};
 use axum::Json;
@@ -43,6 +44,15 @@ pub struct Gpus {
     pub schema: u32,
     /// The GPUs.
     pub gpus: Vec<GpuView>,
+}
+
+/// What is expected of tasks.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Foreseen {
+    /// The version of the answer.
+    pub schema: u32,
+    /// Those that have not ended.
+    pub tasks: Vec<Expected>,
 }
 
 /// What went wrong, for a program.
@@ -93,7 +103,9 @@ impl Failure {
             | Failure::Refused(
                 Refused::NotYours(_) | Refused::NotAdmin | Refused::PriorityAboveZero,
             ) => StatusCode::FORBIDDEN,
-            Failure::Refused(Refused::Invalid(_)) => StatusCode::UNPROCESSABLE_ENTITY,
+            Failure::Refused(Refused::Invalid(_) | Refused::TooManyToForesee { .. }) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             Failure::Refused(Refused::WrongPhase { .. }) => StatusCode::CONFLICT,
             Failure::Refused(Refused::DiskFull) => StatusCode::INSUFFICIENT_STORAGE,
             Failure::Refused(Refused::Draining) | Failure::Busy | Failure::Stopping => {

@@ -4,11 +4,13 @@ mod answer;
 mod caller;
 mod door;
 mod events;
+mod expected;
 mod list;
 mod log;
+mod past;
 mod tasks;
 
-pub use answer::{ApiError, Changed, Gpus, Listed, Submitted};
+pub use answer::{ApiError, Changed, Foreseen, Gpus, Listed, Submitted};
 pub use caller::Peer;
 pub(crate) use door::SILENCE;
 pub use door::serve;
@@ -91,8 +93,11 @@ pub fn router(desk: Desk) -> Router {
         .route("/v1/tasks/change", post(tasks::change))
         .route("/v1/tasks/{id}", get(tasks::show))
         .route("/v1/tasks/{id}/why", get(tasks::why))
+        .route("/v1/tasks/{id}/expected", get(expected::one))
+        .route("/v1/expected", get(expected::all))
         .route("/v1/tasks/{id}/wait", get(events::wait))
         .route("/v1/tasks/{id}/log", get(log::read))
+        .route("/v1/past", get(past::read))
         .route("/v1/events", get(events::stream))
         .route("/v1/gpus", get(gpus))
         .route("/v1/status", get(status))
