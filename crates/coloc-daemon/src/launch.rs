@@ -2,14 +2,16 @@
 
 use crate::record::{Record, Uid};
 use crate::run::{Claim, Order, Process, RunAs, RunDir, RunError};
-use crate::sharing::Sharing;
+use crate::sharing::{PartitionError, Sharing, place_of};
 use crate::spec::{TaskSpec, Warning};
 use crate::text::RawText;
 use crate::watch::Watcher;
 use coloc_gpu::device::Uuid;
+use coloc_gpu::mig::Place;
 use coloc_gpu::process::{ProcessTable, TaskRoots};
 use coloc_gpu::streams::visible_devices;
-use coloc_model::{Millis, Placement, Share, TaskId};
+use coloc_model::mig::Instance;
+use coloc_model::{GpuId, Millis, Placement, Share, TaskId, Time};
 use rustc_hash::FxHashMap;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::ffi::OsString;
@@ -33,16 +35,27 @@ pub enum LaunchError {
     /// The shim could not be started.
     #[error("cannot start a shim: {0}")]
     Shim(#[from] io::Error),
+    /// Its MIG instance could not be had.
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
     /// Its user is not known here.
     #[error("user {0} is not known on this machine")]
     NoSuchUser(u32),
 }
 
 impl LaunchError {
+    /// It may work later, and the task is not to blame.
+    pub fn may_pass(&self) -> bool {
+        self.is_disk_full()
+            || matches!(self, LaunchError::Partition(partition) if partition.may_pass())
+    }
+
     /// There was no room for its files: the task is not to blame.
     pub fn is_disk_full(&self) -> bool {
         let source = match self {
-            LaunchError::Run(RunError::Io { source, .. }) | LaunchError::Shim(source) => source,
+            LaunchError::Run(RunError::Io { source, .. })
+            | LaunchError::Partition(PartitionError::Notes { source, .. })
+            | LaunchError::Shim(source) => source,
             _ => return false,
         };
         matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
@@ -92,14 +105,17 @@ impl Launcher {
         RunDir::of(&self.runs, record.id, record.attempt)
     }
 
-    /// Starts the shim of an attempt that is on the disk. Says what the task has to do without.
+    /// Starts the shim of an attempt that is on the disk. Says what the task has to do without. `others` are the
+    /// MIG instances of other tasks.
     pub fn launch(
         &mut self,
         record: &Record,
         spec: &TaskSpec,
+        others: &[(GpuId, Instance)],
     ) -> Result<Option<String>, LaunchError> {
         let dir = self.run_dir(record);
-        let (environment, without) = self.environment(record, spec);
+        let devices = self.devices(record, others)?;
+        let (environment, without) = self.environment(record, spec, &devices);
         dir.create(&self.order(record, spec, environment)?)?;
         let shim = Command::new(&self.program)
             .arg("shim")
@@ -113,6 +129,48 @@ impl Launcher {
         self.watcher.watch(pidfd, record.id, record.attempt)?;
         self.know(record.id, shim.id());
         Ok(without)
+    }
+
+    /// The devices that a task will see: its GPUs, or the instance that is made for it now.
+    fn devices(
+        &mut self,
+        record: &Record,
+        others: &[(GpuId, Instance)],
+    ) -> Result<Vec<Uuid>, LaunchError> {
+        let Some(placement) = &record.placement else { return Ok(Vec::new()) };
+        let partitions = &mut self.sharing.partitions;
+        let named = placement
+            .slots
+            .iter()
+            .filter_map(|slot| Some((slot, self.uuids.get(slot.gpu.index())?.clone())));
+        if placement.share == Share::Mig && placement.slots.len() > 1 {
+            return Err(PartitionError::Several { gpus: placement.slots.len() }.into());
+        }
+        let mut devices = Vec::new();
+        for (slot, uuid) in named {
+            match slot.instance {
+                _ if placement.share != Share::Mig => {
+                    partitions.make_whole(&uuid)?;
+                    devices.push(uuid);
+                }
+                None => return Err(PartitionError::NoSlices { gpu: uuid }.into()),
+                Some(instance) => {
+                    let here = others.iter().filter(|(gpu, _)| *gpu == slot.gpu);
+                    let kept: Vec<Place> = here.map(|&(_, instance)| place_of(instance)).collect();
+                    devices.push(partitions.give(record.id, &uuid, instance, &kept)?);
+                }
+            }
+        }
+        Ok(devices)
+    }
+
+    /// Destroys MIG instances that no task has wanted for a while.
+    pub fn sweep_instances(&mut self, now: Time, wanted: &[(GpuId, Instance)]) {
+        let place = |&(gpu, instance): &(GpuId, Instance)| {
+            Some((self.uuids.get(gpu.index())?.clone(), place_of(instance)))
+        };
+        let kept: Vec<(Uuid, Place)> = wanted.iter().filter_map(place).collect();
+        self.sharing.partitions.sweep(now, &kept);
     }
 
     fn order(
@@ -142,6 +200,7 @@ impl Launcher {
         &mut self,
         record: &Record,
         spec: &TaskSpec,
+        devices: &[Uuid],
     ) -> (Vec<(RawText, RawText)>, Option<String>) {
         let mut all = spec.environment.clone();
         for (name, ahead) in &self.prefixes {
@@ -156,10 +215,7 @@ impl Launcher {
         for (name, value) in &self.variables {
             set(&mut all, name.as_str().into(), value.clone().into());
         }
-        let gpus = record.placement.iter().flat_map(Placement::gpus);
-        let devices: Vec<Uuid> =
-            gpus.filter_map(|gpu| self.uuids.get(gpu.index()).cloned()).collect();
-        for (name, value) in visible_devices(&devices) {
+        for (name, value) in visible_devices(devices) {
             set(&mut all, name.into(), value.into());
         }
         for (name, value) in self.names(record, spec, devices.len()) {
@@ -170,7 +226,7 @@ impl Launcher {
         // ledger's promise is what counts.
         let limit = spec.gpu_memory.filter(|_| record.ooms == 0);
         let shared = match share {
-            Some(Share::Mps) => self.sharing.mps(record.owner, &devices, limit),
+            Some(Share::Mps) => self.sharing.mps(record.owner, devices, limit),
             _ => Ok(Vec::new()),
         };
         match shared {

@@ -2,13 +2,14 @@
 
 use crate::api::{self, Desk, router};
 use crate::clock::Clock;
-use crate::hardware::{Hardware, HardwareError};
+use crate::hardware::{self, Hardware, HardwareError};
 use crate::journal::{Journal, JournalError};
 use crate::launch::{Launcher, runs_below};
 use crate::owner::{Input, Owner, Parts};
 use crate::sharing::Sharing;
 use crate::watch::Watcher;
 use coloc_core::{Policy, Scheduler};
+use coloc_gpu::driver::Guarded;
 use coloc_model::Millis;
 use std::ffi::OsString;
 use std::fs::File;
@@ -88,6 +89,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let clock = Clock::new(saved.epoch, options.time_scale);
     let period = clock.world(options.period).max(SHORTEST_PERIOD);
     let hardware = Hardware::find(options.period, period)?;
+    hardware.check(options.policy.share)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(at(&options.state))?;
     let listener = runtime.block_on(async { listen(&options.socket) })?;
@@ -108,7 +110,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         socket: options.socket.clone(),
         time_scale: options.time_scale,
         grace: options.grace,
-        sharing: Sharing::new(options.state.clone()),
+        sharing: Sharing::new(options.state.clone(), Guarded::nvml(hardware::DEADLINE)),
         watcher: watcher.map_err(at(&options.state))?,
         known: rustc_hash::FxHashMap::default(),
     };

@@ -6,6 +6,7 @@ mod live {
     mod hostile;
     mod limits;
     mod memory;
+    mod mig;
     mod order;
     mod setup;
     mod survive;

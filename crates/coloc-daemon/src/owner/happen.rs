@@ -6,6 +6,7 @@ use crate::outcome::{Verdict, judge};
 use crate::record::{Exit, Phase};
 use crate::spec::OnOom;
 use coloc_core::{Effect, Event};
+use coloc_model::mig::Layout;
 use coloc_model::{Bytes, Outcome, TaskId, Time};
 
 /// A log's end is long enough to hold a framework's last words.
@@ -157,6 +158,12 @@ impl Owner {
                 self.scheduler.note(now, Event::ForeignSeen { gpu, used }, wishes);
             }
         }
+        for &(gpu, taken) in &sighting.slices {
+            let before = self.last_seen.slices.iter().find(|(known, _)| *known == gpu);
+            if before.map_or(Layout::default(), |&(_, taken)| taken) != taken {
+                self.scheduler.note(now, Event::SlicesSeen { gpu, taken }, wishes);
+            }
+        }
         for &(gpu, signal) in &sighting.gpus {
             self.scheduler.note(now, Event::GpuSeen { gpu, signal }, wishes);
         }
@@ -168,5 +175,9 @@ impl Owner {
         }
         self.stop_the_idle(now, &sighting, wishes);
         self.last_seen = sighting;
+        if !self.launcher.sharing.partitions.is_empty() {
+            let kept = self.instances_of_others(None);
+            self.launcher.sweep_instances(now, &kept);
+        }
     }
 }
