@@ -93,6 +93,12 @@ impl Hardware {
         Ok(Hardware { fleet, uuids, monitor })
     }
 
+    /// The addresses of the GPUs on their bus, in order.
+    pub fn addresses(&self) -> Vec<String> {
+        let devices = self.monitor.inventory().devices().iter();
+        devices.map(|device| device.identity.pci_bus_id.clone()).collect()
+    }
+
     /// Whether GPUs can be shared in this way.
     pub fn check(&self, share: Share) -> Result<(), HardwareError> {
         let mut unable = self.fleet.ids().filter(|&gpu| self.fleet.gpu(gpu).model.mig().is_none());

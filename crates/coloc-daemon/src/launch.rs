@@ -1,17 +1,20 @@
 //! Starting, finding and stopping the shims of tasks.
 
-use crate::record::{Record, Uid};
-use crate::run::{Claim, Order, Process, RunAs, RunDir, RunError};
-use crate::sharing::{PartitionError, Sharing, place_of};
+mod devices;
+mod holds;
+
+use crate::cgroup::Groups;
+use crate::record::{Holds, Record, Uid};
+use crate::run::{Claim, GroupPlace, Order, Process, RunAs, RunDir, RunError};
+use crate::sharing::{PartitionError, Sharing};
 use crate::spec::{TaskSpec, Warning};
 use crate::text::RawText;
 use crate::watch::Watcher;
 use coloc_gpu::device::Uuid;
-use coloc_gpu::mig::Place;
 use coloc_gpu::process::{ProcessTable, TaskRoots};
 use coloc_gpu::streams::visible_devices;
 use coloc_model::mig::Instance;
-use coloc_model::{GpuId, Millis, Placement, Share, TaskId, Time};
+use coloc_model::{GpuId, Millis, Placement, Share, TaskId};
 use rustc_hash::FxHashMap;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::ffi::OsString;
@@ -93,6 +96,10 @@ pub struct Launcher {
     pub grace: Millis,
     /// Sets up what tasks that share a GPU need.
     pub sharing: Sharing,
+    /// Where tasks have control groups, or why they have none.
+    pub groups: Result<Groups, String>,
+    /// The addresses of the GPUs on their bus, in the order of the fleet.
+    pub addresses: Vec<String>,
     /// Tells when a shim is gone.
     pub watcher: Watcher,
     /// What the processes of tasks that were launched or found can be known by.
@@ -105,18 +112,25 @@ impl Launcher {
         RunDir::of(&self.runs, record.id, record.attempt)
     }
 
-    /// Starts the shim of an attempt that is on the disk. Says what the task has to do without. `others` are the
+    /// Starts the shim of an attempt that is on the disk. Says what holds the task, and what it has to do without. `others` are the
     /// MIG instances of other tasks.
     pub fn launch(
         &mut self,
         record: &Record,
         spec: &TaskSpec,
         others: &[(GpuId, Instance)],
-    ) -> Result<Option<String>, LaunchError> {
+    ) -> Result<(Holds, Option<String>), LaunchError> {
         let dir = self.run_dir(record);
         let devices = self.devices(record, others)?;
         let (environment, without) = self.environment(record, spec, &devices);
-        dir.create(&self.order(record, spec, environment)?)?;
+        let group = self.make_group(record, spec);
+        let holds = self.holds(record, spec, &group, without.is_none());
+        let group = group.ok().map(|(group, _)| GroupPlace {
+            path: group.path().as_os_str().to_owned().into(),
+            name: group.name().to_owned(),
+        });
+        let order = Order { group, ..self.order(record, spec, environment)? };
+        dir.create(&order)?;
         let shim = Command::new(&self.program)
             .arg("shim")
             .arg(dir.path())
@@ -127,50 +141,8 @@ impl Launcher {
         let pidfd = pidfd_open(Pid::from_child(&shim), PidfdFlags::empty());
         let pidfd = pidfd.map_err(io::Error::from)?;
         self.watcher.watch(pidfd, record.id, record.attempt)?;
-        self.know(record.id, shim.id());
-        Ok(without)
-    }
-
-    /// The devices that a task will see: its GPUs, or the instance that is made for it now.
-    fn devices(
-        &mut self,
-        record: &Record,
-        others: &[(GpuId, Instance)],
-    ) -> Result<Vec<Uuid>, LaunchError> {
-        let Some(placement) = &record.placement else { return Ok(Vec::new()) };
-        let partitions = &mut self.sharing.partitions;
-        let named = placement
-            .slots
-            .iter()
-            .filter_map(|slot| Some((slot, self.uuids.get(slot.gpu.index())?.clone())));
-        if placement.share == Share::Mig && placement.slots.len() > 1 {
-            return Err(PartitionError::Several { gpus: placement.slots.len() }.into());
-        }
-        let mut devices = Vec::new();
-        for (slot, uuid) in named {
-            match slot.instance {
-                _ if placement.share != Share::Mig => {
-                    partitions.make_whole(&uuid)?;
-                    devices.push(uuid);
-                }
-                None => return Err(PartitionError::NoSlices { gpu: uuid }.into()),
-                Some(instance) => {
-                    let here = others.iter().filter(|(gpu, _)| *gpu == slot.gpu);
-                    let kept: Vec<Place> = here.map(|&(_, instance)| place_of(instance)).collect();
-                    devices.push(partitions.give(record.id, &uuid, instance, &kept)?);
-                }
-            }
-        }
-        Ok(devices)
-    }
-
-    /// Destroys MIG instances that no task has wanted for a while.
-    pub fn sweep_instances(&mut self, now: Time, wanted: &[(GpuId, Instance)]) {
-        let place = |&(gpu, instance): &(GpuId, Instance)| {
-            Some((self.uuids.get(gpu.index())?.clone(), place_of(instance)))
-        };
-        let kept: Vec<(Uuid, Place)> = wanted.iter().filter_map(place).collect();
-        self.sharing.partitions.sweep(now, &kept);
+        self.know(record, shim.id());
+        Ok((holds, without))
     }
 
     fn order(
@@ -192,6 +164,7 @@ impl Launcher {
             time_limit: spec.time_limit.map(world),
             warning: spec.warning.map(|w| Warning { before: world(w.before), ..w }),
             grace: self.grace,
+            group: None,
         })
     }
 
@@ -222,9 +195,7 @@ impl Launcher {
             set(&mut all, name.into(), value.into());
         }
         let share = record.placement.as_ref().map(|placement| placement.share);
-        // Whoever said what it needs is held to it, until it has died of it: then what it said was wrong, and the
-        // ledger's promise is what counts.
-        let limit = spec.gpu_memory.filter(|_| record.ooms == 0);
+        let limit = holds::promised(record, spec);
         let shared = match share {
             Some(Share::Mps) => self.sharing.mps(record.owner, devices, limit),
             _ => Ok(Vec::new()),
@@ -324,7 +295,7 @@ impl Launcher {
             if let Ok(Some(started)) = dir.started() {
                 let pidfd = alive(started.shim, record.owner);
                 if pidfd.is_some() {
-                    self.know(record.id, started.shim.pid);
+                    self.know(record, started.shim.pid);
                 }
                 let watch = |pidfd| self.watcher.watch(pidfd, record.id, record.attempt).is_ok();
                 return if pidfd.is_some_and(watch) { Found::Running } else { Found::Ended };
@@ -338,9 +309,13 @@ impl Launcher {
     }
 
     /// A shim leads its task's session.
-    fn know(&mut self, task: TaskId, shim: u32) {
+    fn know(&mut self, record: &Record, shim: u32) {
+        let (task, leader) = (record.id, shim);
         let leader_started = ProcessTable::default().started(shim).unwrap_or(0);
-        self.known.insert(task, TaskRoots { task, cgroup: None, leader: shim, leader_started });
+        let group = self.groups.as_ref().ok().map(|groups| groups.group(task, record.attempt));
+        let cgroup = group.filter(|group| group.path().exists());
+        let cgroup = cgroup.map(|group| group.name().to_owned());
+        self.known.insert(task, TaskRoots { task, cgroup, leader, leader_started });
     }
 }
 

@@ -1,6 +1,7 @@
 //! The daemon's entry: puts the parts together and serves until it is told to stop.
 
 use crate::api::{self, Desk, router};
+use crate::cgroup::Groups;
 use crate::clock::Clock;
 use crate::hardware::{self, Hardware, HardwareError};
 use crate::journal::{Journal, JournalError};
@@ -111,6 +112,8 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         time_scale: options.time_scale,
         grace: options.grace,
         sharing: Sharing::new(options.state.clone(), Guarded::nvml(hardware::DEADLINE)),
+        groups: Groups::find(&options.state).map_err(|none| none.to_string()),
+        addresses: hardware.addresses(),
         watcher: watcher.map_err(at(&options.state))?,
         known: rustc_hash::FxHashMap::default(),
     };

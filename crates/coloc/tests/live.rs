@@ -3,6 +3,7 @@
 mod live {
     mod home;
 
+    mod groups;
     mod hostile;
     mod limits;
     mod memory;

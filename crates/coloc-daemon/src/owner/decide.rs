@@ -105,8 +105,9 @@ impl Owner {
         };
         let Some(live) = self.tasks.get_mut(&task) else { return Launched::Yes };
         match self.launcher.launch(&live.record, &live.spec, &others) {
-            Ok(without) => {
+            Ok((holds, without)) => {
                 let now = Moment::now();
+                live.record.holds = Some(Box::new(holds));
                 live.record.phase = Phase::Running;
                 live.record.started = Some(now);
                 live.record.first_started.get_or_insert(now);

@@ -206,7 +206,8 @@ fn what_the_books_say_of_slices_is_what_the_board_has() {
             let (memory, compute) =
                 (Bytes::from_mib([3000, 9000, 15_000][pick % 3]), [1, 2, 3][pick / 3 % 3]);
             let wanted = books.smallest(&MigTable::A100_40, memory, compute);
-            let Some(instance) = wanted.filter(|_| !pick.is_multiple_of(5) || alive.is_empty()) else {
+            let Some(instance) = wanted.filter(|_| !pick.is_multiple_of(5) || alive.is_empty())
+            else {
                 books.destroy(alive.swap_remove(pick % alive.len()));
                 continue;
             };
