@@ -5,9 +5,11 @@ mod live {
 
     mod agreement;
     mod expected;
+    mod groups;
     mod hostile;
     mod limits;
     mod memory;
+    mod mig;
     mod order;
     mod setup;
     mod survive;
