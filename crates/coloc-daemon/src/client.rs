@@ -1,6 +1,8 @@
 //! Talking to a daemon.
 
-use crate::api::{ApiError, Changed, Gpus, LINES, Listed, SCHEMA, SILENCE, Submitted};
+use crate::api::{
+    ApiError, Changed, Gpus, LINES, Listed, SCHEMA, SCHEMA_HEADER, SILENCE, Submitted,
+};
 use crate::owner::{Change, StatusView, Submission, TaskDetail, TaskView, WhyView};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
@@ -31,6 +33,9 @@ pub enum ClientError {
         /// Its reason.
         message: String,
     },
+    /// It is of a later time.
+    #[error("the daemon answers by schema {0}, this program knows {SCHEMA}: update this program")]
+    Newer(u32),
     /// The connection broke.
     #[error("the daemon hung up: {0}")]
     Broken(String),
@@ -255,16 +260,21 @@ async fn ask(
         .header("host", "coloc")
         .header("accept", accept)
         .header("content-type", JSON)
+        .header(SCHEMA_HEADER, SCHEMA)
         .body(Full::new(body))
         .map_err(broken)?;
     sender.ready().await.map_err(broken)?;
     let (parts, body) = sender.send_request(request).await.map_err(broken)?.into_parts();
+    let schema = parts.headers.get(SCHEMA_HEADER).and_then(|version| version.to_str().ok());
+    if let Some(newer) = schema.and_then(|v| v.parse().ok()).filter(|&version| version > SCHEMA) {
+        return Err(ClientError::Newer(newer));
+    }
     if parts.status == StatusCode::OK {
         return Ok((parts, body));
     }
     let body = body.collect().await.map_err(broken)?.to_bytes();
     let message = match serde_json::from_slice::<ApiError>(&body) {
-        Ok(ApiError { error }) => error,
+        Ok(ApiError { error, .. }) => error,
         Err(_) => String::from_utf8_lossy(&body).into_owned(),
     };
     Err(ClientError::Refused { status: parts.status.as_u16(), message })

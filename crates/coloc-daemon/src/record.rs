@@ -1,11 +1,14 @@
 //! What the daemon knows of one task, and keeps.
 
 use coloc_model::{Bytes, Placement, TaskId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A moment of the world's clock, in milliseconds since 1970.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Moment(pub u64);
 
@@ -33,7 +36,7 @@ pub struct SpecId(pub u32);
 pub struct Uid(pub u32);
 
 /// Where a task stands. The names are those of the JSON contract.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// It waits.

@@ -2,7 +2,9 @@
 
 mod live {
     mod home;
+    mod http;
 
+    mod document;
     mod hostile;
     mod limits;
     mod memory;

@@ -6,20 +6,26 @@ mod door;
 mod events;
 mod list;
 mod log;
+mod openapi;
+mod request;
+mod routes;
 mod tasks;
+mod version;
 
-pub use answer::{ApiError, Changed, Gpus, Listed, Submitted};
+pub use answer::{ApiError, Changed, Draining, Gpus, Listed, Submitted, Versioned};
 pub use caller::Peer;
 pub(crate) use door::SILENCE;
 pub use door::serve;
 pub(crate) use list::LINES;
+pub use openapi::document;
+pub(crate) use version::SCHEMA_HEADER;
 
 use crate::journal::Journal;
-use crate::owner::{Answer, Caller, Command, Input, Refused, TaskView};
+use crate::owner::{Answer, Caller, Command, Input, Refused, StatusView, TaskView};
 use answer::Failure;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post};
 use axum::{Json, Router};
+use request::Body;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -84,19 +90,18 @@ impl Desk {
     }
 }
 
-/// Every route.
+/// Serves every route.
 pub fn router(desk: Desk) -> Router {
-    Router::new()
-        .route("/v1/tasks", post(tasks::submit).get(list::list))
-        .route("/v1/tasks/change", post(tasks::change))
-        .route("/v1/tasks/{id}", get(tasks::show))
-        .route("/v1/tasks/{id}/why", get(tasks::why))
-        .route("/v1/tasks/{id}/wait", get(events::wait))
-        .route("/v1/tasks/{id}/log", get(log::read))
-        .route("/v1/events", get(events::stream))
-        .route("/v1/gpus", get(gpus))
-        .route("/v1/status", get(status))
-        .route("/v1/drain", post(drain))
+    let served = routes::routes().into_iter();
+    let router =
+        served.fold(Router::new(), |router, route| router.route(route.path, route.handler));
+    router
+        .fallback(|uri: axum::http::Uri| async move { Failure::NoRoute(uri.path().to_owned()) })
+        .method_not_allowed_fallback(|uri: axum::http::Uri| async move {
+            let what = format!("{} is asked in another way: see GET /openapi.json", uri.path());
+            Failure::Malformed(axum::http::StatusCode::METHOD_NOT_ALLOWED, what)
+        })
+        .layer(axum::middleware::from_fn(version::agree))
         .layer(DefaultBodyLimit::max(LARGEST_REQUEST))
         .with_state(Arc::new(desk))
 }
@@ -110,16 +115,20 @@ async fn gpus(desk: State, peer: Peer) -> Result<Json<Gpus>, Failure> {
     }
 }
 
-async fn status(desk: State, peer: Peer) -> Result<Json<crate::owner::StatusView>, Failure> {
+async fn status(desk: State, peer: Peer) -> Result<Json<Versioned<StatusView>>, Failure> {
     match desk.ask(peer.caller(), Command::Status).await? {
-        Answer::Status(status) => Ok(Json(status)),
+        Answer::Status(status) => Ok(Json(Versioned::new(status))),
         other => Err(Failure::unexpected(other)),
     }
 }
 
-async fn drain(desk: State, peer: Peer, Json(draining): Json<bool>) -> Result<(), Failure> {
+async fn drain(
+    desk: State,
+    peer: Peer,
+    Body(draining): Body<bool>,
+) -> Result<Json<Versioned<Draining>>, Failure> {
     match desk.ask(peer.caller(), Command::Drain(draining)).await? {
-        Answer::Done => Ok(()),
+        Answer::Done => Ok(Json(Versioned::new(Draining { draining }))),
         other => Err(Failure::unexpected(other)),
     }
 }

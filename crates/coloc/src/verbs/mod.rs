@@ -1,5 +1,6 @@
 //! One file a verb.
 
+pub(crate) mod api;
 pub(crate) mod change;
 pub(crate) mod collocate;
 pub(crate) mod compare;
