@@ -4,6 +4,7 @@
 pub mod api;
 pub mod client;
 pub mod clock;
+pub mod fingerprint;
 pub mod hardware;
 pub mod journal;
 pub mod launch;
@@ -18,5 +19,7 @@ pub mod shim;
 pub mod signals;
 pub mod spec;
 pub mod text;
+pub mod tls;
+pub mod tokens;
 pub mod users;
 pub mod watch;

@@ -115,7 +115,8 @@ impl<'de> Deserialize<'de> for RawText {
     }
 }
 
-fn decode(hex: &str) -> Option<Vec<u8>> {
+/// Bytes from pairs of hex digits.
+pub(crate) fn decode(hex: &str) -> Option<Vec<u8>> {
     let pair = |pair: &[u8]| {
         let digit = |digit: u8| char::from(digit).to_digit(16);
         Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8)

@@ -9,6 +9,7 @@ mod live {
     mod limits;
     mod memory;
     mod order;
+    mod remote;
     mod setup;
     mod survive;
     mod sweep;

@@ -3,6 +3,7 @@
 use super::SCHEMA;
 use crate::journal::JournalError;
 use crate::owner::{Answer, GpuView, Refused, TaskView};
+use crate::tokens::TokenError;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -87,6 +88,15 @@ pub(super) enum Failure {
     /// It cannot be read.
     #[error("{1}")]
     Malformed(StatusCode, String),
+    /// Over the network somebody must say who calls.
+    #[error("no token was shown: set COLOC_TOKEN, or send `authorization: Bearer …`")]
+    NoToken,
+    /// Or no new one was made.
+    #[error(transparent)]
+    Token(TokenError),
+    /// What a token is not good for.
+    #[error("a token cannot make tokens: `coloc token create` on the daemon's machine does")]
+    NotByToken,
     /// Nobody answers there.
     #[error("there is no {0}: this daemon serves what GET /openapi.json lists")]
     NoRoute(String),
@@ -129,6 +139,16 @@ impl Failure {
     fn status(&self) -> StatusCode {
         match self {
             Failure::Malformed(status, _) => *status,
+            Failure::NoToken
+            | Failure::Token(TokenError::Unknown | TokenError::Expired | TokenError::Revoked) => {
+                StatusCode::UNAUTHORIZED
+            }
+            Failure::NotByToken => StatusCode::FORBIDDEN,
+            Failure::Token(TokenError::NoToken(_)) => StatusCode::NOT_FOUND,
+            Failure::Token(TokenError::TooMany) => StatusCode::CONFLICT,
+            Failure::Token(TokenError::NoRandomness | TokenError::File { .. }) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
             Failure::Schema(_) => StatusCode::BAD_REQUEST,
             Failure::NoRoute(_) | Failure::NoTask(_) | Failure::Refused(Refused::NoSuchTask(_)) => {
                 StatusCode::NOT_FOUND

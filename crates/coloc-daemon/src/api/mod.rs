@@ -1,4 +1,5 @@
-//! The daemon's HTTP interface: JSON over a Unix socket, where the kernel says who calls.
+//! The daemon's HTTP interface: JSON over a Unix socket, where the kernel says who calls, and over TLS, where a token
+//! does.
 
 mod answer;
 mod caller;
@@ -9,19 +10,23 @@ mod log;
 mod openapi;
 mod request;
 mod routes;
+mod stall;
 mod tasks;
+mod tokens;
 mod version;
 
 pub use answer::{ApiError, Changed, Draining, Gpus, Listed, Submitted, Versioned};
-pub use caller::Peer;
+use caller::Peer;
 pub(crate) use door::SILENCE;
-pub use door::serve;
+pub use door::{serve, serve_remote};
 pub(crate) use list::LINES;
 pub use openapi::document;
+pub use tokens::{Reach, TokenList, TokenMade, TokenRequest};
 pub(crate) use version::SCHEMA_HEADER;
 
 use crate::journal::Journal;
 use crate::owner::{Answer, Caller, Command, Input, Refused, StatusView, TaskView};
+use crate::tokens::Tokens;
 use answer::Failure;
 use axum::extract::DefaultBodyLimit;
 use axum::{Json, Router};
@@ -46,6 +51,10 @@ pub struct Desk {
     pub journal: PathBuf,
     /// Where attempts have their directories.
     pub runs: PathBuf,
+    /// What strangers show.
+    pub tokens: Arc<Tokens>,
+    /// Where the daemon can be reached from elsewhere.
+    pub reach: Option<Reach>,
     /// Changes of tasks.
     pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
 }
@@ -92,6 +101,7 @@ impl Desk {
 
 /// Serves every route.
 pub fn router(desk: Desk) -> Router {
+    let desk = Arc::new(desk);
     let served = routes::routes().into_iter();
     let router =
         served.fold(Router::new(), |router, route| router.route(route.path, route.handler));
@@ -101,9 +111,10 @@ pub fn router(desk: Desk) -> Router {
             let what = format!("{} is asked in another way: see GET /openapi.json", uri.path());
             Failure::Malformed(axum::http::StatusCode::METHOD_NOT_ALLOWED, what)
         })
+        .layer(axum::middleware::from_fn_with_state(desk.clone(), caller::admit))
         .layer(axum::middleware::from_fn(version::agree))
         .layer(DefaultBodyLimit::max(LARGEST_REQUEST))
-        .with_state(Arc::new(desk))
+        .with_state(desk)
 }
 
 type State = axum::extract::State<Arc<Desk>>;

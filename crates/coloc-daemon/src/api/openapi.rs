@@ -36,12 +36,17 @@ pub fn document() -> Value {
         "info": {
             "title": "coloc",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "The daemon's interface. Over its Unix socket the kernel says who calls. Every JSON answer has the \
+            "description": "The daemon's interface. Over its Unix socket the kernel says who calls, over TLS a token does. Every JSON answer has the \
                 version of its schema in `schema`; a client that sends the header `coloc-schema` with a newer one is refused.",
             "license": { "name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT" },
         },
         "paths": paths,
-        "components": { "schemas": writer.types() },
+        "components": {
+            "schemas": writer.types(),
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+        },
+        // Over the socket nothing is needed.
+        "security": [{ "token": [] }, {}],
     })
 }
 

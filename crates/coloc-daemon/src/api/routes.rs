@@ -4,8 +4,10 @@ use super::answer::{Changed, Draining, Gpus, Listed, Submitted, Versioned};
 use super::list::ListRequest;
 use super::log::LogRequest;
 use super::tasks::ChangeRequest;
-use super::{Desk, events, list, log, openapi, tasks};
+use super::tokens::{TokenList, TokenMade, TokenRequest};
+use super::{Desk, events, list, log, openapi, tasks, tokens};
 use crate::owner::{StatusView, Submission, TaskDetail, TaskView, WhyView};
+use crate::tokens::TokenView;
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -98,6 +100,16 @@ pub(super) fn routes() -> Vec<Route> {
             .does("Start nothing new (true), or go on (false); for administrators")
             .takes::<bool>()
             .answers::<Versioned<Draining>>(),
+        Route::get("/v1/tokens", "listTokens", tokens::list)
+            .does("The caller's tokens, or for an administrator everybody's")
+            .answers::<TokenList>(),
+        Route::post("/v1/tokens", "createToken", tokens::create)
+            .does("Make a token for the network; over the socket only")
+            .takes::<TokenRequest>()
+            .answers::<TokenMade>(),
+        Route::post("/v1/tokens/{id}/revoke", "revokeToken", tokens::revoke)
+            .does("Make a token useless")
+            .answers::<Versioned<TokenView>>(),
         Route::get("/openapi.json", "describe", openapi::serve)
             .does("This document")
             .answers_bytes(JSON),

@@ -24,6 +24,7 @@ pub(crate) mod show;
 pub(crate) mod simulate;
 pub(crate) mod submit;
 pub(crate) mod sweep;
+pub(crate) mod token;
 pub(crate) mod trace;
 pub(crate) mod update;
 pub(crate) mod wait;

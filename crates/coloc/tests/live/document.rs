@@ -69,6 +69,12 @@ fn answers_are_as_the_document_says() {
     let change = json!({ "ids": [2, 999], "change": "cancel" }).to_string();
     let changed = ask(&home, "POST /v1/tasks/change", "", change.as_bytes());
     check(&document, "/v1/tasks/change", "post", "200", &changed.json());
+    let made = ask(&home, "POST /v1/tokens", "", b"{}");
+    check(&document, "/v1/tokens", "post", "200", &made.json());
+    let revoked = ask(&home, "POST /v1/tokens/1/revoke", "", b"");
+    check(&document, "/v1/tokens/{id}/revoke", "post", "200", &revoked.json());
+    let tokens = ask(&home, "GET /v1/tokens", "", b"");
+    check(&document, "/v1/tokens", "get", "200", &tokens.json());
     let drained = ask(&home, "POST /v1/drain", "", b"false");
     check(&document, "/v1/drain", "post", "200", &drained.json());
     let log = ask(&home, "GET /v1/tasks/1/log", "", b"");
@@ -89,9 +95,9 @@ fn what_is_listed_is_served_and_nothing_else() {
         let served = path.replace("{id}", "1");
         for method in ["get", "post", "put", "delete"] {
             let reply = ask(&home, &format!("{} {served}", method.to_uppercase()), "", b"");
-            // There is no task 1: whoever says so is there.
-            let no_task = reply.status == 404 && text(&reply.body).contains("no task 1");
-            let there = no_task || ![404, 405].contains(&reply.status);
+            // There is no task or token 1: whoever says so is there.
+            let no_path = reply.status == 404 && text(&reply.body).contains("there is no /");
+            let there = !no_path && reply.status != 405;
             let listed = methods.get(method).is_some();
             assert_eq!(there, listed, "{method} {path}: {} {}", reply.status, text(&reply.body));
             if reply.status >= 400 && listed {
