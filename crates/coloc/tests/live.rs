@@ -2,8 +2,10 @@
 
 mod live {
     mod home;
+    mod http;
 
     mod agreement;
+    mod document;
     mod expected;
     mod groups;
     mod hostile;
@@ -11,6 +13,7 @@ mod live {
     mod memory;
     mod mig;
     mod order;
+    mod remote;
     mod setup;
     mod survive;
     mod sweep;
