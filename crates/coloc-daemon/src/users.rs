@@ -11,9 +11,14 @@ pub fn name(uid: Uid) -> String {
     USERS.name(uid.0)
 }
 
+/// The number of whoever runs this process.
+pub fn my_id() -> u32 {
+    rustix::process::getuid().as_raw()
+}
+
 /// The name of whoever runs this process.
 pub fn mine() -> String {
-    name(Uid(rustix::process::getuid().as_raw()))
+    name(Uid(my_id()))
 }
 
 /// Whether this process may do everything.

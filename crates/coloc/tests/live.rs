@@ -4,6 +4,7 @@ mod live {
     mod home;
 
     mod agreement;
+    mod collocate;
     mod expected;
     mod hostile;
     mod limits;

@@ -97,6 +97,7 @@ pub fn router(desk: Desk) -> Router {
         .route("/v1/expected", get(expected::all))
         .route("/v1/tasks/{id}/wait", get(events::wait))
         .route("/v1/tasks/{id}/log", get(log::read))
+        .route("/v1/teach", post(teach))
         .route("/v1/past", get(past::read))
         .route("/v1/events", get(events::stream))
         .route("/v1/gpus", get(gpus))
@@ -118,6 +119,17 @@ async fn gpus(desk: State, peer: Peer) -> Result<Json<Gpus>, Failure> {
 async fn status(desk: State, peer: Peer) -> Result<Json<crate::owner::StatusView>, Failure> {
     match desk.ask(peer.caller(), Command::Status).await? {
         Answer::Status(status) => Ok(Json(status)),
+        other => Err(Failure::unexpected(other)),
+    }
+}
+
+async fn teach(
+    desk: State,
+    peer: Peer,
+    Json(teaching): Json<crate::owner::Teaching>,
+) -> Result<(), Failure> {
+    match desk.ask(peer.caller(), Command::Teach(Box::new(teaching))).await? {
+        Answer::Taught => Ok(()),
         other => Err(Failure::unexpected(other)),
     }
 }
