@@ -1,6 +1,7 @@
 //! What the world tells the scheduler, and what the scheduler wants done.
 
 use crate::belief::Lesson;
+use coloc_model::mig::Layout;
 use coloc_model::{
     Bytes, GpuId, GpuSignal, Outcome, Placement, SignatureId, Task, TaskId, TaskState, Time,
 };
@@ -44,6 +45,13 @@ pub enum Event {
         gpu: GpuId,
         /// What they hold on it.
         used: Bytes,
+    },
+    /// Others hold slices of a GPU that is partitioned, or keep it from being partitioned at all.
+    SlicesSeen {
+        /// The GPU.
+        gpu: GpuId,
+        /// What no instance can be made of.
+        taken: Layout,
     },
     /// A GPU cannot be used, or can be used again.
     GpuThere {

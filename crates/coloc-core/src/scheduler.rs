@@ -232,6 +232,10 @@ impl Scheduler {
                 world.gpus.see_foreign(gpu, used);
                 true
             }
+            Event::SlicesSeen { gpu, taken } => {
+                world.gpus.see_slices(gpu, taken);
+                true
+            }
             Event::GpuThere { gpu, there } => {
                 world.gpus.set_there(gpu, there);
                 there

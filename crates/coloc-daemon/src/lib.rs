@@ -2,6 +2,7 @@
 //! submit. This crate is the only owner of an async runtime.
 
 pub mod api;
+pub mod cgroup;
 pub mod client;
 pub mod clock;
 pub mod foresee;

@@ -175,6 +175,20 @@ pub struct Record {
     pub wanted: Option<Bytes>,
     /// Why it is where it is, for people.
     pub reason: Option<String>,
+    /// What holds its last attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<Box<Holds>>,
+}
+
+/// What holds an attempt to what it was given.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Holds {
+    /// How its processes are kept together and killed: `cgroup`, or `session` with the reason.
+    pub processes: String,
+    /// What enforces its GPU memory, `none` if nothing does.
+    pub gpu_memory: String,
+    /// The host memory that it is held to, as the kernel reads it back.
+    pub host_memory: Option<Bytes>,
 }
 
 impl Record {
@@ -202,6 +216,7 @@ impl Record {
             usage: Usage::default(),
             wanted: None,
             reason: None,
+            holds: None,
         }
     }
 }

@@ -1,14 +1,16 @@
 //! The daemon's entry: puts the parts together and serves until it is told to stop.
 
 use crate::api::{self, Desk, router};
+use crate::cgroup::Groups;
 use crate::clock::Clock;
-use crate::hardware::{Hardware, HardwareError};
+use crate::hardware::{self, Hardware, HardwareError};
 use crate::journal::{Journal, JournalError, Setup};
 use crate::launch::{Launcher, runs_below};
 use crate::owner::{Input, Owner, Parts};
 use crate::sharing::Sharing;
 use crate::watch::Watcher;
 use coloc_core::{Policy, Scheduler};
+use coloc_gpu::driver::Guarded;
 use coloc_model::Millis;
 use std::ffi::OsString;
 use std::fs::File;
@@ -90,6 +92,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let hardware = Hardware::find(options.period, period)?;
     let gpus = hardware.fleet.gpus().iter().map(|gpu| gpu.model).collect();
     journal.note_setup(&Setup { policy: options.policy, gpus, time_scale: options.time_scale })?;
+    hardware.check(options.policy.share)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(at(&options.state))?;
     let listener = runtime.block_on(async { listen(&options.socket) })?;
@@ -110,7 +113,9 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         socket: options.socket.clone(),
         time_scale: options.time_scale,
         grace: options.grace,
-        sharing: Sharing::new(options.state.clone()),
+        sharing: Sharing::new(options.state.clone(), Guarded::nvml(hardware::DEADLINE)),
+        groups: Groups::find(&options.state).map_err(|none| none.to_string()),
+        addresses: hardware.addresses(),
         watcher: watcher.map_err(at(&options.state))?,
         known: rustc_hash::FxHashMap::default(),
     };

@@ -22,6 +22,9 @@ pub struct TaskSpec {
     /// What the user says it needs on each GPU.
     #[serde(default)]
     pub gpu_memory: Option<Bytes>,
+    /// Host memory that it may use, where control groups can hold it to that.
+    #[serde(default)]
+    pub host_memory: Option<Bytes>,
     /// What an estimator says of it.
     #[serde(default)]
     pub estimate: Option<Estimate>,
@@ -160,6 +163,7 @@ impl TaskSpec {
             environment: Vec::new(),
             gpus: 1,
             gpu_memory: None,
+            host_memory: None,
             estimate: None,
             exclusive: false,
             time_limit: None,

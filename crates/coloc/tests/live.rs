@@ -6,9 +6,11 @@ mod live {
     mod agreement;
     mod collocate;
     mod expected;
+    mod groups;
     mod hostile;
     mod limits;
     mod memory;
+    mod mig;
     mod order;
     mod setup;
     mod survive;

@@ -62,6 +62,8 @@ pub struct GpuState {
     /// A young task settles until then.
     pub(crate) busy_until: Time,
     pub(crate) layout: Layout,
+    /// Slices that nobody here holds and that cannot be given.
+    pub(crate) foreign_slices: Layout,
     pub(crate) reserved: Option<Reservation>,
     /// When a task last came, was first seen at work, or went.
     pub(crate) crowd_changed: Time,
@@ -94,7 +96,7 @@ impl GpuState {
     /// Memory that may be promised to a newcomer.
     pub fn available(&self, policy: &Policy) -> Bytes {
         if let (Share::Mig, Some(table)) = (policy.share, self.model.mig()) {
-            return self.layout.largest_memory(table);
+            return self.slices().largest_memory(table);
         }
         match policy.memory {
             MemoryBasis::Ledger => self.usable().saturating_sub(self.booked),
@@ -104,15 +106,21 @@ impl GpuState {
         }
     }
 
+    /// Slices that cannot be given, whoever has them.
+    pub(crate) fn slices(&self) -> Layout {
+        self.layout.with(self.foreign_slices)
+    }
+
     /// The MIG instance that a task would get here: the whole board if the GPU had to be empty, else the
     /// smallest with enough memory and, where its demand is known and room allows, enough compute.
     pub(crate) fn instance_for(&self, demand: &Demand) -> Option<Instance> {
         let table = self.model.mig()?;
         let slice = f64::from(table.sms_per_slice) / f64::from(self.model.sms());
         let compute = (demand.load / slice).ceil().min(f64::from(table.compute_slices)) as u8;
-        let largest = self.layout.largest_memory(table);
+        let slices = self.slices();
+        let largest = slices.largest_memory(table);
         let memory = if demand.idle_only { largest } else { demand.need.min(largest) };
-        let smallest = |compute| self.layout.smallest(table, memory, compute);
+        let smallest = |compute| slices.smallest(table, memory, compute);
         smallest(compute).or_else(|| smallest(1))
     }
 

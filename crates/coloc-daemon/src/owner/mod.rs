@@ -210,6 +210,9 @@ impl Owner {
         }
         if !self.tasks.values().any(|live| live.record.phase.is_on_gpus()) {
             self.launcher.sharing.tear_down();
+            if let Ok(groups) = &self.launcher.groups {
+                groups.leave();
+            }
         }
     }
 

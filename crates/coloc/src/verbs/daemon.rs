@@ -1,7 +1,7 @@
 //! `coloc daemon`: the live scheduler.
 
 use crate::args::live::{own_socket, own_state};
-use crate::args::policy::{PolicyArgs, PresetFlag, ShareFlag};
+use crate::args::policy::{PolicyArgs, PresetFlag};
 use crate::error::CliError;
 use clap::Args;
 use coloc_daemon::serve::{self, Options};
@@ -81,7 +81,6 @@ impl Daemon {
             ("--history", service.history.is_some()),
             ("--preempt-cost", service.preempt_cost.is_some()),
             ("--preempt-cost-per-gib", service.preempt_cost_per_gib.is_some()),
-            ("--share mig", matches!(policy.share, Some(ShareFlag::Mig))),
         ];
         match given.iter().find(|(_, given)| *given) {
             Some((flag, _)) => Err(CliError::Usage(format!(

@@ -136,6 +136,14 @@ fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
         ("Exit code", optional(task.exit_code.map(|code| code.to_string()))),
         ("Log", detail.log.clone()),
     ];
+    let facts = facts.into_iter().chain(detail.holds.iter().flat_map(|holds| {
+        let memory = holds.host_memory.map_or("no limit".to_owned(), |limit| limit.to_string());
+        [
+            ("Processes", format!("kept by {}", holds.processes)),
+            ("GPU limit", holds.gpu_memory.clone()),
+            ("Host memory", memory),
+        ]
+    }));
     let mut text = String::new();
     for (name, value) in facts {
         let _ = writeln!(text, "{name:<12}{value}");
