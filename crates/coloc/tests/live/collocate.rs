@@ -30,6 +30,19 @@ fn status(home: &Home) -> Value {
     serde_json::from_str(body).expect("JSON")
 }
 
+/// The emulated GPU as its driver tells of it.
+fn gpu(home: &Home) -> Value {
+    let fleet = home.path().join("state/emulated");
+    let told = coloc()
+        .args(["gpus", "--json"])
+        .env("COLOC_EMU_DIR", &fleet)
+        .env("LD_LIBRARY_PATH", fleet.join("lib"))
+        .output()
+        .expect("the program runs");
+    let told: Value = serde_json::from_slice(&told.stdout).expect("JSON");
+    told["gpus"][0].clone()
+}
+
 #[test]
 fn copies_slow_each_other_as_the_model_says_and_the_scheduler_is_told() {
     let mut home = Home::new(&["--emulate", "1xA100-40GB", "--time-scale", "50"]);
@@ -40,7 +53,7 @@ fn copies_slow_each_other_as_the_model_says_and_the_scheduler_is_told() {
         "--copies",
         "1,3",
         "--share",
-        "streams,mps",
+        "streams,mps,mig",
         "--warmup",
         "0.5",
         "--seconds",
@@ -60,14 +73,14 @@ fn copies_slow_each_other_as_the_model_says_and_the_scheduler_is_told() {
         "--copies",
         "1,3",
         "--share",
-        "streams,mps",
+        "streams,mps,mig",
         "--workload",
         WORKLOAD,
     ];
     let model = coloc().args(model).output().expect("the program runs");
     let model: Value = serde_json::from_slice(&model.stdout).expect("JSON");
-    for share in ["streams", "mps"] {
-        assert_eq!(slowdown(&measured, share, 1), 1.0);
+    for share in ["streams", "mps", "mig"] {
+        assert!((slowdown(&measured, share, 1) - 1.0).abs() < 0.12, "{measured}");
         let (live, said) = (slowdown(&measured, share, 3), slowdown(&model, share, 3));
         assert!((live / said - 1.0).abs() < 0.12, "{share}: {live} measured, {said} by the model");
     }
@@ -79,6 +92,7 @@ fn copies_slow_each_other_as_the_model_says_and_the_scheduler_is_told() {
     let lesson = &measured["learned"][0];
     assert_eq!(lesson["sm"], alone["smact"], "{measured}");
     assert!(lesson["temper"]["sensitivity"].as_f64().is_some_and(|s| s > 0.0), "{measured}");
+    assert_eq!(gpu(&home)["mig"]["mode"], "disabled", "the GPU is whole again");
     // It is kept: the next daemon has learned it too.
     assert_eq!(status(&home)["lessons"], 1);
     home.kill();

@@ -6,7 +6,8 @@ use coloc_daemon::text::RawText;
 use std::io::Read;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// How often processes are looked at.
@@ -41,6 +42,9 @@ pub(super) enum CopiesError {
         /// Its last words.
         words: String,
     },
+    /// Somebody wanted it to end.
+    #[error("stopped before it was done")]
+    Stopped,
     /// It said too little.
     #[error(
         "copy {copy} told of progress at most once within {seconds:.0} s: measure longer with --seconds"
@@ -62,6 +66,8 @@ pub(super) struct Listening {
     pub(super) pattern: Pattern,
     pub(super) warmup: Duration,
     pub(super) seconds: Duration,
+    /// Somebody wants the experiment to end.
+    pub(super) stop: Arc<AtomicBool>,
 }
 
 /// What was measured, and when.
@@ -89,16 +95,21 @@ struct Copies {
     heard: mpsc::Receiver<(usize, Instant, Vec<u8>)>,
 }
 
+/// A command and the variables that it gets.
+pub(super) type Start<'a> = (&'a [RawText], Variables);
+
 /// Runs commands side by side and measures how fast they are.
 pub(super) fn measure(
-    commands: &[&[RawText]],
-    variables: &Variables,
+    commands: &[Start<'_>],
     listening: &Listening,
 ) -> Result<Measured, CopiesError> {
-    let mut copies = Copies::start(commands, variables)?;
+    let mut copies = Copies::start(commands)?;
     let (mut from, began) = (None, Instant::now());
     let until = loop {
         copies.listen(&listening.pattern)?;
+        if listening.stop.load(Ordering::Relaxed) {
+            return Err(CopiesError::Stopped);
+        }
         let now = Instant::now();
         let told = copies.all.iter().all(|copy| !copy.progress.said.is_empty());
         if from.is_none() && told && now.duration_since(began) >= listening.warmup {
@@ -126,10 +137,10 @@ pub(super) fn measure(
 }
 
 impl Copies {
-    fn start(commands: &[&[RawText]], variables: &Variables) -> Result<Self, CopiesError> {
+    fn start(commands: &[Start<'_>]) -> Result<Self, CopiesError> {
         let (to, heard) = mpsc::channel();
         let mut copies = Copies { all: Vec::new(), heard };
-        for (index, words) in commands.iter().enumerate() {
+        for (index, (words, variables)) in commands.iter().enumerate() {
             let child = spawn(words, variables);
             let mut child = child.map_err(|source| CopiesError::Start {
                 command: words.first().map_or(String::new(), |w| w.to_string_lossy().into_owned()),
@@ -285,30 +296,34 @@ mod tests {
         ["sh", "-c", script].map(RawText::from).to_vec()
     }
 
+    fn plain(words: &[RawText]) -> Start<'_> {
+        (words, Vec::new())
+    }
+
     fn listening(seconds: f64) -> Listening {
         let pattern = Pattern::new(None).expect("patterns");
         let seconds = Duration::from_secs_f64(seconds);
-        Listening { pattern, warmup: Duration::ZERO, seconds }
+        Listening { pattern, warmup: Duration::ZERO, seconds, stop: Arc::default() }
     }
 
     #[test]
     fn progress_is_measured_and_nobody_is_left_behind() {
         let fast = shell("i=0; while true; do i=$((i+4)); echo step $i; sleep 0.05; done");
         let slow = shell("i=0; while true; do i=$((i+1)); echo step $i; sleep 0.05; done");
-        let found = measure(&[&fast, &slow], &Vec::new(), &listening(1.5)).expect("measured");
+        let found = measure(&[plain(&fast), plain(&slow)], &listening(1.5)).expect("measured");
         assert!(found.by_progress && found.rates[0] > 2.0 * found.rates[1], "{found:?}");
     }
 
     #[test]
     fn without_progress_run_times_count_and_failures_are_told() {
         let short = shell("sleep 0.2");
-        let found = measure(&[&short], &Vec::new(), &listening(1.0)).expect("measured");
+        let found = measure(&[plain(&short)], &listening(1.0)).expect("measured");
         assert!(!found.by_progress && found.rates[0] < 5.0, "{found:?}");
         let failing = shell("echo CUDA out of memory >&2; exit 3");
-        let error = measure(&[&short, &failing], &Vec::new(), &listening(1.0)).expect_err("fails");
+        let error = measure(&[plain(&short), plain(&failing)], &listening(1.0)).expect_err("fails");
         assert!(matches!(error, CopiesError::Failed { copy: 2, .. }), "{error}");
         let missing = [RawText::from("/nowhere/at/all")];
-        let error = measure(&[&missing], &Vec::new(), &listening(1.0)).expect_err("is not there");
+        let error = measure(&[plain(&missing)], &listening(1.0)).expect_err("is not there");
         assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
     }
 
@@ -319,6 +334,6 @@ mod tests {
             ("COLOC_TEST_SET".to_owned(), Some("yes".to_owned())),
             ("PATH_GONE".to_owned(), None),
         ];
-        measure(&[&script], &variables, &listening(1.0)).expect("as told");
+        measure(&[(&script, variables)], &listening(1.0)).expect("as told");
     }
 }

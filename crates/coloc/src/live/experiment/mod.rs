@@ -5,6 +5,7 @@
 
 mod copies;
 mod gauge;
+mod partition;
 mod progress;
 mod run;
 
@@ -83,6 +84,8 @@ pub(crate) struct Trial {
     pub(crate) share: Share,
     /// How many copies.
     pub(crate) copies: u32,
+    /// The partition, in words; empty where there is none.
+    pub(crate) layout: String,
     /// What came of it, or why nothing did.
     pub(crate) outcome: Result<Together, String>,
 }

@@ -76,6 +76,7 @@ struct Body<'a> {
 #[derive(Serialize)]
 struct Row<'a> {
     share: Share,
+    layout: &'a str,
     copies: u32,
     throughput: Option<f64>,
     slowdown_mean: Option<f64>,
@@ -255,8 +256,7 @@ fn conclude(task: &TaskDetail, text: &[u8]) -> Result<Found, CliError> {
     Err(CliError::Refused(format!("the experiment is {}: {words}", task.task.state)))
 }
 
-/// What the scheduler may learn: how busy each command keeps a GPU, its memory, and how the two take each other. Only
-/// side by side under MPS or streams: in partitions nobody feels neighbours.
+/// What the scheduler may learn: how busy each command keeps a GPU, its memory, and how the two take each other.
 fn lessons(plan: &Plan, found: &Found) -> Vec<(Teaching, Learned)> {
     let directory = std::env::current_dir().unwrap_or_default();
     let of = |command: &[RawText], alone: &Alone, temper: Option<Temper>| {
@@ -284,7 +284,13 @@ fn tempers(found: &Found) -> Option<(Temper, Option<Temper>)> {
         None => None,
     };
     let (mut losses, mut others) = (Vec::new(), Vec::new());
-    for trial in found.trials.iter().filter(|t| matches!(t.share, Share::Mps | Share::Streams)) {
+    // In partitions nobody feels neighbours; taking turns says less than working at the same time.
+    let tried = |share: Share| {
+        let several = |together: &Together| together.slowdowns.len() > 1;
+        found.trials.iter().any(|t| t.share == share && t.outcome.as_ref().is_ok_and(several))
+    };
+    let telling = if tried(Share::Mps) { Share::Mps } else { Share::Streams };
+    for trial in found.trials.iter().filter(|trial| trial.share == telling) {
         let Ok(together) = &trial.outcome else { continue };
         let copies = f64::from(trial.copies);
         let beside = own * (copies - 1.0) + with.unwrap_or(0.0);
@@ -319,11 +325,12 @@ fn describe(lesson: &Lesson) -> String {
 }
 
 fn row(trial: &Trial) -> Row<'_> {
-    let Trial { share, copies, outcome } = trial;
+    let Trial { share, copies, layout, outcome } = trial;
     let together = outcome.as_ref().ok();
     let gauge = together.map(|together| together.gauge);
     Row {
         share: *share,
+        layout,
         copies: *copies,
         throughput: together.map(|together| together.throughput),
         slowdown_mean: together.map(Together::slowdown_mean),
@@ -356,7 +363,8 @@ fn render(plan: &Plan, found: &Found) -> String {
 }
 
 fn cells(trial: &Trial, best: f64) -> Vec<String> {
-    let mut cells = vec![trial.share.to_string(), trial.copies.to_string()];
+    let mode = format!("{} {}", trial.share, trial.layout);
+    let mut cells = vec![mode.trim_end().to_owned(), trial.copies.to_string()];
     let dash = || "-".to_owned();
     match &trial.outcome {
         Ok(together) => {
