@@ -5,17 +5,20 @@ use crate::record::{Moment, Phase, Record};
 use crate::spec::TaskSpec;
 use coloc_model::{Activity, Bytes};
 use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The most tasks in one answer.
 const MOST: u32 = 100_000;
 
 /// Ended tasks, and how the daemon that ran them was set up.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Past {
     /// The version of the answer.
     pub schema: u32,
     /// The last setup; `None` if the journal does not say.
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub setup: Option<Setup>,
     /// Tasks that ran, by when they were submitted.
     pub tasks: Vec<PastTask>,
@@ -24,7 +27,7 @@ pub struct Past {
 }
 
 /// A task that ran and has ended.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct PastTask {
     /// Its id.
     pub id: u32,
@@ -53,6 +56,7 @@ pub struct PastTask {
     /// Memory on each GPU: the most that was seen, else what it said or was estimated to need.
     pub memory_bytes: Option<u64>,
     /// How busy it would keep a GPU to itself, from what was seen; `None` if nobody looked.
+    #[schemars(with = "Option<BTreeMap<String, f64>>")]
     pub activity: Option<Activity>,
     /// How many times as long it took as alone, as the scheduler believes.
     pub slowdown: f64,

@@ -2,11 +2,14 @@
 
 use crate::usage::Usage;
 use coloc_model::{Bytes, Placement, TaskId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A moment of the world's clock, in milliseconds since 1970.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Moment(pub u64);
 
@@ -34,7 +37,7 @@ pub struct SpecId(pub u32);
 pub struct Uid(pub u32);
 
 /// Where a task stands. The names are those of the JSON contract.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// It waits.
@@ -181,13 +184,14 @@ pub struct Record {
 }
 
 /// What holds an attempt to what it was given.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Holds {
     /// How its processes are kept together and killed: `cgroup`, or `session` with the reason.
     pub processes: String,
     /// What enforces its GPU memory, `none` if nothing does.
     pub gpu_memory: String,
     /// The host memory that it is held to, as the kernel reads it back.
+    #[schemars(with = "Option<u64>")]
     pub host_memory: Option<Bytes>,
 }
 

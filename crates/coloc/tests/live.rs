@@ -2,9 +2,11 @@
 
 mod live {
     mod home;
+    mod http;
 
     mod agreement;
     mod collocate;
+    mod document;
     mod expected;
     mod groups;
     mod hostile;
@@ -12,6 +14,7 @@ mod live {
     mod memory;
     mod mig;
     mod order;
+    mod remote;
     mod setup;
     mod survive;
     mod sweep;

@@ -1,12 +1,13 @@
 //! When tasks are expected to start and to end. The owner hands out a copy of itself and goes on; one look ahead at a
 //! time is played on another thread.
 
+use super::answer::Versioned;
 use super::answer::{Failure, Foreseen};
+use super::request::Path;
 use super::{Desk, Peer, SCHEMA, State};
 use crate::foresee::{Expected, RunTimes, foresee};
 use crate::owner::{Answer, Command};
 use axum::Json;
-use axum::extract::Path;
 use coloc_model::TaskId;
 use tokio::sync::Semaphore;
 
@@ -17,9 +18,9 @@ pub(super) async fn one(
     desk: State,
     peer: Peer,
     Path(id): Path<u32>,
-) -> Result<Json<Expected>, Failure> {
+) -> Result<Json<Versioned<Expected>>, Failure> {
     let found = look_ahead(&desk, peer, Some(TaskId(id))).await?.pop();
-    found.map(Json).ok_or(Failure::NoTask(id))
+    found.map(|found| Json(Versioned::new(found))).ok_or(Failure::NoTask(id))
 }
 
 pub(super) async fn all(desk: State, peer: Peer) -> Result<Json<Foreseen>, Failure> {

@@ -2,14 +2,15 @@
 
 use super::State;
 use super::answer::Failure;
+use super::request::Query;
 use crate::past::{self, Past};
 use crate::record::Moment;
 use axum::Json;
-use axum::extract::Query;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What of the past is wanted.
-#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct PastRequest {
     /// What was submitted since, in seconds since 1970.

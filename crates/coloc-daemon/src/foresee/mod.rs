@@ -10,6 +10,7 @@ use crate::spec::{Dependency, DependencyKind};
 use coloc_model::{Bytes, TaskId, Time};
 use coloc_sim::forecast::{Expectation, Forecast, Gate};
 use rustc_hash::{FxHashMap, FxHashSet};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 const MOST_STEPS: usize = 200_000;
 
 /// When a task is expected to start and to end.
-#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Expected {
     /// The task.
     pub id: u32,

@@ -15,6 +15,7 @@ use crate::spec::TaskSpec;
 use coloc_core::belief::Lesson;
 use coloc_model::TaskId;
 use rusqlite::{Connection, OptionalExtension, params};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ impl From<rusqlite::Error> for JournalError {
 }
 
 /// A line of a task's story.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct StoryLine {
     /// When.
     pub at: Moment,

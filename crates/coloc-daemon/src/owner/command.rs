@@ -8,6 +8,7 @@ use crate::record::{Phase, Uid};
 use crate::spec::TaskUpdate;
 use coloc_core::{Effect, Event};
 use coloc_model::{TaskId, Time};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Who asks.
@@ -47,7 +48,7 @@ pub enum Command {
 }
 
 /// What can be done with a task.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// Make it go away.

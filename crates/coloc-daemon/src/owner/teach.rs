@@ -7,10 +7,11 @@ use crate::text::RawText;
 use coloc_core::belief::Lesson;
 use coloc_core::{Effect, Event};
 use coloc_model::Time;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What was found out about a command.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Teaching {
     /// The command.
@@ -18,7 +19,32 @@ pub struct Teaching {
     /// Where it ran.
     pub directory: RawText,
     /// What was found.
+    #[schemars(with = "LessonShape")]
     pub lesson: Lesson,
+}
+
+/// How a [`Lesson`] is written, for those who write one without us.
+#[derive(JsonSchema)]
+#[schemars(rename = "Lesson")]
+#[expect(dead_code, reason = "only its shape is of use")]
+struct LessonShape {
+    /// SM activity alone, from 0 to 1.
+    sm: Option<f64>,
+    /// The most memory it held, in bytes.
+    peak: Option<u64>,
+    /// How it takes neighbours, and is one.
+    temper: Option<TemperShape>,
+}
+
+/// Sensitivity and pressure, of the usual.
+#[derive(JsonSchema)]
+#[schemars(rename = "Temper")]
+#[expect(dead_code, reason = "only its shape is of use")]
+struct TemperShape {
+    /// How much others slow it.
+    sensitivity: f64,
+    /// How much it slows others.
+    pressure: f64,
 }
 
 impl Owner {

@@ -1,6 +1,7 @@
 //! One file a verb.
 
 pub(crate) mod agree;
+pub(crate) mod api;
 pub(crate) mod change;
 pub(crate) mod collocate;
 pub(crate) mod compare;
@@ -26,6 +27,7 @@ pub(crate) mod show;
 pub(crate) mod simulate;
 pub(crate) mod submit;
 pub(crate) mod sweep;
+pub(crate) mod token;
 pub(crate) mod trace;
 pub(crate) mod update;
 pub(crate) mod wait;

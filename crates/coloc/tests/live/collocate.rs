@@ -1,9 +1,8 @@
 //! Copies of a command on one GPU, measured, against what the model says.
 
 use super::home::{Home, coloc, text};
+use super::http::ask;
 use serde_json::Value;
-use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixStream;
 
 const WORKLOAD: &str = "resnet18_cifar100_50e_1";
 
@@ -18,16 +17,9 @@ fn slowdown(answer: &Value, share: &str, copies: u64) -> f64 {
     row["slowdown_mean"].as_f64().unwrap_or_else(|| panic!("a slowdown in {row}"))
 }
 
-/// How the daemon is, as its interface has it.
-fn status(home: &Home) -> Value {
-    let mut stream = UnixStream::connect(home.socket()).expect("a daemon");
-    stream
-        .write_all(b"GET /v1/status HTTP/1.1\r\nhost: coloc\r\nconnection: close\r\n\r\n")
-        .expect("asked");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    let body = answer.split_once("\r\n\r\n").expect("a body").1;
-    serde_json::from_str(body).expect("JSON")
+/// Of how many kinds of tasks the scheduler was taught.
+fn lessons(home: &Home) -> Value {
+    ask(home, "GET /v1/status", "", b"").json()["lessons"].clone()
 }
 
 /// The emulated GPU as its driver tells of it.
@@ -94,10 +86,10 @@ fn copies_slow_each_other_as_the_model_says_and_the_scheduler_is_told() {
     assert!(lesson["temper"]["sensitivity"].as_f64().is_some_and(|s| s > 0.0), "{measured}");
     assert_eq!(gpu(&home)["mig"]["mode"], "disabled", "the GPU is whole again");
     // It is kept: the next daemon has learned it too.
-    assert_eq!(status(&home)["lessons"], 1);
+    assert_eq!(lessons(&home), 1);
     home.kill();
     home.boot();
-    assert_eq!(status(&home)["lessons"], 1);
+    assert_eq!(lessons(&home), 1);
 }
 
 #[test]
