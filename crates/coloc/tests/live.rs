@@ -5,6 +5,7 @@ mod live {
     mod http;
 
     mod agreement;
+    mod collocate;
     mod document;
     mod expected;
     mod groups;

@@ -14,6 +14,7 @@ mod page;
 mod restore;
 mod snapshot;
 mod submit;
+mod teach;
 mod texts;
 mod update;
 mod usage;
@@ -24,6 +25,7 @@ pub(crate) use page::Rows;
 pub use page::{Form, Page, PageRequest};
 pub use snapshot::{Snapshot, Standing};
 pub use submit::{ArrayRequest, Submission};
+pub use teach::Teaching;
 pub(crate) use view::task_view;
 pub use view::{GpuView, StatusView, TaskDetail, TaskView, WhyView};
 
@@ -132,8 +134,12 @@ impl Names {
     }
 
     fn signature(&mut self, spec: &TaskSpec) -> coloc_model::SignatureId {
+        self.number(spec.signature())
+    }
+
+    fn number(&mut self, signature: String) -> coloc_model::SignatureId {
         let next = self.signatures.len() as u32;
-        coloc_model::SignatureId(*self.signatures.entry(spec.signature()).or_insert(next))
+        coloc_model::SignatureId(*self.signatures.entry(signature).or_insert(next))
     }
 }
 
@@ -181,6 +187,7 @@ impl Owner {
             news,
             stop: false,
         };
+        owner.remember(saved.lessons);
         owner.restore(saved.live)?;
         Ok(owner)
     }
@@ -239,7 +246,8 @@ impl Owner {
             let _ = self.roots.send(self.task_roots());
         }
         for (reply, answer) in answers {
-            let refused = matches!(answer, Answer::Submitted { .. }) && !written;
+            let promised = matches!(answer, Answer::Submitted { .. } | Answer::Taught);
+            let refused = promised && !written;
             let answer = if refused { Answer::Refused(Refused::DiskFull) } else { answer };
             let _ = reply.send(answer);
         }

@@ -131,6 +131,9 @@ pub struct StatusView {
     pub version: String,
     /// Tasks that have not ended.
     pub tasks: usize,
+    /// Kinds of tasks of which it was taught what was measured.
+    #[serde(default)]
+    pub lessons: usize,
     /// The disk is full.
     pub disk_full: bool,
     /// It starts nothing new.
@@ -222,6 +225,7 @@ impl Owner {
         StatusView {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             tasks: self.tasks.len(),
+            lessons: self.scheduler.beliefs().lessons(),
             disk_full: self.disk_full,
             draining: self.draining,
             pid: std::process::id(),
