@@ -2,6 +2,7 @@
 
 mod args;
 mod config;
+mod embedded;
 mod error;
 mod invocation;
 mod live;
@@ -106,6 +107,7 @@ fn as_tool() -> Option<ExitCode> {
 }
 
 fn main() -> ExitCode {
+    embedded::offer();
     if let Some(code) = as_tool() {
         return code;
     }

@@ -11,6 +11,7 @@ mod live {
     mod groups;
     mod hostile;
     mod limits;
+    mod loss;
     mod memory;
     mod mig;
     mod order;

@@ -10,6 +10,7 @@ mod decide;
 mod gates;
 mod happen;
 mod idle;
+mod loss;
 mod page;
 mod restore;
 mod snapshot;
@@ -37,7 +38,7 @@ use crate::record::{Moment, Phase, Record};
 use crate::spec::TaskSpec;
 use coloc_core::{Effect, Event, Scheduler};
 use coloc_gpu::process::TaskRoots;
-use coloc_model::{TaskId, Time};
+use coloc_model::{GpuId, TaskId, Time};
 use gates::Gates;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -111,6 +112,8 @@ pub struct Owner {
     roots_changed: bool,
     last_seen: Sighting,
     last_look: Time,
+    /// GPUs that cannot be used, since when.
+    away: FxHashMap<GpuId, Time>,
     idle: idle::IdleSince,
     news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
     stop: bool,
@@ -183,6 +186,7 @@ impl Owner {
             roots_changed: true,
             last_seen: Sighting::default(),
             last_look: Time::NEVER,
+            away: FxHashMap::default(),
             idle: idle::IdleSince::default(),
             news,
             stop: false,

@@ -122,6 +122,9 @@ pub struct GpuView {
     pub smact: f64,
     /// Tasks on it.
     pub tasks: Vec<u32>,
+    /// It cannot be used: it fell off the bus, or its driver is gone.
+    #[serde(default)]
+    pub lost: bool,
 }
 
 /// How the daemon is.
@@ -217,6 +220,7 @@ impl Owner {
             memory_promised_bytes: state.booked().0,
             smact: state.signal().activity.sm.get(),
             tasks: state.residents().iter().map(|booking| booking.task.0).collect(),
+            lost: self.away.contains_key(&gpu),
         });
         views.collect()
     }
