@@ -81,18 +81,11 @@ impl Allocator {
     pub fn allocate(&mut self, bytes: u64) -> Result<Block, OutOfMemory> {
         let grains = grains(bytes);
         let small = is_small(bytes);
-        let pool = &mut self.free[usize::from(small)];
-        let index = match pool.best(&self.spans, grains) {
-            Some(index) => {
-                pool.remove(&mut self.spans, index);
-                index
-            }
-            None => self.open_segment(grains * GRAIN, small)?,
+        let index = match self.free[usize::from(small)].best(&self.spans, grains) {
+            Some(index) => self.take(index, grains),
+            None => self.open_segment(grains, small)?,
         };
-        self.split(index, grains);
-        let span = &mut self.spans[index as usize];
-        span.free = false;
-        self.allocated += span.grains * GRAIN;
+        self.allocated += self.spans[index as usize].grains * GRAIN;
         self.peak_allocated = self.peak_allocated.max(self.allocated);
         Ok(Block(index))
     }
@@ -124,26 +117,52 @@ impl Allocator {
 
     /// Gives a block back to its pool, merged with free neighbours.
     pub fn free(&mut self, block: Block) {
-        let mut index = block.0;
-        let Span { grains, previous, next, small, .. } = self.spans[index as usize];
+        let index = block.0;
+        let Span { grains, address, previous, next, small, .. } = self.spans[index as usize];
         self.allocated -= grains * GRAIN;
         let pool = &mut self.free[usize::from(small)];
-        if previous != NONE && self.spans[previous as usize].free {
-            pool.remove(&mut self.spans, previous);
-            absorb(&mut self.spans, previous, index);
-            self.unused.push(index);
-            index = previous;
+        let is_free = |index: u32| index != NONE && self.spans[index as usize].free;
+        match (is_free(previous), is_free(next)) {
+            (false, false) => {
+                self.spans[index as usize].free = true;
+                pool.insert(&mut self.spans, index);
+            }
+            (true, false) => {
+                let left = self.spans[previous as usize];
+                pool.resize(&mut self.spans, previous, left.grains + grains, left.address);
+                self.unlink(index);
+            }
+            (false, true) => {
+                let right = self.spans[next as usize];
+                pool.resize(&mut self.spans, next, grains + right.grains, address);
+                self.unlink(index);
+            }
+            (true, true) => {
+                pool.remove(&mut self.spans, next);
+                let left = self.spans[previous as usize];
+                let merged = left.grains + grains + self.spans[next as usize].grains;
+                pool.resize(&mut self.spans, previous, merged, left.address);
+                self.unlink(index);
+                self.unlink(next);
+            }
         }
-        if next != NONE && self.spans[next as usize].free {
-            pool.remove(&mut self.spans, next);
-            absorb(&mut self.spans, index, next);
-            self.unused.push(next);
-        }
-        self.spans[index as usize].free = true;
-        pool.insert(&mut self.spans, index);
     }
 
-    fn open_segment(&mut self, size: u64, small: bool) -> Result<u32, OutOfMemory> {
+    /// Takes a span out of its segment's chain; its bytes belong to a neighbour now.
+    fn unlink(&mut self, index: u32) {
+        let Span { previous, next, .. } = self.spans[index as usize];
+        if previous != NONE {
+            self.spans[previous as usize].next = next;
+        }
+        if next != NONE {
+            self.spans[next as usize].previous = previous;
+        }
+        self.unused.push(index);
+    }
+
+    /// A new segment; what is asked for stands at its start, the rest is free.
+    fn open_segment(&mut self, grains: u64, small: bool) -> Result<u32, OutOfMemory> {
+        let size = grains * GRAIN;
         let wanted = match size {
             _ if small => SMALL_SEGMENT,
             size if size < LARGE_REQUEST => LARGE_SEGMENT,
@@ -159,7 +178,11 @@ impl Allocator {
         self.reserved += wanted;
         self.peak_reserved = self.peak_reserved.max(self.reserved);
         self.segments += 1;
-        Ok(self.add_span(Span::new(wanted / GRAIN, self.segments << 32, small)))
+        let mut span = Span::new(wanted / GRAIN, self.segments << 32, small);
+        span.free = true;
+        let index = self.add_span(span);
+        self.free[usize::from(small)].insert(&mut self.spans, index);
+        Ok(self.take(index, grains))
     }
 
     fn release_free_segments(&mut self) {
@@ -176,22 +199,26 @@ impl Allocator {
         }
     }
 
-    fn split(&mut self, index: u32, grains: u64) {
+    /// Takes a free span, or its first grains when the rest is worth keeping. The rest keeps its place in
+    /// the free list more often than not.
+    fn take(&mut self, index: u32, grains: u64) -> u32 {
         let span = self.spans[index as usize];
+        let pool = &mut self.free[usize::from(span.small)];
         let rest = span.grains - grains;
         if !worth_keeping(span.small, rest) {
-            return;
+            pool.remove(&mut self.spans, index);
+            self.spans[index as usize].free = false;
+            return index;
         }
-        let mut tail = Span::new(rest, span.address + grains, span.small);
-        (tail.previous, tail.next, tail.free) = (index, span.next, true);
-        let tail = self.add_span(tail);
-        if span.next != NONE {
-            self.spans[span.next as usize].previous = tail;
+        pool.resize(&mut self.spans, index, rest, span.address + grains);
+        let mut head = Span::new(grains, span.address, span.small);
+        (head.previous, head.next) = (span.previous, index);
+        let head = self.add_span(head);
+        self.spans[index as usize].previous = head;
+        if span.previous != NONE {
+            self.spans[span.previous as usize].next = head;
         }
-        let head = &mut self.spans[index as usize];
-        head.next = tail;
-        head.grains = grains;
-        self.free[usize::from(span.small)].insert(&mut self.spans, tail);
+        head
     }
 
     fn add_span(&mut self, span: Span) -> u32 {
@@ -216,17 +243,6 @@ fn grains(bytes: u64) -> u64 {
 /// Whether the rest of a block becomes a block of its own.
 fn worth_keeping(small: bool, rest: u64) -> bool {
     if small { rest > 0 } else { rest > SMALL_REQUEST / GRAIN }
-}
-
-/// Appends the span `right` to its left neighbour.
-fn absorb(spans: &mut [Span], left: u32, right: u32) {
-    let Span { grains, next, .. } = spans[right as usize];
-    let merged = &mut spans[left as usize];
-    merged.grains += grains;
-    merged.next = next;
-    if next != NONE {
-        spans[next as usize].previous = left;
-    }
 }
 
 #[cfg(test)]

@@ -88,6 +88,24 @@ impl FreeList {
         }
     }
 
+    /// Gives a span that is in the list another size and start. Where it still stands between the same
+    /// two, nothing is linked anew.
+    pub(super) fn resize(&mut self, spans: &mut [Span], index: u32, grains: u64, address: u64) {
+        let Span { grains: before, smaller, larger, .. } = spans[index as usize];
+        let rank = (grains, address);
+        let stays = bin(before) == bin(grains)
+            && (smaller == NONE || spans[smaller as usize].rank() < rank)
+            && (larger == NONE || rank < spans[larger as usize].rank());
+        if !stays {
+            self.remove(spans, index);
+        }
+        let span = &mut spans[index as usize];
+        (span.grains, span.address) = rank;
+        if !stays {
+            self.insert(spans, index);
+        }
+    }
+
     /// Between which two spans of a bin a new one belongs.
     fn place(&self, spans: &[Span], bin: usize, rank: (u64, u64)) -> (u32, u32) {
         // Equal activations are freed in the order of their addresses more often than not.
