@@ -16,7 +16,7 @@ const SMALL_SEGMENT: u64 = 2 * MIB;
 const LARGE_SEGMENT: u64 = 20 * MIB;
 const LARGE_REQUEST: u64 = 10 * MIB;
 /// Spans that have room from the start: enough for most tasks, and little to ask for.
-const FIRST_SPANS: usize = 512;
+const FIRST_SPANS: usize = 1024;
 
 /// The request does not fit under the limit, even after giving back every free segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -78,6 +78,7 @@ impl Allocator {
     }
 
     /// Takes a block of at least `bytes`.
+    #[inline]
     pub fn allocate(&mut self, bytes: u64) -> Result<Block, OutOfMemory> {
         let grains = grains(bytes);
         let small = is_small(bytes);
@@ -116,39 +117,35 @@ impl Allocator {
     }
 
     /// Gives a block back to its pool, merged with free neighbours.
+    #[inline]
     pub fn free(&mut self, block: Block) {
         let index = block.0;
         let Span { grains, address, previous, next, small, .. } = self.spans[index as usize];
         self.allocated -= grains * GRAIN;
         let pool = &mut self.free[usize::from(small)];
         let is_free = |index: u32| index != NONE && self.spans[index as usize].free;
-        match (is_free(previous), is_free(next)) {
-            (false, false) => {
-                self.spans[index as usize].free = true;
-                pool.insert(&mut self.spans, index);
-            }
-            (true, false) => {
-                let left = self.spans[previous as usize];
-                pool.resize(&mut self.spans, previous, left.grains + grains, left.address);
-                self.unlink(index);
-            }
-            (false, true) => {
-                let right = self.spans[next as usize];
-                pool.resize(&mut self.spans, next, grains + right.grains, address);
-                self.unlink(index);
-            }
-            (true, true) => {
-                pool.remove(&mut self.spans, next);
-                let left = self.spans[previous as usize];
-                let merged = left.grains + grains + self.spans[next as usize].grains;
-                pool.resize(&mut self.spans, previous, merged, left.address);
-                self.unlink(index);
-                self.unlink(next);
-            }
+        let (left, right) = (is_free(previous), is_free(next));
+        if !left && !right {
+            self.spans[index as usize].free = true;
+            return pool.insert(&mut self.spans, index);
+        }
+        // The free neighbour takes the block over; of two, the left one takes the right one too.
+        let heir = if left { previous } else { next };
+        let mut size = grains + self.spans[heir as usize].grains;
+        if left && right {
+            pool.remove(&mut self.spans, next);
+            size += self.spans[next as usize].grains;
+        }
+        let start = address.min(self.spans[heir as usize].address);
+        pool.resize(&mut self.spans, heir, size, start);
+        self.unlink(index);
+        if left && right {
+            self.unlink(next);
         }
     }
 
     /// Takes a span out of its segment's chain; its bytes belong to a neighbour now.
+    #[inline(always)]
     fn unlink(&mut self, index: u32) {
         let Span { previous, next, .. } = self.spans[index as usize];
         if previous != NONE {
@@ -161,6 +158,7 @@ impl Allocator {
     }
 
     /// A new segment; what is asked for stands at its start, the rest is free.
+    #[cold]
     fn open_segment(&mut self, grains: u64, small: bool) -> Result<u32, OutOfMemory> {
         let size = grains * GRAIN;
         let wanted = match size {
@@ -201,26 +199,28 @@ impl Allocator {
 
     /// Takes a free span, or its first grains when the rest is worth keeping. The rest keeps its place in
     /// the free list more often than not.
+    #[inline(always)]
     fn take(&mut self, index: u32, grains: u64) -> u32 {
-        let span = self.spans[index as usize];
-        let pool = &mut self.free[usize::from(span.small)];
-        let rest = span.grains - grains;
-        if !worth_keeping(span.small, rest) {
+        let Span { grains: whole, address, previous, small, .. } = self.spans[index as usize];
+        let pool = &mut self.free[usize::from(small)];
+        let rest = whole - grains;
+        if !worth_keeping(small, rest) {
             pool.remove(&mut self.spans, index);
             self.spans[index as usize].free = false;
             return index;
         }
-        pool.resize(&mut self.spans, index, rest, span.address + grains);
-        let mut head = Span::new(grains, span.address, span.small);
-        (head.previous, head.next) = (span.previous, index);
+        pool.resize(&mut self.spans, index, rest, address + grains);
+        let mut head = Span::new(grains, address, small);
+        (head.previous, head.next) = (previous, index);
         let head = self.add_span(head);
         self.spans[index as usize].previous = head;
-        if span.previous != NONE {
-            self.spans[span.previous as usize].next = head;
+        if previous != NONE {
+            self.spans[previous as usize].next = head;
         }
         head
     }
 
+    #[inline(always)]
     fn add_span(&mut self, span: Span) -> u32 {
         if let Some(index) = self.unused.pop() {
             self.spans[index as usize] = span;

@@ -14,6 +14,9 @@ struct Held {
     purpose: Purpose,
 }
 
+/// Tensors that have room from the start.
+const FIRST_TENSORS: usize = 1024;
+
 /// Reference-counted tensors on an allocator.
 pub(super) struct Direct<'w> {
     player: Player,
@@ -33,8 +36,8 @@ impl<'w> Direct<'w> {
         Direct {
             player: Player::new(limit),
             workspaces,
-            tensors: Vec::with_capacity(512),
-            vacant: Vec::with_capacity(512),
+            tensors: Vec::with_capacity(FIRST_TENSORS),
+            vacant: Vec::with_capacity(FIRST_TENSORS),
             live: ByPurpose::default(),
             peak: 0,
             live_at_peak: ByPurpose::default(),

@@ -78,6 +78,7 @@ impl<M: Memory> Trainer<'_, M> {
     }
 
     /// ZeRO 3 assembles a layer's weights just before they are used.
+    #[inline]
     pub(super) fn gather_weights(&mut self, index: usize) {
         if self.run.sharding.ways(3) > 1 {
             let bytes = self.parameter_bytes(index);
@@ -214,6 +215,7 @@ impl<M: Memory> Trainer<'_, M> {
     }
 
     /// Under autocast the 16-bit copy of the weights is what autograd keeps.
+    #[inline]
     fn keep_cast_weights(&mut self, index: usize) {
         if self.run.precision == Precision::Mixed {
             let bytes = self.parameter_bytes(index) / 2;

@@ -201,6 +201,7 @@ impl<'a, M: Memory> Trainer<'a, M> {
             .map(|parameter| (parameter.elements * width).div_ceil(ways))
             .collect();
         if self.states.is_empty() {
+            self.states.reserve(sizes.len() * optimizer.states());
             for &bytes in &sizes {
                 for _ in 0..optimizer.states() {
                     self.states.push(self.memory.new_tensor(bytes, Purpose::Optimizer));
