@@ -2,15 +2,23 @@
 
 mod live {
     mod home;
+    mod http;
 
+    mod agreement;
+    mod document;
+    mod expected;
+    mod groups;
     mod hostile;
     mod limits;
     mod memory;
+    mod mig;
     mod order;
+    mod remote;
     mod setup;
     mod survive;
     mod sweep;
     mod tasks;
     mod update;
     mod users;
+    mod whatif;
 }

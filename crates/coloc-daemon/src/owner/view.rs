@@ -2,14 +2,15 @@
 
 use super::{Live, Owner};
 use crate::journal::StoryLine;
-use crate::record::{Exit, Phase, Record};
+use crate::record::{Exit, Holds, Phase, Record};
 use crate::spec::TaskSpec;
 use coloc_core::Explanation;
 use coloc_model::{Placement, TaskId, Time};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A task in a list.
-#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct TaskView {
     /// Its id.
     pub id: u32,
@@ -62,7 +63,7 @@ pub struct TaskView {
 }
 
 /// A task with everything that is known of it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct TaskDetail {
     /// As in a list.
     #[serde(flatten)]
@@ -73,12 +74,15 @@ pub struct TaskDetail {
     pub directory: crate::text::RawText,
     /// Where its output is.
     pub log: String,
+    /// What holds its last attempt to what it was given.
+    #[serde(default)]
+    pub holds: Option<Box<Holds>>,
     /// What happened to it.
     pub story: Vec<StoryLine>,
 }
 
 /// Why a task waits.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct WhyView {
     /// The task.
     pub task: TaskView,
@@ -91,7 +95,7 @@ pub struct WhyView {
 }
 
 /// What one GPU says to a task.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct GpuWhy {
     /// The GPU.
     pub gpu: u32,
@@ -100,7 +104,7 @@ pub struct GpuWhy {
 }
 
 /// A GPU as the daemon sees it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct GpuView {
     /// Its number.
     pub index: u32,
@@ -121,7 +125,7 @@ pub struct GpuView {
 }
 
 /// How the daemon is.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct StatusView {
     /// Its version.
     pub version: String,
@@ -133,6 +137,9 @@ pub struct StatusView {
     pub draining: bool,
     /// The daemon's process.
     pub pid: u32,
+    /// How the processes of tasks are kept together, killed and limited.
+    #[serde(default)]
+    pub processes: String,
 }
 
 /// A task as a list shows it.
@@ -174,6 +181,7 @@ impl Owner {
             command: live.spec.command.clone(),
             directory: live.spec.directory.clone(),
             log: self.launcher.run_dir(&live.record).log().display().to_string(),
+            holds: self.launcher.true_holds(&live.record),
             story: self.journal.story(task).unwrap_or_default(),
         })
     }
@@ -217,6 +225,10 @@ impl Owner {
             disk_full: self.disk_full,
             draining: self.draining,
             pid: std::process::id(),
+            processes: match &self.launcher.groups {
+                Ok(groups) => groups.says(),
+                Err(why) => format!("session: {why}"),
+            },
         }
     }
 }

@@ -135,11 +135,14 @@ impl Books {
         holder: &mut Holder,
     ) -> Rank {
         let page = &mut self.pages[holder.page as usize];
-        if let Some(stage) = &page.stage {
+        if let Some(stage) = &mut page.stage
+            && now < page.crossing
+        {
             let attained = page.standing.attained(now, true, holder.gpus);
-            if stage.holds(attained) {
-                return stage.rank(attained, page.standing.first_start);
+            if !stage.holds(attained) {
+                *stage = gittins2d::Stage::of(&policy.service, history, attained, Some(*stage));
             }
+            return stage.rank(attained, page.standing.first_start);
         }
         let rank = page.rank(now, policy, history);
         holder.due = page.crossing;
@@ -194,7 +197,7 @@ impl Page {
         }
         let attained = standing.attained(now, true, asks.gpus);
         if self.stage.is_none_or(|stage| !stage.holds(attained)) {
-            self.stage = Some(gittins2d::Stage::of(service, history, attained));
+            self.stage = Some(gittins2d::Stage::of(service, history, attained, self.stage));
         }
         let started = standing.first_start;
         self.stage.map(|stage| stage.rank(attained, started)).unwrap_or_default()

@@ -1,22 +1,28 @@
 //! A place in the order of all tasks, running or waiting.
 
-/// What a discipline says of a task; lower goes first.
+/// What a discipline says of a task; lower goes first. One number, because a pass compares many.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub(crate) struct Rank {
-    pub(crate) level: usize,
-    pub(crate) key: u64,
-    pub(crate) then: u64,
-}
+pub(crate) struct Rank(u128);
+
+/// Bits of what decides among equals of a level: a time, which needs no more.
+const THEN: u32 = 56;
 
 impl Rank {
+    /// The level decides, then the key, then the time.
+    pub(crate) fn new(level: usize, key: u64, then: u64) -> Self {
+        debug_assert!(level <= usize::from(u8::MAX));
+        let then = then.min((1 << THEN) - 1);
+        Rank((level as u128) << (64 + THEN) | u128::from(key) << THEN | u128::from(then))
+    }
+
     pub(crate) fn by(key: u64) -> Self {
-        Rank { level: 0, key, then: 0 }
+        Rank::new(0, key, 0)
     }
 
     /// Larger values go first. Values are not negative, so their bits compare as they do.
     pub(crate) fn falling(level: usize, value: f64, then: u64) -> Self {
         debug_assert!(value >= 0.0);
-        Rank { level, key: u64::MAX - value.to_bits(), then }
+        Rank::new(level, u64::MAX - value.to_bits(), then)
     }
 }
 
