@@ -3,12 +3,19 @@
 /// What a discipline says of a task; lower goes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(crate) struct Rank {
+    /// The queue, below the priority's class.
     pub(crate) level: usize,
     pub(crate) key: u64,
     pub(crate) then: u64,
 }
 
 impl Rank {
+    /// The same within a class of priority: whoever is of a higher class goes first, whatever else is said of them.
+    #[inline]
+    pub(crate) fn in_class(self, class: u32) -> Self {
+        Rank { level: (class as usize) << 32 | (self.level & 0xffff_ffff), ..self }
+    }
+
     pub(crate) fn by(key: u64) -> Self {
         Rank { level: 0, key, then: 0 }
     }
