@@ -72,7 +72,7 @@ mod tests {
         let known = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(one.to_string(), known);
         assert_eq!(known.parse(), Ok(one));
-        let spaced: String = known[7..].as_bytes().chunks(2).fold(String::new(), |text, pair| {
+        let spaced: String = known.as_bytes()[7..].chunks(2).fold(String::new(), |text, pair| {
             let pair = String::from_utf8_lossy(pair).to_uppercase();
             if text.is_empty() { pair } else { format!("{text}:{pair}") }
         });

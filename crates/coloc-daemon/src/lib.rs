@@ -1,6 +1,7 @@
 //! The live system: the scheduler between real processes, real or emulated GPUs and the people who
 //! submit. This crate is the only owner of an async runtime.
 
+pub mod agreements;
 pub mod api;
 pub mod client;
 pub mod clock;
@@ -14,6 +15,7 @@ pub mod owner;
 pub mod record;
 pub mod run;
 pub mod serve;
+pub mod settings;
 pub mod sharing;
 pub mod shim;
 pub mod signals;

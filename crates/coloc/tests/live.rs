@@ -5,10 +5,12 @@ mod live {
     mod http;
 
     mod document;
+    mod fairness;
     mod hostile;
     mod limits;
     mod memory;
     mod order;
+    mod reload;
     mod remote;
     mod setup;
     mod survive;

@@ -4,6 +4,7 @@ use super::{
     Ending, Owner, Page, PageRequest, StatusView, Submission, TaskDetail, TaskView, WhyView,
 };
 use crate::record::{Phase, Uid};
+use crate::settings::{Said, Settings};
 use crate::spec::TaskUpdate;
 use coloc_core::{Effect, Event};
 use coloc_model::{TaskId, Time};
@@ -17,6 +18,11 @@ pub struct Caller {
     pub uid: Uid,
     /// May touch everybody's tasks.
     pub admin: bool,
+}
+
+impl Caller {
+    /// The daemon itself.
+    pub(crate) const DAEMON: Caller = Caller { uid: Uid(0), admin: true };
 }
 
 /// What is asked for.
@@ -40,6 +46,10 @@ pub enum Command {
     Status,
     /// Start nothing new (true), or go on.
     Drain(bool),
+    /// What the settings are.
+    Settings,
+    /// Have other settings.
+    Reconfigure(Box<Settings>),
 }
 
 /// What can be done with a task.
@@ -80,6 +90,8 @@ pub enum Answer {
     Gpus(Vec<super::GpuView>),
     /// How the daemon is.
     Status(StatusView),
+    /// What somebody chose.
+    Settings(Vec<Said>),
     /// Done.
     Done,
     /// No.
@@ -156,6 +168,12 @@ impl Owner {
                 self.draining = draining;
                 Answer::Done
             }
+            Command::Settings => Answer::Settings(self.settings.said.clone()),
+            Command::Reconfigure(_) if !caller.admin => Answer::Refused(Refused::NotAdmin),
+            Command::Reconfigure(settings) => match self.reconfigure(now, *settings, wishes) {
+                Ok(()) => Answer::Done,
+                Err(unknown) => Answer::Refused(Refused::Invalid(unknown.to_string())),
+            },
         }
     }
 
