@@ -263,6 +263,10 @@ impl Scheduler {
                 world.gpus.see_foreign(gpu, used);
                 true
             }
+            Event::SlicesSeen { gpu, taken } => {
+                world.gpus.see_slices(gpu, taken);
+                true
+            }
             Event::GpuThere { gpu, there } => {
                 world.gpus.set_there(gpu, there);
                 there
@@ -280,6 +284,11 @@ impl Scheduler {
                     effects.push(Effect::WakeAt(at));
                 }
                 false
+            }
+            Event::Taught { signature, lesson } => {
+                world.beliefs.teach(signature, &lesson);
+                world.forget_refusals();
+                true
             }
             Event::TaskSeen { task, used } => {
                 world.seen(task, used);

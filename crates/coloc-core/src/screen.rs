@@ -243,12 +243,17 @@ fn memory(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
         (false, true) => (need, gpu.usable()),
         (false, false) => (need, gpu.available(case.policy)),
     };
+    let partitioned = case.policy.share == Share::Mig && gpu.model.mig().is_some();
+    if partitioned && gpu.available(case.policy) == Bytes::ZERO {
+        // However little a task needs, it needs an instance.
+        return Some(Refusal::NoInstance { need, largest: Bytes::ZERO });
+    }
     if need <= available {
         return None;
     }
-    if case.policy.share == Share::Mig && gpu.model.mig().is_some() {
+    if partitioned {
         // Whoever needs the whole board gets the largest instance of an empty one.
-        let whole_board = gpu.layout.is_empty() && need <= gpu.capacity;
+        let whole_board = gpu.slices().is_empty() && need <= gpu.capacity;
         return (!whole_board).then_some(Refusal::NoInstance { need, largest: available });
     }
     Some(Refusal::Memory { need, available })

@@ -4,18 +4,20 @@ use crate::clock::Clock;
 use coloc_gpu::device::Uuid;
 use coloc_gpu::driver::{DriverError, Guarded};
 use coloc_gpu::inventory::InventoryEvent;
+use coloc_gpu::mig::{GpuInstanceId, Place};
 use coloc_gpu::monitor::{Look, Monitor, MonitorConfig, Sources};
 use coloc_gpu::process::{Attribution, Owner, ProcessTable, TaskRoots, Users};
 use coloc_gpu::sample::Sample;
 use coloc_gpu::sample::dcgm::dmon_feed;
-use coloc_model::{Bytes, Fleet, FleetError, GpuId, GpuSignal, Millis, TaskId};
+use coloc_model::mig::Layout;
+use coloc_model::{Bytes, Fleet, FleetError, GpuId, GpuSignal, Millis, Share, TaskId};
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
 /// A driver that takes longer to answer is said to hang.
-const DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// GPUs that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +28,17 @@ pub enum HardwareError {
     /// There are none.
     #[error("there is no GPU; to try coloc without one, use --emulate 4xA100-40GB")]
     NoGpu,
+    /// `--share mig` on GPUs that have no MIG.
+    #[error(
+        "--share mig needs GPUs that can be partitioned (A30, A100, H100, H200), and GPU {gpu} is a {model}; \
+         use --share mps or --share streams"
+    )]
+    NoMig {
+        /// The first that cannot.
+        gpu: GpuId,
+        /// What it is.
+        model: coloc_model::GpuModel,
+    },
     /// Their number is beyond what a fleet can be.
     #[error(transparent)]
     Fleet(#[from] FleetError),
@@ -40,6 +53,8 @@ pub struct Sighting {
     pub tasks: Vec<(TaskId, Bytes)>,
     /// What processes that are not tasks hold.
     pub foreign: Vec<(GpuId, Bytes)>,
+    /// Slices that cannot be given: others are in them, or keep a GPU from being partitioned.
+    pub slices: Vec<(GpuId, Layout)>,
     /// GPUs that went away (false) or came back (true).
     pub there: Vec<(GpuId, bool)>,
     /// As it came, for those who want to see it.
@@ -78,6 +93,17 @@ impl Hardware {
         Ok(Hardware { fleet, uuids, monitor })
     }
 
+    /// The addresses of the GPUs on their bus, in order.
+    pub fn addresses(&self) -> Vec<String> {
+        let devices = self.monitor.inventory().devices().iter();
+        devices.map(|device| device.identity.pci_bus_id.clone()).collect()
+    }
+
+    /// Whether GPUs can be shared in this way.
+    pub fn check(&self, share: Share) -> Result<(), HardwareError> {
+        can_share(&self.fleet, share)
+    }
+
     /// Watches from a thread of its own, until nobody listens. `roots` brings the tasks that run.
     pub fn watch(
         self,
@@ -105,6 +131,35 @@ impl Hardware {
     }
 }
 
+/// What of a GPU no instance for a task can be made of.
+fn taken_slices(sample: &Sample) -> Layout {
+    if !sample.vitals.mig.is_on() {
+        // Only an idle GPU can be partitioned. Who is in an instance shows that it has been since.
+        let in_use = sample.processes.iter().any(|p| p.process.gpu_instance.is_none());
+        return if in_use { Layout::of(u8::MAX, 0, 16) } else { Layout::default() };
+    }
+    let is_foreign = |id: GpuInstanceId| {
+        let others = sample.processes.iter().filter(|p| p.attributed.owner == Owner::Foreign);
+        others.into_iter().any(|p| p.process.gpu_instance == Some(id.0))
+    };
+    let theirs = sample.instances.iter().filter(|instance| is_foreign(instance.id));
+    theirs.fold(Layout::default(), |taken, instance| {
+        let Place { start, span } = instance.place;
+        taken.with(Layout::of(instance.compute, start, span))
+    })
+}
+
+/// Whether the GPUs of a fleet can be shared in this way.
+pub(crate) fn can_share(fleet: &Fleet, share: Share) -> Result<(), HardwareError> {
+    let mut unable = fleet.ids().filter(|&gpu| fleet.gpu(gpu).model.mig().is_none());
+    match unable.next() {
+        Some(gpu) if share == Share::Mig => {
+            Err(HardwareError::NoMig { gpu, model: fleet.gpu(gpu).model })
+        }
+        _ => Ok(()),
+    }
+}
+
 fn sighting(look: Look, uuids: &[Uuid], gpus: usize) -> Sighting {
     let mut seen = Sighting::default();
     let mut tasks: FxHashMap<TaskId, Bytes> = FxHashMap::default();
@@ -125,6 +180,7 @@ fn sighting(look: Look, uuids: &[Uuid], gpus: usize) -> Sighting {
         }
         seen.gpus.push((gpu, sample.signal()));
         seen.foreign.push((gpu, foreign));
+        seen.slices.push((gpu, taken_slices(sample)));
     }
     seen.tasks = tasks.into_iter().collect();
     seen.tasks.sort_unstable();

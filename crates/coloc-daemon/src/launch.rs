@@ -1,15 +1,20 @@
 //! Starting, finding and stopping the shims of tasks.
 
-use crate::record::{Record, Uid};
-use crate::run::{Claim, Order, Process, RunAs, RunDir, RunError};
-use crate::sharing::Sharing;
+mod devices;
+mod holds;
+
+use crate::cgroup::Groups;
+use crate::record::{Holds, Record, Uid};
+use crate::run::{Claim, GroupPlace, Order, Process, RunAs, RunDir, RunError};
+use crate::sharing::{PartitionError, Sharing};
 use crate::spec::{TaskSpec, Warning};
 use crate::text::RawText;
 use crate::watch::Watcher;
 use coloc_gpu::device::Uuid;
 use coloc_gpu::process::{ProcessTable, TaskRoots};
 use coloc_gpu::streams::visible_devices;
-use coloc_model::{Millis, Placement, Share, TaskId};
+use coloc_model::mig::Instance;
+use coloc_model::{GpuId, Millis, Placement, Share, TaskId};
 use rustc_hash::FxHashMap;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::ffi::OsString;
@@ -33,16 +38,27 @@ pub enum LaunchError {
     /// The shim could not be started.
     #[error("cannot start a shim: {0}")]
     Shim(#[from] io::Error),
+    /// Its MIG instance could not be had.
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
     /// Its user is not known here.
     #[error("user {0} is not known on this machine")]
     NoSuchUser(u32),
 }
 
 impl LaunchError {
+    /// It may work later, and the task is not to blame.
+    pub fn may_pass(&self) -> bool {
+        self.is_disk_full()
+            || matches!(self, LaunchError::Partition(partition) if partition.may_pass())
+    }
+
     /// There was no room for its files: the task is not to blame.
     pub fn is_disk_full(&self) -> bool {
         let source = match self {
-            LaunchError::Run(RunError::Io { source, .. }) | LaunchError::Shim(source) => source,
+            LaunchError::Run(RunError::Io { source, .. })
+            | LaunchError::Partition(PartitionError::Notes { source, .. })
+            | LaunchError::Shim(source) => source,
             _ => return false,
         };
         matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
@@ -80,6 +96,10 @@ pub struct Launcher {
     pub grace: Millis,
     /// Sets up what tasks that share a GPU need.
     pub sharing: Sharing,
+    /// Where tasks have control groups, or why they have none.
+    pub groups: Result<Groups, String>,
+    /// The addresses of the GPUs on their bus, in the order of the fleet.
+    pub addresses: Vec<String>,
     /// Tells when a shim is gone.
     pub watcher: Watcher,
     /// What the processes of tasks that were launched or found can be known by.
@@ -92,15 +112,25 @@ impl Launcher {
         RunDir::of(&self.runs, record.id, record.attempt)
     }
 
-    /// Starts the shim of an attempt that is on the disk. Says what the task has to do without.
+    /// Starts the shim of an attempt that is on the disk. Says what holds the task, and what it has to do without. `others` are the
+    /// MIG instances of other tasks.
     pub fn launch(
         &mut self,
         record: &Record,
         spec: &TaskSpec,
-    ) -> Result<Option<String>, LaunchError> {
+        others: &[(GpuId, Instance)],
+    ) -> Result<(Holds, Option<String>), LaunchError> {
         let dir = self.run_dir(record);
-        let (environment, without) = self.environment(record, spec);
-        dir.create(&self.order(record, spec, environment)?)?;
+        let devices = self.devices(record, others)?;
+        let (environment, without) = self.environment(record, spec, &devices);
+        let group = self.make_group(record, spec);
+        let holds = self.holds(record, spec, &group, without.is_none());
+        let group = group.ok().map(|(group, _)| GroupPlace {
+            path: group.path().as_os_str().to_owned().into(),
+            name: group.name().to_owned(),
+        });
+        let order = Order { group, ..self.order(record, spec, environment)? };
+        dir.create(&order)?;
         let shim = Command::new(&self.program)
             .arg("shim")
             .arg(dir.path())
@@ -111,8 +141,8 @@ impl Launcher {
         let pidfd = pidfd_open(Pid::from_child(&shim), PidfdFlags::empty());
         let pidfd = pidfd.map_err(io::Error::from)?;
         self.watcher.watch(pidfd, record.id, record.attempt)?;
-        self.know(record.id, shim.id());
-        Ok(without)
+        self.know(record, shim.id());
+        Ok((holds, without))
     }
 
     fn order(
@@ -134,6 +164,7 @@ impl Launcher {
             time_limit: spec.time_limit.map(world),
             warning: spec.warning.map(|w| Warning { before: world(w.before), ..w }),
             grace: self.grace,
+            group: None,
         })
     }
 
@@ -142,6 +173,7 @@ impl Launcher {
         &mut self,
         record: &Record,
         spec: &TaskSpec,
+        devices: &[Uuid],
     ) -> (Vec<(RawText, RawText)>, Option<String>) {
         let mut all = spec.environment.clone();
         for (name, ahead) in &self.prefixes {
@@ -156,21 +188,16 @@ impl Launcher {
         for (name, value) in &self.variables {
             set(&mut all, name.as_str().into(), value.clone().into());
         }
-        let gpus = record.placement.iter().flat_map(Placement::gpus);
-        let devices: Vec<Uuid> =
-            gpus.filter_map(|gpu| self.uuids.get(gpu.index()).cloned()).collect();
-        for (name, value) in visible_devices(&devices) {
+        for (name, value) in visible_devices(devices) {
             set(&mut all, name.into(), value.into());
         }
         for (name, value) in self.names(record, spec, devices.len()) {
             set(&mut all, name.into(), value.into());
         }
         let share = record.placement.as_ref().map(|placement| placement.share);
-        // Whoever said what it needs is held to it, until it has died of it: then what it said was wrong, and the
-        // ledger's promise is what counts.
-        let limit = spec.gpu_memory.filter(|_| record.ooms == 0);
+        let limit = holds::promised(record, spec);
         let shared = match share {
-            Some(Share::Mps) => self.sharing.mps(record.owner, &devices, limit),
+            Some(Share::Mps) => self.sharing.mps(record.owner, devices, limit),
             _ => Ok(Vec::new()),
         };
         match shared {
@@ -268,7 +295,7 @@ impl Launcher {
             if let Ok(Some(started)) = dir.started() {
                 let pidfd = alive(started.shim, record.owner);
                 if pidfd.is_some() {
-                    self.know(record.id, started.shim.pid);
+                    self.know(record, started.shim.pid);
                 }
                 let watch = |pidfd| self.watcher.watch(pidfd, record.id, record.attempt).is_ok();
                 return if pidfd.is_some_and(watch) { Found::Running } else { Found::Ended };
@@ -282,9 +309,13 @@ impl Launcher {
     }
 
     /// A shim leads its task's session.
-    fn know(&mut self, task: TaskId, shim: u32) {
+    fn know(&mut self, record: &Record, shim: u32) {
+        let (task, leader) = (record.id, shim);
         let leader_started = ProcessTable::default().started(shim).unwrap_or(0);
-        self.known.insert(task, TaskRoots { task, cgroup: None, leader: shim, leader_started });
+        let group = self.groups.as_ref().ok().map(|groups| groups.group(task, record.attempt));
+        let cgroup = group.filter(|group| group.path().exists());
+        let cgroup = cgroup.map(|group| group.name().to_owned());
+        self.known.insert(task, TaskRoots { task, cgroup, leader, leader_started });
     }
 }
 

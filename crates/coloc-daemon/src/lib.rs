@@ -3,15 +3,18 @@
 
 pub mod agreements;
 pub mod api;
+pub mod cgroup;
 pub mod client;
 pub mod clock;
 pub mod fingerprint;
+pub mod foresee;
 pub mod hardware;
 pub mod journal;
 pub mod launch;
 pub mod notify;
 pub mod outcome;
 pub mod owner;
+pub mod past;
 pub mod record;
 pub mod run;
 pub mod serve;
@@ -23,5 +26,6 @@ pub mod spec;
 pub mod text;
 pub mod tls;
 pub mod tokens;
+pub mod usage;
 pub mod users;
 pub mod watch;

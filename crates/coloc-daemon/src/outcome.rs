@@ -1,5 +1,6 @@
 //! How a task ended: what its exit says, and what its last words say of GPU memory.
 
+use crate::cgroup::HostMemory;
 use crate::record::Exit;
 use crate::run::{Ended, Stopped};
 use coloc_model::Bytes;
@@ -18,8 +19,9 @@ pub enum Verdict {
         /// The words that tell.
         evidence: String,
     },
-    /// The machine had no room: the kernel killed it, or it could not allocate.
-    HostOutOfMemory,
+    /// The machine, or its limit, had no room: the kernel killed it, or it could not allocate. What the kernel says of
+    /// it, where it was in a control group.
+    HostOutOfMemory(Option<HostMemory>),
     /// The shim stopped it at its time limit.
     TimedOut,
     /// The shim stopped it because somebody asked.
@@ -46,7 +48,9 @@ pub fn judge(ended: &Ended, last_words: &[u8]) -> Verdict {
                     held: size_after(line, &HELD),
                     evidence: line.trim().chars().take(400).collect(),
                 },
-                None if is_host_oom(exit, &words) => Verdict::HostOutOfMemory,
+                None if is_host_oom(exit, &words, ended.host_memory) => {
+                    Verdict::HostOutOfMemory(ended.host_memory)
+                }
                 None => Verdict::Failed,
             }
         }
@@ -83,12 +87,14 @@ fn find_gpu_oom(words: &str) -> Option<&str> {
     words.lines().rev().find(matches)
 }
 
-fn is_host_oom(exit: Exit, words: &str) -> bool {
+fn is_host_oom(exit: Exit, words: &str, told: Option<HostMemory>) -> bool {
     let said = ["MemoryError", "std::bad_alloc", "Cannot allocate memory", "oom-kill", "oom_kill"];
+    if told.is_some_and(|told| told.kills > 0) {
+        return true;
+    }
     match exit {
-        // Nobody here sent it: the kernel's killer is the usual suspect.
-        Exit::Signal(SIGKILL) => true,
-        Exit::Code(137) => true,
+        // Nobody here sent it: the kernel's killer is the usual suspect, unless the kernel says that it was not.
+        Exit::Signal(SIGKILL) | Exit::Code(137) => told.is_none(),
         Exit::Signal(SIGABRT) | Exit::Code(_) => {
             words.lines().rev().take(40).any(|line| said.iter().any(|word| line.contains(word)))
         }
@@ -131,7 +137,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn verdict(exit: Exit, words: &str) -> Verdict {
-        judge(&Ended { exit, at: Moment(0), stopped: None }, words.as_bytes())
+        judge(&Ended { exit, at: Moment(0), stopped: None, host_memory: None }, words.as_bytes())
     }
 
     fn asked(words: &str) -> Option<Bytes> {
@@ -174,13 +180,28 @@ mod tests {
     }
 
     #[test]
+    fn the_kernels_word_on_host_memory_counts() {
+        let told = |kills| Some(HostMemory { kills, peak: None, limit: Some(Bytes::from_mib(48)) });
+        let verdict = |exit, host_memory| {
+            judge(&Ended { exit, at: Moment(0), stopped: None, host_memory }, b"epoch 3\n")
+        };
+        let killed = Exit::Signal(SIGKILL);
+        assert_eq!(verdict(killed, told(1)), Verdict::HostOutOfMemory(told(1)));
+        // One of its processes was killed, and the program made an ordinary failure of it.
+        assert_eq!(verdict(Exit::Code(1), told(1)), Verdict::HostOutOfMemory(told(1)));
+        assert_eq!(verdict(killed, told(0)), Verdict::Failed, "somebody killed it");
+        assert_eq!(verdict(killed, None), Verdict::HostOutOfMemory(None), "nobody knows better");
+        assert_eq!(verdict(Exit::Code(0), told(1)), Verdict::Completed);
+    }
+
+    #[test]
     fn other_failures_are_not_taken_for_it() {
         let host_tensor =
             "OOM when allocating tensor with shape[9] on /device:CPU:0 by allocator cpu";
         assert_eq!(verdict(Exit::Code(1), host_tensor), Verdict::Failed);
         assert_eq!(verdict(Exit::Code(1), "SyntaxError: invalid syntax"), Verdict::Failed);
-        assert_eq!(verdict(Exit::Code(1), "MemoryError"), Verdict::HostOutOfMemory);
-        assert_eq!(verdict(Exit::Signal(SIGKILL), "epoch 3"), Verdict::HostOutOfMemory);
+        assert_eq!(verdict(Exit::Code(1), "MemoryError"), Verdict::HostOutOfMemory(None));
+        assert_eq!(verdict(Exit::Signal(SIGKILL), "epoch 3"), Verdict::HostOutOfMemory(None));
         assert_eq!(verdict(Exit::Signal(11), "epoch 3"), Verdict::Failed);
         // Caught and survived.
         assert_eq!(verdict(Exit::Code(0), "CUDA out of memory, smaller batch"), Verdict::Completed);
@@ -188,7 +209,8 @@ mod tests {
 
     #[test]
     fn who_was_stopped_did_not_fail() {
-        let ended = |stopped| Ended { exit: Exit::Signal(15), at: Moment(0), stopped };
+        let ended =
+            |stopped| Ended { exit: Exit::Signal(15), at: Moment(0), stopped, host_memory: None };
         assert_eq!(judge(&ended(Some(Stopped::TimeLimit)), b""), Verdict::TimedOut);
         assert_eq!(judge(&ended(Some(Stopped::Asked)), b"CUDA out of memory"), Verdict::Stopped);
     }
@@ -199,7 +221,7 @@ mod tests {
             let mut line = b"Tried to allocate ".to_vec();
             line.extend(&words);
             line.extend(b" CUDA out of memory");
-            judge(&Ended { exit: Exit::Code(code), at: Moment(0), stopped: None }, &line);
+            judge(&Ended { exit: Exit::Code(code), at: Moment(0), stopped: None, host_memory: None }, &line);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the daemon knows of one task, and keeps.
 
+use crate::usage::Usage;
 use coloc_model::{Bytes, Placement, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -170,10 +171,28 @@ pub struct Record {
     pub exit: Option<Exit>,
     /// The most memory that was seen on one of its GPUs.
     pub peak: Bytes,
+    /// What the monitor saw of its last attempt.
+    #[serde(default)]
+    pub usage: Usage,
     /// What it wanted when it ran out of memory.
     pub wanted: Option<Bytes>,
     /// Why it is where it is, for people.
     pub reason: Option<String>,
+    /// What holds its last attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<Box<Holds>>,
+}
+
+/// What holds an attempt to what it was given.
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct Holds {
+    /// How its processes are kept together and killed: `cgroup`, or `session` with the reason.
+    pub processes: String,
+    /// What enforces its GPU memory, `none` if nothing does.
+    pub gpu_memory: String,
+    /// The host memory that it is held to, as the kernel reads it back.
+    #[schemars(with = "Option<u64>")]
+    pub host_memory: Option<Bytes>,
 }
 
 impl Record {
@@ -198,8 +217,10 @@ impl Record {
             placement: None,
             exit: None,
             peak: Bytes::ZERO,
+            usage: Usage::default(),
             wanted: None,
             reason: None,
+            holds: None,
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::agreements::Unknown;
 use crate::api::{self, Desk, Reach, router};
+use crate::cgroup::Groups;
 use crate::clock::Clock;
-use crate::hardware::{Hardware, HardwareError};
-use crate::journal::{Journal, JournalError};
+use crate::hardware::{self, Hardware, HardwareError};
+use crate::journal::{Journal, JournalError, Setup};
 use crate::launch::{Launcher, runs_below};
 use crate::owner::{self, Caller, Input, Names, Owner, Parts};
 use crate::settings::{Settings, Source};
@@ -13,6 +14,7 @@ use crate::tls::{Identity, TlsError};
 use crate::tokens::{TokenError, Tokens};
 use crate::watch::Watcher;
 use axum::Router;
+use coloc_gpu::driver::Guarded;
 use coloc_model::Millis;
 use std::ffi::OsString;
 use std::fs::File;
@@ -127,6 +129,10 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let clock = Clock::new(saved.epoch, options.time_scale);
     let period = clock.world(options.period).max(SHORTEST_PERIOD);
     let hardware = Hardware::find(options.period, period)?;
+    let gpus = hardware.fleet.gpus().iter().map(|gpu| gpu.model).collect();
+    let policy = options.settings.policy;
+    journal.note_setup(&Setup { policy, gpus, time_scale: options.time_scale })?;
+    hardware.check(policy.share)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(at(&options.state))?;
     let listener = runtime.block_on(async { listen(&options.socket) })?;
@@ -150,7 +156,9 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         socket: options.socket.clone(),
         time_scale: options.time_scale,
         grace: options.settings.grace,
-        sharing: Sharing::new(options.state.clone()),
+        sharing: Sharing::new(options.state.clone(), Guarded::nvml(hardware::DEADLINE)),
+        groups: Groups::find(&options.state).map_err(|none| none.to_string()),
+        addresses: hardware.addresses(),
         watcher: watcher.map_err(at(&options.state))?,
         known: rustc_hash::FxHashMap::default(),
     };

@@ -24,6 +24,10 @@ pub struct TaskSpec {
     #[serde(default)]
     #[schemars(with = "Option<u64>")]
     pub gpu_memory: Option<Bytes>,
+    /// Host memory that it may use, where control groups can hold it to that.
+    #[serde(default)]
+    #[schemars(with = "Option<u64>")]
+    pub host_memory: Option<Bytes>,
     /// What an estimator says of it.
     #[serde(default)]
     #[schemars(with = "Option<EstimateShape>")]
@@ -182,6 +186,7 @@ impl TaskSpec {
             environment: Vec::new(),
             gpus: 1,
             gpu_memory: None,
+            host_memory: None,
             estimate: None,
             exclusive: false,
             time_limit: None,

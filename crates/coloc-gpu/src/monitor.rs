@@ -6,9 +6,12 @@
 use crate::device::{DeviceProcess, Identity, ProcessUtilization, Vitals};
 use crate::driver::{Driver, DriverError, Guarded};
 use crate::inventory::{Found, Inventory, InventoryEvent, survey};
+use crate::mig::{ExistingInstance, GpuInstanceId};
 use crate::process::{Attribution, Owner, TaskRoots};
 use crate::sample::dcgm::Feed;
-use crate::sample::{Ladder, LadderConfig, Metric, ProcessSample, Reading, Sample, Source, Window};
+use crate::sample::{
+    InstanceSample, Ladder, LadderConfig, Metric, ProcessSample, Reading, Sample, Source, Window,
+};
 use coloc_model::{Bytes, Fraction, GpuId, Millis, TaskId, Time, WindowScores};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -88,6 +91,8 @@ struct Watched {
     window: Window,
     /// What was last read, and when all of it was.
     vitals: Option<(Vitals, Time)>,
+    /// The instances of then.
+    instances: Vec<InstanceSample>,
 }
 
 /// What changes slowly is read this often: temperature, clocks, MIG mode.
@@ -111,6 +116,7 @@ struct Target {
     index: u32,
     ladder: Ladder,
     vitals: Option<(Vitals, Time)>,
+    instances: Vec<InstanceSample>,
     dmon: Option<Reading>,
     exporter: Option<Reading>,
 }
@@ -184,6 +190,7 @@ impl Monitor {
             let gpu = target.gpu;
             self.watched[gpu.index()].ladder = target.ladder;
             self.watched[gpu.index()].vitals = target.vitals;
+            self.watched[gpu.index()].instances = target.instances;
             match outcome {
                 Ok(seen) => look.samples.push(self.keep(now, gpu, seen)),
                 Err(error) => {
@@ -218,6 +225,7 @@ impl Monitor {
             ladder: Ladder::new(LadderConfig::default()),
             window: Window::new(window, period),
             vitals: None,
+            instances: Vec::new(),
         });
     }
 
@@ -230,6 +238,7 @@ impl Monitor {
             index: identity.index,
             ladder: self.watched[gpu.index()].ladder.clone(),
             vitals: self.watched[gpu.index()].vitals,
+            instances: self.watched[gpu.index()].instances.clone(),
             dmon: latest(&self.sources.dmon, identity),
             exporter: latest(&self.sources.exporter, identity),
         };
@@ -254,6 +263,7 @@ impl Monitor {
             reading: best.map(|(_, reading)| reading).unwrap_or_default(),
             vitals,
             processes,
+            instances: self.watched[gpu.index()].instances.clone(),
         };
         self.watched[gpu.index()].window.record(&sample);
         sample
@@ -285,6 +295,7 @@ fn look(driver: &mut dyn Driver, now: Time, target: &mut Target) -> Result<Seen,
         }
     };
     let processes = driver.processes(index)?;
+    look_at_instances(driver, now, target, &vitals, &processes);
     let mut by_process = Vec::new();
     let (dmon, exporter) = (target.dmon, target.exporter);
     let best = target.ladder.read(now, |source| match source {
@@ -306,6 +317,37 @@ fn look(driver: &mut dyn Driver, now: Time, target: &mut Target) -> Result<Seen,
         by_process = driver.process_utilization(index).unwrap_or_default();
     }
     Ok(Seen { vitals, processes, by_process, best })
+}
+
+/// Reads which instances there are, as often as what changes slowly, and when somebody is in one that is not known.
+fn look_at_instances(
+    driver: &mut dyn Driver,
+    now: Time,
+    target: &mut Target,
+    vitals: &Vitals,
+    processes: &[DeviceProcess],
+) {
+    if !vitals.mig.is_on() {
+        return target.instances.clear();
+    }
+    let known = |id| target.instances.iter().any(|instance| instance.id == GpuInstanceId(id));
+    let all_known = processes.iter().filter_map(|process| process.gpu_instance).all(known);
+    if all_known && target.vitals.is_some_and(|(_, read)| read != now) {
+        return;
+    }
+    // Who may not ask is told nothing, and goes on with what is known of the whole.
+    let Ok(board) = driver.mig_board(target.index) else { return };
+    let name = |id| board.profile(id).map_or(String::new(), |profile| profile.name.clone());
+    let compute = |id| board.profile(id).map_or(0, |profile| profile.compute);
+    let instance = |instance: &ExistingInstance| InstanceSample {
+        id: instance.id,
+        profile: name(instance.profile),
+        compute: compute(instance.profile),
+        place: instance.place,
+        source: None,
+        reading: Reading::default(),
+    };
+    target.instances = board.instances.iter().map(instance).collect();
 }
 
 /// Time shares of all processes together, not below what the device says of itself; `None` when nothing ran.

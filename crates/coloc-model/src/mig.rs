@@ -164,10 +164,32 @@ impl Layout {
         self.memory_taken == 0
     }
 
+    /// Every slice is taken.
+    pub fn full(table: &MigTable) -> Self {
+        let memory_taken = Self::mask(0, table.memory_slices);
+        Layout { memory_taken, compute_taken: table.compute_slices }
+    }
+
+    /// The slices of both. They may overlap: what a driver says of others is not ours to check.
+    #[must_use]
+    pub fn with(&self, other: Layout) -> Layout {
+        Layout {
+            memory_taken: self.memory_taken | other.memory_taken,
+            compute_taken: self.compute_taken.saturating_add(other.compute_taken),
+        }
+    }
+
+    /// One instance and nothing else; slices that no board has are left out.
+    pub fn of(compute: u8, start: u8, span: u8) -> Layout {
+        let mask = (start..start.saturating_add(span)).filter(|&at| at < 16);
+        let memory_taken = mask.fold(0, |mask, at| mask | 1u16 << at);
+        Layout { memory_taken, compute_taken: compute }
+    }
+
     /// Where an instance of `profile` would go, if it still fits. Later starts first: the low slices
     /// are the only ones that the large profiles can use.
     pub fn fit(&self, table: &MigTable, profile: &Profile) -> Option<Instance> {
-        if self.compute_taken + profile.compute > table.compute_slices {
+        if self.compute_taken.saturating_add(profile.compute) > table.compute_slices {
             return None;
         }
         let start = profile.starts.iter().rev().copied().find(|&start| {
@@ -250,6 +272,19 @@ mod tests {
         let chosen = layout.smallest(table, Bytes::from_mib(12_000), 1).expect("fits");
         assert_eq!((chosen.compute, chosen.memory), (3, Bytes::from_mib(19_968)));
         assert_eq!(layout.smallest(table, Bytes::from_mib(40_960), 1), None);
+    }
+
+    #[test]
+    fn what_others_hold_is_not_given() {
+        let table = &MigTable::A100_40;
+        let theirs = Layout::of(3, 4, 4);
+        let both = Layout::default().with(theirs);
+        assert_eq!(both.largest_memory(table), Bytes::from_mib(19_968));
+        let given = both.smallest(table, Bytes::from_mib(12_000), 1).expect("the lower half");
+        assert_eq!((given.start, given.span), (0, 4));
+        assert_eq!(Layout::full(table).largest_memory(table), Bytes::ZERO);
+        // Nonsense of a driver is survived.
+        assert!(!Layout::of(250, 200, 200).with(Layout::of(250, 15, 9)).is_empty());
     }
 
     proptest! {

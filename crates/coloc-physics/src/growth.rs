@@ -34,6 +34,19 @@ impl Growth {
         STEPS.get(step).map(|&(after, _)| (after, Growth { step }))
     }
 
+    /// What a task that settles at `plateau` and ran for this long held less than that: bytes times
+    /// milliseconds.
+    pub fn shortfall(plateau: Bytes, ran: Millis) -> u128 {
+        let mut growth = Growth::LAUNCH;
+        let (mut since, mut sum) = (Millis::ZERO, 0);
+        while let Some((after, next)) = growth.next() {
+            let span = u128::from(after.min(ran).0 - since.min(ran).0);
+            sum += u128::from((plateau - growth.held(plateau)).0) * span;
+            (since, growth) = (after, next);
+        }
+        sum
+    }
+
     /// How long after launch the plateau is reached.
     pub const fn warm_up() -> Millis {
         STEPS[STEPS.len() - 1].0
@@ -54,6 +67,18 @@ mod tests {
             held.push(growth.held(plateau));
         }
         assert_eq!(held, [450, 6000, 10_000].map(Bytes::from_mib));
+    }
+
+    #[test]
+    fn the_shortfall_is_what_the_steps_leave_out() {
+        let plateau = Bytes::from_mib(10_000);
+        let mib = u128::from(Bytes::from_mib(1).0);
+        let cases = [(0, 0), (5, 5 * 9550), (8, 8 * 9550), (10, 8 * 9550 + 2 * 4000)];
+        let all = 8 * 9550 + 12 * 4000;
+        for (secs, expected) in cases.into_iter().chain([(20, all), (3600, all)]) {
+            let found = Growth::shortfall(plateau, Millis::from_secs(secs));
+            assert_eq!(found, expected * 1000 * mib, "{secs} s");
+        }
     }
 
     #[test]

@@ -61,6 +61,10 @@ impl Timeline {
 }
 
 impl Observer for Timeline {
+    fn sees_gpus(&self) -> bool {
+        true
+    }
+
     fn gpu_changed(&mut self, now: Time, gpu: usize, signal: &GpuSignal, watts: f64) {
         let series = &mut self.gpus[gpu];
         let values = (signal.activity.sm.get(), signal.used.mib(), watts);

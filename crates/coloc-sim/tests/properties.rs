@@ -83,6 +83,10 @@ struct Guard {
 }
 
 impl Observer for Guard {
+    fn sees_gpus(&self) -> bool {
+        true
+    }
+
     fn gpu_changed(&mut self, now: Time, _gpu: usize, signal: &GpuSignal, watts: f64) {
         assert!(now >= self.clock, "time runs backwards");
         self.clock = now;
@@ -188,6 +192,17 @@ proptest! {
         let (once, again) = (run(&simulation, &trace), run(&simulation, &trace));
         // Debug prints floats so that they differ if their bits do.
         prop_assert_eq!(format!("{once:?}"), format!("{again:?}"));
+    }
+
+    #[test]
+    fn looking_changes_nothing(trace in any_trace(), policy in any_policy(), blindly: bool) {
+        let simulation = match blindly {
+            false => simulation(policy, Estimator::Oracle),
+            true => simulation(blind(policy), Estimator::None),
+        };
+        let (summary, results, _) = guarded(&simulation, &trace);
+        let unseen = run(&simulation, &trace);
+        prop_assert_eq!(format!("{:?}", (summary, results)), format!("{unseen:?}"));
     }
 
     #[test]

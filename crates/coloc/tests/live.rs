@@ -4,11 +4,15 @@ mod live {
     mod home;
     mod http;
 
+    mod agreement;
     mod document;
+    mod expected;
     mod fairness;
+    mod groups;
     mod hostile;
     mod limits;
     mod memory;
+    mod mig;
     mod order;
     mod reload;
     mod remote;
@@ -18,4 +22,5 @@ mod live {
     mod tasks;
     mod update;
     mod users;
+    mod whatif;
 }

@@ -3,6 +3,7 @@
 //! A task is booked with what it was estimated to need until it has been seen to settle; free memory as
 //! a device reports it says nothing of what a young task is about to allocate.
 
+use crate::belief::Temper;
 use crate::demand::Demand;
 use crate::policy::{MemoryBasis, Policy};
 use crate::window::Window;
@@ -23,6 +24,8 @@ pub struct Booking {
     pub bytes: Bytes,
     /// SM demand expected of it, in devices.
     pub load: f64,
+    /// How it takes neighbours, and is one.
+    pub temper: Temper,
     /// It must stay alone.
     pub alone: bool,
     /// The MIG instance made for it.
@@ -59,6 +62,8 @@ pub struct GpuState {
     /// A young task settles until then.
     pub(crate) busy_until: Time,
     pub(crate) layout: Layout,
+    /// Slices that nobody here holds and that cannot be given.
+    pub(crate) foreign_slices: Layout,
     pub(crate) reserved: Option<Reservation>,
     /// When a task last came or went.
     pub(crate) crowd_changed: Time,
@@ -91,7 +96,7 @@ impl GpuState {
     /// Memory that may be promised to a newcomer.
     pub fn available(&self, policy: &Policy) -> Bytes {
         if let (Share::Mig, Some(table)) = (policy.share, self.model.mig()) {
-            return self.layout.largest_memory(table);
+            return self.slices().largest_memory(table);
         }
         match policy.memory {
             MemoryBasis::Ledger => self.usable().saturating_sub(self.booked),
@@ -101,24 +106,30 @@ impl GpuState {
         }
     }
 
+    /// Slices that cannot be given, whoever has them.
+    pub(crate) fn slices(&self) -> Layout {
+        self.layout.with(self.foreign_slices)
+    }
+
     /// The MIG instance that a task would get here: the whole board if the GPU had to be empty, else the
     /// smallest with enough memory and, where its demand is known and room allows, enough compute.
     pub(crate) fn instance_for(&self, demand: &Demand) -> Option<Instance> {
         let table = self.model.mig()?;
         let slice = f64::from(table.sms_per_slice) / f64::from(self.model.sms());
         let compute = (demand.load / slice).ceil().min(f64::from(table.compute_slices)) as u8;
-        let largest = self.layout.largest_memory(table);
+        let slices = self.slices();
+        let largest = slices.largest_memory(table);
         let memory = if demand.idle_only { largest } else { demand.need.min(largest) };
-        let smallest = |compute| self.layout.smallest(table, memory, compute);
+        let smallest = |compute| slices.smallest(table, memory, compute);
         smallest(compute).or_else(|| smallest(1))
     }
 
     /// A task's place here. The ledger never promises more than there is, whatever the policy reads.
     pub(crate) fn booking(&self, demand: &Demand, instance: Option<Instance>) -> Booking {
-        let Demand { task, user, load, alone, .. } = *demand;
+        let Demand { task, user, load, temper, alone, .. } = *demand;
         let wanted = instance.map_or(demand.book, |instance| instance.memory);
         let bytes = wanted.min(self.capacity.saturating_sub(self.booked));
-        Booking { task, user, bytes, load, alone, instance }
+        Booking { task, user, bytes, load, temper, alone, instance }
     }
 
     /// What the monitor saw last.

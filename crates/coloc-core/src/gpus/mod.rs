@@ -56,6 +56,7 @@ impl Gpus {
                 window: window.map(Window::new),
                 busy_until: Time::START,
                 layout: Layout::default(),
+                foreign_slices: Layout::default(),
                 reserved: None,
                 crowd_changed: Time::START,
                 sm_seconds: 0.0,
@@ -223,6 +224,12 @@ impl Gpus {
     pub(crate) fn see_foreign(&mut self, gpu: GpuId, used: Bytes) {
         let before = std::mem::replace(&mut self.states[gpu.index()].foreign, used);
         self.usable_changed(gpu, before > used);
+    }
+
+    /// Others hold these slices of a GPU.
+    pub(crate) fn see_slices(&mut self, gpu: GpuId, taken: Layout) {
+        let before = std::mem::replace(&mut self.states[gpu.index()].foreign_slices, taken);
+        self.usable_changed(gpu, before != taken);
     }
 
     /// A GPU went away or came back.

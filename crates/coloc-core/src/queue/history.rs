@@ -1,9 +1,11 @@
 //! How much service tasks take, from samples or from those that ended, and the Gittins index of it.
 
-use crate::service::{GpuTime, Letter, Service};
+use crate::service::{GpuTime, Letter, Service, Thresholds};
 
 /// Points at which the continuous index is kept.
 const POINTS: usize = 128;
+/// Stretches that are looked at one by one before they are searched.
+const NEAR: usize = 8;
 /// The published simulator's only quantum.
 const SIMULATORS_QUANTUM: u64 = 3250;
 
@@ -12,7 +14,7 @@ const SIMULATORS_QUANTUM: u64 = 3250;
 enum Tables {
     /// Of the best quantum.
     Continuous,
-    /// None: the quantum is given.
+    /// Of the quantum that each queue gives.
     #[default]
     Given,
     /// The published simulator's.
@@ -32,6 +34,9 @@ pub(crate) struct History {
     /// Index of a task that has attained as much as some of the samples.
     continuous: Vec<(u64, f64)>,
     simulators: Vec<(u64, f64)>,
+    /// The stretches of each queue.
+    given: Vec<Vec<Stretch>>,
+    thresholds: Thresholds,
 }
 
 /// The index with one quantum between two samples: there, each further bit of service takes the same
@@ -39,9 +44,9 @@ pub(crate) struct History {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stretch {
     /// Samples that end within the quantum.
-    ending: u64,
+    ending: f64,
     /// What all of them spend until then, including what was attained.
-    spent: u128,
+    spent: f64,
     /// It holds for less attained service than this.
     until: u64,
 }
@@ -57,13 +62,8 @@ impl Stretch {
     }
 
     fn ratio(&self, a: u64) -> f64 {
-        if self.ending == 0 {
-            return 0.0;
-        }
-        let spent = self.spent - u128::from(self.ending) * u128::from(a);
-        // The same number, sooner, where it is short.
-        let spent = u64::try_from(spent).map_or_else(|_| spent as f64, |short| short as f64);
-        self.ending as f64 / spent
+        // Whole numbers, exact up to 2^53 GPU milliseconds; beyond, at least one is left.
+        self.ending / (self.spent - self.ending * a as f64).max(1.0)
     }
 }
 
@@ -75,7 +75,7 @@ impl History {
             Letter::Paper if service.thresholds.is_some() => Tables::Given,
             Letter::Paper => Tables::Continuous,
         };
-        History { tables, ..History::default() }
+        History { tables, thresholds: service.thresholds, ..History::default() }
     }
 
     /// From now on these samples and no others.
@@ -117,7 +117,7 @@ impl History {
         }
         match self.tables {
             Tables::Continuous => self.continuous = self.continuous_table(),
-            Tables::Given => {}
+            Tables::Given => self.given = self.given_table(),
             Tables::Simulator => self.simulators = self.simulators_table(),
         }
     }
@@ -144,11 +144,12 @@ impl History {
         let beyond = self.count_up_to(a);
         let within = quantum.map_or(n, |quantum| self.count_up_to(a.saturating_add(quantum)));
         let cut = (n - within) as u128 * u128::from(quantum.unwrap_or(0));
-        let next = |index: usize| self.samples.get(index).copied().unwrap_or(u64::MAX);
+        let ends = self.samples.get(beyond).copied();
+        let enters = self.samples.get(within).map(|sample| sample - quantum.unwrap_or(0));
         Stretch {
-            ending: (within - beyond) as u64,
-            spent: self.sums[within] - self.sums[beyond] + cut,
-            until: next(beyond).min(next(within).saturating_sub(quantum.unwrap_or(0))),
+            ending: (within - beyond) as f64,
+            spent: (self.sums[within] - self.sums[beyond] + cut) as f64,
+            until: ends.into_iter().chain(enters).min().unwrap_or(u64::MAX),
         }
     }
 
@@ -163,12 +164,33 @@ impl History {
         next.checked_sub(1).map_or(0.0, |last| self.continuous[last].1)
     }
 
-    /// The index with a given quantum from here on; without one, that of running to the end.
-    pub(crate) fn index_within(&self, attained: GpuTime, quantum: Option<GpuTime>) -> Stretch {
-        if self.samples.is_empty() {
-            return Stretch { ending: 0, spent: 0, until: u64::MAX };
-        }
-        self.stretch(attained.0, quantum.map(|q| q.0))
+    /// All stretches of each queue, whose limit is the quantum; in the last, tasks run to their end.
+    fn given_table(&self) -> Vec<Vec<Stretch>> {
+        let queue = |level: usize| {
+            let limit = self.thresholds.limit(level).map(|limit| limit.0);
+            let starts = std::iter::successors(Some(self.stretch(0, limit)), |before| {
+                (before.until < u64::MAX).then(|| self.stretch(before.until, limit))
+            });
+            starts.collect()
+        };
+        (0..=self.thresholds.limits().len()).map(queue).collect()
+    }
+
+    /// The number of the stretch of a queue that holds what was attained, and the stretch. It is not
+    /// before the one with the number `from`.
+    pub(crate) fn given(&self, level: usize, attained: GpuTime, from: usize) -> (usize, Stretch) {
+        let Some(queue) = self.given.get(level) else {
+            return (0, Stretch { ending: 0.0, spent: 0.0, until: u64::MAX });
+        };
+        let passed = |stretch: &Stretch| stretch.until <= attained.0;
+        // Whoever asks again has mostly passed one or two.
+        let near = &queue[from..queue.len().min(from + NEAR)];
+        let number = match near.iter().position(|stretch| !passed(stretch)) {
+            Some(few) => from + few,
+            None => from + queue[from..].partition_point(passed),
+        };
+        let number = number.min(queue.len() - 1);
+        (number, queue[number])
     }
 
     /// The published simulator's table: its expectation is of `S` where it should be of `S − a`.
@@ -235,13 +257,32 @@ mod tests {
     #[test]
     fn a_quantum_limits_the_look_ahead() {
         let index = |attained, quantum: Option<u64>| {
-            let quantum = quantum.map(GpuTime::from_secs);
-            let attained = GpuTime::from_secs(attained);
-            history().index_within(attained, quantum).index(attained) * 1000.0
+            let quantum = quantum.map(|quantum| GpuTime::from_secs(quantum).0);
+            history().ratio(GpuTime::from_secs(attained).0, quantum) * 1000.0
         };
         assert!((index(0, Some(4)) - 1.0 / 12.0).abs() < 1e-12);
         assert!((index(0, None) - 1.0 / 8.0).abs() < 1e-12);
         assert_eq!(index(12, None), 0.0);
+    }
+
+    #[test]
+    fn the_table_says_what_the_formula_says() {
+        let thresholds = Thresholds::two(GpuTime::from_secs(3), GpuTime::from_secs(9));
+        let mut history = History::new(&Service { thresholds, ..Service::PLAIN });
+        let samples = [1, 2, 2, 3, 5, 8, 8, 9, 12, 40];
+        history.fix(samples.map(GpuTime::from_secs).to_vec());
+        for level in 0..3 {
+            let limit = thresholds.limit(level).map(|limit| limit.0);
+            let mut from = 0;
+            for attained in (0..60_000).step_by(250) {
+                let (number, stretch) = history.given(level, GpuTime(attained), from);
+                assert_eq!(stretch.ratio(attained), history.ratio(attained, limit), "{attained}");
+                assert!(attained < stretch.until);
+                assert_eq!(history.given(level, GpuTime(attained), 0).0, number);
+                from = number;
+            }
+        }
+        assert_eq!(History::default().given(1, GpuTime(7), 0).1.ratio(7), 0.0, "nothing is known");
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use crate::testkit::{World, gib, mib, task};
 use coloc_core::policy::{Place, Queue};
-use coloc_core::{Policy, Refusal};
-use coloc_model::mig::Instance;
-use coloc_model::{Share, TaskId};
+use coloc_core::{Event, Policy, Refusal};
+use coloc_model::mig::{Instance, Layout, MigTable};
+use coloc_model::{GpuId, Share, TaskId};
 
 const MIG: Policy = Policy::plain(Queue::BestEffort, Place::FirstFit, Share::Mig);
 
@@ -105,4 +105,30 @@ fn the_last_resort_is_a_whole_board() {
         world.oom(id, gib(5));
     }
     assert_eq!(instance(&world, id).memory, mib(40_192));
+}
+
+#[test]
+fn slices_of_others_are_worked_around_and_come_back() {
+    let mut world = World::new("1xA100-40GB", MIG);
+    let gpu = GpuId(0);
+    world.tell(Event::SlicesSeen { gpu, taken: Layout::of(3, 4, 4) });
+    let [half, other_half] = world.submit_all([task().gib(15).sm(0.1); 2]);
+    assert_eq!(instance(&world, half).start, 0);
+    assert_eq!(
+        world.refusals(other_half, 0),
+        [Refusal::NoInstance { need: gib(15), largest: gib(0) }]
+    );
+    world.tell(Event::SlicesSeen { gpu, taken: Layout::default() });
+    assert_eq!(instance(&world, other_half).start, 4);
+}
+
+#[test]
+fn a_gpu_that_cannot_be_partitioned_now_takes_nobody_however_little_is_known_of_them() {
+    let mut world = World::new("1xA100-40GB", MIG);
+    let full = Layout::full(&MigTable::A100_40);
+    world.tell(Event::SlicesSeen { gpu: GpuId(0), taken: full });
+    let [unknown, alone] = world.submit_all([task(), task().exclusive()]);
+    assert!(world.waits(unknown) && world.waits(alone));
+    world.tell(Event::SlicesSeen { gpu: GpuId(0), taken: Layout::default() });
+    assert!(world.runs(unknown));
 }

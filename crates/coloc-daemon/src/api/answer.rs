@@ -1,6 +1,7 @@
 //! Bodies of answers, and what an error looks like.
 
 use super::SCHEMA;
+use crate::foresee::Expected;
 use crate::journal::JournalError;
 use crate::owner::{Answer, GpuView, Refused, TaskView};
 use crate::tokens::TokenError;
@@ -71,6 +72,15 @@ pub struct Gpus {
     pub schema: u32,
     /// The GPUs.
     pub gpus: Vec<GpuView>,
+}
+
+/// What is expected of tasks.
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct Foreseen {
+    /// The version of the answer.
+    pub schema: u32,
+    /// Those that have not ended.
+    pub tasks: Vec<Expected>,
 }
 
 /// What went wrong, for a program.
@@ -157,7 +167,9 @@ impl Failure {
             | Failure::Refused(
                 Refused::NotYours(_) | Refused::NotAdmin | Refused::PriorityAboveZero,
             ) => StatusCode::FORBIDDEN,
-            Failure::Refused(Refused::Invalid(_)) => StatusCode::UNPROCESSABLE_ENTITY,
+            Failure::Refused(Refused::Invalid(_) | Refused::TooManyToForesee { .. }) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             Failure::Refused(Refused::WrongPhase { .. }) => StatusCode::CONFLICT,
             Failure::Refused(Refused::DiskFull) => StatusCode::INSUFFICIENT_STORAGE,
             Failure::Refused(Refused::Draining) | Failure::Busy | Failure::Stopping => {

@@ -1,13 +1,16 @@
 //! Every route, with what it takes and answers. What is served and what the document says come from this one table.
 
-use super::answer::{Changed, Draining, Gpus, Listed, Submitted, Versioned};
+use super::answer::{Changed, Draining, Foreseen, Gpus, Listed, Submitted, Versioned};
 use super::config::{ConfigInForce, Reload};
 use super::list::ListRequest;
 use super::log::LogRequest;
+use super::past::PastRequest;
 use super::tasks::ChangeRequest;
 use super::tokens::{TokenList, TokenMade, TokenRequest};
-use super::{Desk, config, events, list, log, openapi, tasks, tokens};
+use super::{Desk, config, events, expected, list, log, openapi, past, tasks, tokens};
+use crate::foresee::Expected;
 use crate::owner::{StatusView, Submission, TaskDetail, TaskView, WhyView};
+use crate::past::Past;
 use crate::tokens::TokenView;
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
@@ -91,6 +94,13 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/v1/events", "watchEvents", events::stream)
             .does("Every change of every task as server-sent events: `task` with a task, `missed` for who was too slow")
             .answers_as::<TaskView>("text/event-stream"),
+        Route::get("/v1/expected", "expectTasks", expected::all)
+            .does("When each task is expected to start and to end, if nothing else is submitted")
+            .answers::<Foreseen>(),
+        Route::get("/v1/past", "readPast", past::read)
+            .does("What ran, as a simulation needs it")
+            .asks::<PastRequest>()
+            .answers::<Past>(),
         Route::get("/v1/gpus", "listGpus", super::gpus)
             .does("The GPUs as the scheduler sees them")
             .answers::<Gpus>(),
@@ -144,6 +154,9 @@ fn tasks_routes() -> Vec<Route> {
         Route::get("/v1/tasks/{id}/why", "explainTask", tasks::why)
             .does("What keeps a task waiting, GPU by GPU")
             .answers::<Versioned<WhyView>>(),
+        Route::get("/v1/tasks/{id}/expected", "expectTask", expected::one)
+            .does("When a task is expected to start and to end, if nothing else is submitted")
+            .answers::<Versioned<Expected>>(),
         Route::get("/v1/tasks/{id}/wait", "waitForTask", events::wait)
             .does("Answers when the task has ended, or after 50 s with how it stands: ask again")
             .answers::<Versioned<TaskDetail>>(),

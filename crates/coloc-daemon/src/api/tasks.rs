@@ -48,7 +48,8 @@ pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<TaskDetai
         let story = journal.story(TaskId(id))?;
         let log = RunDir::of(&runs, record.id, record.attempt).log().display().to_string();
         let (command, directory) = (spec.command.clone(), spec.directory.clone());
-        Ok(Some(TaskDetail { task: view(&record, &spec), command, directory, log, story }))
+        let (task, holds) = (view(&record, &spec), record.holds);
+        Ok(Some(TaskDetail { task, command, directory, log, holds, story }))
     });
     ended.await?.ok_or(Failure::NoTask(id))
 }

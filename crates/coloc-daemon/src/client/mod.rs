@@ -5,10 +5,12 @@ mod address;
 pub use address::{Address, Host, Secret};
 
 use crate::api::{
-    ApiError, Changed, ConfigInForce, Gpus, LINES, Listed, Reload, SCHEMA, SCHEMA_HEADER, SILENCE,
-    Submitted, TokenList, TokenMade, TokenRequest,
+    ApiError, Changed, ConfigInForce, Foreseen, Gpus, LINES, Listed, Reload, SCHEMA, SCHEMA_HEADER,
+    SILENCE, Submitted, TokenList, TokenMade, TokenRequest,
 };
+use crate::foresee::Expected;
 use crate::owner::{Change, StatusView, Submission, TaskDetail, TaskView, WhyView};
+use crate::past::Past;
 use crate::tls::TlsError;
 use address::open;
 use http_body_util::{BodyExt as _, Full};
@@ -72,16 +74,19 @@ pub struct Wanted<'a> {
 impl Wanted<'_> {
     fn path(&self) -> String {
         let mut path = format!("/v1/tasks?all={}&since_s={}", self.all, self.since_s);
-        if let Some(user) = self.user {
-            path.push_str("&user=");
-            for byte in user.bytes() {
-                match byte {
-                    b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => path.push(byte.into()),
-                    other => path.push_str(&format!("%{other:02X}")),
-                }
-            }
-        }
+        push_user(&mut path, self.user);
         path
+    }
+}
+
+fn push_user(path: &mut String, user: Option<&str>) {
+    let Some(user) = user else { return };
+    path.push_str("&user=");
+    for byte in user.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => path.push(byte.into()),
+            other => path.push_str(&format!("%{other:02X}")),
+        }
     }
 }
 
@@ -170,6 +175,23 @@ impl Client {
     /// Asks why a task waits.
     pub fn why(&mut self, id: u32) -> Result<WhyView, ClientError> {
         self.get(&format!("/v1/tasks/{id}/why"))
+    }
+
+    /// Asks when a task is expected to start and to end.
+    pub fn expected(&mut self, id: u32) -> Result<Expected, ClientError> {
+        self.get(&format!("/v1/tasks/{id}/expected"))
+    }
+
+    /// The same of every task that has not ended.
+    pub fn all_expected(&mut self) -> Result<Foreseen, ClientError> {
+        self.get("/v1/expected")
+    }
+
+    /// What ran since then, by one user or by all.
+    pub fn past(&mut self, since_s: f64, user: Option<&str>) -> Result<Past, ClientError> {
+        let mut path = format!("/v1/past?since_s={since_s}");
+        push_user(&mut path, user);
+        self.get(&path)
     }
 
     /// Waits until a task has ended.

@@ -5,8 +5,10 @@
 //! nothing again. Samples stay out of it.
 
 mod schema;
+mod setup;
 
 pub use schema::SCHEMA_VERSION;
+pub use setup::Setup;
 
 use crate::record::{Moment, Record, SpecId};
 use crate::spec::TaskSpec;
@@ -107,6 +109,7 @@ impl Journal {
     /// A second connection, which only reads: old tasks are looked up without stopping the owner.
     pub fn open_reader(path: &Path) -> Result<Self, JournalError> {
         let db = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        schema::version(&db)?;
         Ok(Journal { db })
     }
 

@@ -1,7 +1,8 @@
 //! What people can ask for, and whether they may.
 
 use super::{
-    Ending, Owner, Page, PageRequest, StatusView, Submission, TaskDetail, TaskView, WhyView,
+    Ending, Owner, Page, PageRequest, Snapshot, StatusView, Submission, TaskDetail, TaskView,
+    WhyView,
 };
 use crate::record::{Phase, Uid};
 use crate::settings::{Said, Settings};
@@ -40,6 +41,8 @@ pub enum Command {
     Show(TaskId),
     /// Why it waits.
     Why(TaskId),
+    /// Everything that a look ahead needs.
+    Snapshot,
     /// The last look of the monitor.
     Gpus,
     /// How the daemon is.
@@ -86,6 +89,8 @@ pub enum Answer {
     Task(Option<Box<TaskDetail>>),
     /// Why a task waits.
     Why(Box<WhyView>),
+    /// How everything stands.
+    Snapshot(Box<Snapshot>),
     /// The GPUs.
     Gpus(Vec<super::GpuView>),
     /// How the daemon is.
@@ -129,6 +134,14 @@ pub enum Refused {
     /// The disk is full.
     #[error("the disk with the journal is full: nothing new is taken until there is room")]
     DiskFull,
+    /// To look ahead would take too long.
+    #[error("{tasks} tasks have not ended: nobody looks ahead with more than {most}")]
+    TooManyToForesee {
+        /// How many there are.
+        tasks: usize,
+        /// How many may be.
+        most: usize,
+    },
     /// The daemon is about to stop.
     #[error("the daemon is draining: nothing new is taken")]
     Draining,
@@ -161,6 +174,10 @@ impl Owner {
                 Some(why) => Answer::Why(Box::new(why)),
                 None => Answer::Refused(Refused::NoSuchTask(task)),
             },
+            Command::Snapshot => match self.snapshot(now) {
+                Ok(snapshot) => Answer::Snapshot(Box::new(snapshot)),
+                Err(refused) => Answer::Refused(refused),
+            },
             Command::Gpus => Answer::Gpus(self.gpu_views()),
             Command::Status => Answer::Status(self.status()),
             Command::Drain(_) if !caller.admin => Answer::Refused(Refused::NotAdmin),
@@ -172,7 +189,7 @@ impl Owner {
             Command::Reconfigure(_) if !caller.admin => Answer::Refused(Refused::NotAdmin),
             Command::Reconfigure(settings) => match self.reconfigure(now, *settings, wishes) {
                 Ok(()) => Answer::Done,
-                Err(unknown) => Answer::Refused(Refused::Invalid(unknown.to_string())),
+                Err(refused) => Answer::Refused(refused),
             },
         }
     }

@@ -3,8 +3,26 @@
 use super::{Ending, Owner};
 use crate::record::{Moment, Phase};
 use coloc_core::{Effect, Event};
-use coloc_model::{GpuId, Placement, TaskId, TaskState, Time};
+use coloc_model::mig::Instance;
+use coloc_model::{GpuId, Placement, Share, Slot, TaskId, TaskState, Time};
 use std::collections::VecDeque;
+
+/// What became of a launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Launched {
+    Yes,
+    /// The machine is not ready for it.
+    NotNow,
+    No,
+}
+
+/// `0`, or `0 (2g@4 (9.6 GiB))` on a partitioned GPU.
+fn place_name(slot: &Slot) -> String {
+    match slot.instance {
+        None => slot.gpu.to_string(),
+        Some(instance) => format!("{}, MIG instance {instance}", slot.gpu),
+    }
+}
 
 impl Owner {
     /// Does what the scheduler wants. Launches are on the disk before they happen.
@@ -40,9 +58,9 @@ impl Owner {
         let written = self.flush();
         let mut again = Vec::new();
         for task in launches {
-            let launched = written && self.launch(task);
-            if !launched {
-                self.not_launched(now, task, &mut again);
+            let launched = if written { self.launch(task) } else { Launched::NotNow };
+            if launched != Launched::Yes {
+                self.not_launched(now, task, launched, &mut again);
             }
         }
         // What is wanted after a launch that failed is wanted at the next look.
@@ -85,48 +103,72 @@ impl Owner {
 
     fn prepare(&mut self, task: TaskId, placement: Placement) -> bool {
         let Some(live) = self.tasks.get_mut(&task) else { return false };
-        let gpus: Vec<String> = placement.gpus().map(|gpu| gpu.to_string()).collect();
+        let gpus: Vec<String> = placement.slots.iter().map(place_name).collect();
         let record = &mut live.record;
         record.phase = Phase::Launching;
         record.attempt += 1;
         record.placement = Some(placement);
         record.reason = None;
         record.exit = None;
+        record.usage = crate::usage::Usage::default();
         let attempt = record.attempt;
         let what = format!("attempt {attempt} is launched on GPU {}", gpus.join(", "));
         self.changed(task, Some(what));
         true
     }
 
-    fn launch(&mut self, task: TaskId) -> bool {
-        let Some(live) = self.tasks.get_mut(&task) else { return true };
-        match self.launcher.launch(&live.record, &live.spec) {
-            Ok(without) => {
+    /// Where the instances of tasks other than this one lie.
+    pub(super) fn instances_of_others(&self, but: Option<TaskId>) -> Vec<(GpuId, Instance)> {
+        let on_gpus = self.tasks.values().map(|live| &live.record);
+        let on_gpus = on_gpus.filter(|record| record.phase.is_on_gpus() && Some(record.id) != but);
+        let slots = on_gpus.flat_map(|record| &record.placement).flat_map(|p| p.slots.iter());
+        slots.filter_map(|slot| Some((slot.gpu, slot.instance?))).collect()
+    }
+
+    fn launch(&mut self, task: TaskId) -> Launched {
+        let others = match self.scheduler.policy().share {
+            Share::Mig => self.instances_of_others(Some(task)),
+            _ => Vec::new(),
+        };
+        let Some(live) = self.tasks.get_mut(&task) else { return Launched::Yes };
+        match self.launcher.launch(&live.record, &live.spec, &others) {
+            Ok((holds, without)) => {
                 let now = Moment::now();
+                live.record.holds = Some(Box::new(holds));
                 live.record.phase = Phase::Running;
                 live.record.started = Some(now);
                 live.record.first_started.get_or_insert(now);
                 self.roots_changed = true;
                 self.changed(task, without);
-                true
+                Launched::Yes
             }
             Err(error) => {
                 self.disk_full |= error.is_disk_full();
                 let what = format!("could not be launched: {error}");
                 live.record.reason = Some(what.clone());
                 self.changed(task, Some(what));
-                false
+                if error.may_pass() { Launched::NotNow } else { Launched::No }
             }
         }
     }
 
     /// A launch that the machine refuses is the task's failure after all: trying for ever helps nobody.
-    fn not_launched(&mut self, now: Time, task: TaskId, again: &mut Vec<Effect>) {
+    fn not_launched(
+        &mut self,
+        now: Time,
+        task: TaskId,
+        launched: Launched,
+        again: &mut Vec<Effect>,
+    ) {
         const MOST_ATTEMPTS: u32 = 5;
         let Some(live) = self.tasks.get_mut(&task) else { return };
         live.record.phase = Phase::Pending;
         live.record.placement = None;
-        if live.record.attempt < MOST_ATTEMPTS || self.disk_full {
+        if launched == Launched::NotNow {
+            // Nothing was begun: the next try is this attempt.
+            live.record.attempt = live.record.attempt.saturating_sub(1);
+        }
+        if live.record.attempt < MOST_ATTEMPTS || launched == Launched::NotNow {
             self.scheduler.note(now, Event::NotLaunched(task), again);
             self.wake_at = self.wake_at.min(now + coloc_model::Millis::from_secs(1));
         } else {

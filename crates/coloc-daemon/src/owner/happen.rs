@@ -1,17 +1,33 @@
 //! What happens in the world: processes end, the monitor looks.
 
 use super::{Ending, Owner};
+use crate::cgroup::HostMemory;
 use crate::hardware::Sighting;
 use crate::outcome::{Verdict, judge};
 use crate::record::{Exit, Phase};
 use crate::spec::OnOom;
 use coloc_core::{Effect, Event};
+use coloc_model::mig::Layout;
 use coloc_model::{Bytes, Outcome, TaskId, Time};
 
 /// A log's end is long enough to hold a framework's last words.
 const LAST_WORDS: u64 = 64 << 10;
 /// Asked for on top of what was seen when a task did not say what it wanted.
 const UNSAID: f64 = 1.2;
+
+/// What is known of a task that died for want of host memory.
+fn out_of_host_memory(told: Option<HostMemory>) -> String {
+    match told {
+        Some(HostMemory { kills: 1.., limit: Some(limit), .. }) => {
+            format!("ran out of host memory: the kernel killed it at its limit of {limit}")
+        }
+        Some(HostMemory { kills: 1.., .. }) => {
+            "ran out of host memory: the kernel killed it".to_owned()
+        }
+        Some(_) => "ran out of host memory".to_owned(),
+        None => "ran out of host memory, or was killed by somebody".to_owned(),
+    }
+}
 
 impl Owner {
     /// The shim of an attempt is gone: how did the task end?
@@ -28,9 +44,13 @@ impl Owner {
             return;
         }
         self.roots_changed = true;
+        // After the shim, whatever it left behind.
+        self.launcher.end_group(&live.record);
+        let holds = self.launcher.true_holds(&live.record);
         let (verdict, exit) = self.verdict(task);
         let Some(live) = self.tasks.get_mut(&task) else { return };
         live.record.exit = exit;
+        live.record.holds = holds;
         let preempted = live.record.phase == Phase::Preempting;
         match (live.ending, preempted) {
             // It was to go, and it has gone.
@@ -123,17 +143,17 @@ impl Owner {
         let record = &mut live.record;
         let retry = record.retried < live.spec.retries;
         let (phase, what) = match verdict {
-            Some(Verdict::TimedOut) => (Phase::TimedOut, "was stopped at its time limit"),
-            Some(Verdict::HostOutOfMemory) => {
-                (Phase::Failed, "ran out of host memory, or was killed by somebody")
+            Some(Verdict::TimedOut) => {
+                (Phase::TimedOut, "was stopped at its time limit".to_owned())
             }
-            Some(_) => (Phase::Failed, "failed"),
-            None => (Phase::Lost, "vanished: its shim left no word of how it ended"),
+            Some(Verdict::HostOutOfMemory(told)) => (Phase::Failed, out_of_host_memory(told)),
+            Some(_) => (Phase::Failed, "failed".to_owned()),
+            None => (Phase::Lost, "vanished: its shim left no word of how it ended".to_owned()),
         };
         let what = match record.exit {
             Some(Exit::Code(code)) => format!("{what} (exit code {code})"),
             Some(Exit::Signal(signal)) => format!("{what} (signal {signal})"),
-            None => what.to_owned(),
+            None => what,
         };
         record.reason = Some(what.clone());
         live.ending = Some(if phase == Phase::Failed && retry {
@@ -157,6 +177,12 @@ impl Owner {
                 self.scheduler.note(now, Event::ForeignSeen { gpu, used }, wishes);
             }
         }
+        for &(gpu, taken) in &sighting.slices {
+            let before = self.last_seen.slices.iter().find(|(known, _)| *known == gpu);
+            if before.map_or(Layout::default(), |&(_, taken)| taken) != taken {
+                self.scheduler.note(now, Event::SlicesSeen { gpu, taken }, wishes);
+            }
+        }
         for &(gpu, signal) in &sighting.gpus {
             self.scheduler.note(now, Event::GpuSeen { gpu, signal }, wishes);
         }
@@ -166,7 +192,12 @@ impl Owner {
                 self.scheduler.note(now, Event::TaskSeen { task, used }, wishes);
             }
         }
+        self.account(now, &sighting);
         self.stop_the_idle(now, &sighting, wishes);
         self.last_seen = sighting;
+        if !self.launcher.sharing.partitions.is_empty() {
+            let kept = self.instances_of_others(None);
+            self.launcher.sweep_instances(now, &kept);
+        }
     }
 }

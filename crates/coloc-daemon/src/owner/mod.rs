@@ -13,15 +13,18 @@ mod idle;
 mod page;
 mod reconfigure;
 mod restore;
+mod snapshot;
 mod submit;
 mod texts;
 mod update;
+mod usage;
 mod view;
 
 pub use command::{Answer, Caller, Change, Command, Refused};
 pub(crate) use page::Rows;
 pub use page::{Form, Page, PageRequest};
 pub(crate) use reconfigure::scheduler;
+pub use snapshot::{Snapshot, Standing};
 pub use submit::{ArrayRequest, Submission};
 pub(crate) use view::task_view;
 pub use view::{GpuView, StatusView, TaskDetail, TaskView, WhyView};
@@ -114,6 +117,7 @@ pub struct Owner {
     roots: mpsc::Sender<Vec<TaskRoots>>,
     roots_changed: bool,
     last_seen: Sighting,
+    last_look: Time,
     idle: idle::IdleSince,
     news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
     stop: bool,
@@ -210,6 +214,7 @@ impl Owner {
             roots,
             roots_changed: true,
             last_seen: Sighting::default(),
+            last_look: Time::NEVER,
             idle: idle::IdleSince::default(),
             news,
             stop: false,
@@ -236,6 +241,9 @@ impl Owner {
         }
         if self.on_gpus.is_empty() {
             self.launcher.sharing.tear_down();
+            if let Ok(groups) = &self.launcher.groups {
+                groups.leave();
+            }
         }
     }
 

@@ -1,7 +1,9 @@
 //! Another policy while tasks run: a new scheduler takes over what the old one knows, as after a restart, but without one.
 
-use super::{Names, Owner};
+use super::{Names, Owner, Refused};
 use crate::agreements::{Book, Unknown};
+use crate::hardware::can_share;
+use crate::journal::Setup;
 use crate::record::Phase;
 use crate::settings::Settings;
 use coloc_core::{Effect, Event, Scheduler};
@@ -36,15 +38,22 @@ impl Owner {
         now: Time,
         settings: Settings,
         wishes: &mut Vec<Effect>,
-    ) -> Result<(), Unknown> {
-        self.launcher.grace = settings.grace;
+    ) -> Result<(), Refused> {
+        let refused = |problem: &dyn std::fmt::Display| Refused::Invalid(problem.to_string());
+        can_share(&self.fleet, settings.policy.share).map_err(|error| refused(&error))?;
         if !self.settings.schedules_like(&settings) {
-            let (mut new, book) = scheduler(&self.fleet, &settings, &mut self.names)?;
+            let new = scheduler(&self.fleet, &settings, &mut self.names);
+            let (mut new, book) = new.map_err(|error| refused(&error))?;
+            let gpus = self.fleet.gpus().iter().map(|gpu| gpu.model).collect();
+            let time_scale = self.launcher.time_scale;
+            let setup = Setup { policy: settings.policy, gpus, time_scale };
+            self.journal.note_setup(&setup).map_err(|error| refused(&error))?;
             new.remember(now, &self.scheduler);
             self.scheduler = new;
             self.book = book;
             self.introduce(now, wishes);
         }
+        self.launcher.grace = settings.grace;
         self.settings = settings;
         Ok(())
     }

@@ -52,6 +52,9 @@ impl Owner {
                 }
             }
         }
+        let on_gpus = self.tasks.values().filter(|live| live.record.phase.is_on_gpus());
+        let running: Vec<_> = on_gpus.map(|live| (live.record.id, live.record.attempt)).collect();
+        self.launcher.sweep_groups(&running);
         self.roots_changed = true;
         self.flush();
         self.carry_out(now, wishes);

@@ -128,6 +128,11 @@ impl Owner {
                 _ => {}
             }
         }
+        if spec.gpus > 1 && self.scheduler.policy().share == coloc_model::Share::Mig {
+            return invalid(
+                "this daemon gives tasks MIG instances, and a process sees one of them: ask for one GPU",
+            );
+        }
         let largest = self.scheduler.most_memory(spec.gpus);
         if spec.gpu_memory.is_some_and(|need| need > largest) && largest > Bytes::ZERO {
             return Err(Refused::Invalid(format!(

@@ -2,7 +2,7 @@
 
 use super::{Live, Owner};
 use crate::journal::StoryLine;
-use crate::record::{Exit, Phase, Record};
+use crate::record::{Exit, Holds, Phase, Record};
 use crate::spec::TaskSpec;
 use coloc_core::Explanation;
 use coloc_core::accounts::Whose;
@@ -75,6 +75,9 @@ pub struct TaskDetail {
     pub directory: crate::text::RawText,
     /// Where its output is.
     pub log: String,
+    /// What holds its last attempt to what it was given.
+    #[serde(default)]
+    pub holds: Option<Box<Holds>>,
     /// What happened to it.
     pub story: Vec<StoryLine>,
 }
@@ -135,6 +138,9 @@ pub struct StatusView {
     pub draining: bool,
     /// The daemon's process.
     pub pid: u32,
+    /// How the processes of tasks are kept together, killed and limited.
+    #[serde(default)]
+    pub processes: String,
 }
 
 /// A task as a list shows it.
@@ -176,6 +182,7 @@ impl Owner {
             command: live.spec.command.clone(),
             directory: live.spec.directory.clone(),
             log: self.launcher.run_dir(&live.record).log().display().to_string(),
+            holds: self.launcher.true_holds(&live.record),
             story: self.journal.story(task).unwrap_or_default(),
         })
     }
@@ -230,6 +237,10 @@ impl Owner {
             disk_full: self.disk_full,
             draining: self.draining,
             pid: std::process::id(),
+            processes: match &self.launcher.groups {
+                Ok(groups) => groups.says(),
+                Err(why) => format!("session: {why}"),
+            },
         }
     }
 }

@@ -13,6 +13,7 @@ mod files;
 pub use files::{Claim, RunDir, RunError};
 pub(crate) use files::{open_plain, tail};
 
+use crate::cgroup::HostMemory;
 use crate::record::{Exit, Moment};
 use crate::spec::Warning;
 use crate::text::RawText;
@@ -42,6 +43,18 @@ pub struct Order {
     pub warning: Option<Warning>,
     /// From a polite request to end to a kill.
     pub grace: Millis,
+    /// The control group that the program is to be in.
+    #[serde(default)]
+    pub group: Option<GroupPlace>,
+}
+
+/// A control group, by its folder and by the name that `/proc` shows.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct GroupPlace {
+    /// Its folder.
+    pub path: RawText,
+    /// Its name.
+    pub name: String,
 }
 
 /// A user to become.
@@ -64,6 +77,9 @@ pub struct Started {
     pub main: Process,
     /// When.
     pub at: Moment,
+    /// The program is in its control group.
+    #[serde(default)]
+    pub in_group: bool,
 }
 
 /// A process. A PID alone names nobody: it is given again after the process ends.
@@ -84,6 +100,9 @@ pub struct Ended {
     pub at: Moment,
     /// Why the shim ended it, if it did.
     pub stopped: Option<Stopped>,
+    /// What the kernel says of its host memory, where it was in a control group.
+    #[serde(default)]
+    pub host_memory: Option<HostMemory>,
 }
 
 /// Why a shim ended its program.

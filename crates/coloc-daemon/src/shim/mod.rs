@@ -7,8 +7,11 @@
 mod log;
 mod tree;
 
+use crate::cgroup::{Doors, TaskGroup};
 use crate::record::{Exit, Moment};
-use crate::run::{Claim, Ended, Order, Process, RunAs, RunDir, RunError, Started, Stopped};
+use crate::run::{
+    Claim, Ended, GroupPlace, Order, Process, RunAs, RunDir, RunError, Started, Stopped,
+};
 use crate::text::RawText;
 use coloc_gpu::process::ProcessTable;
 use nix::sys::signal::Signal;
@@ -50,6 +53,8 @@ fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> ShimError
 /// Runs the order in a directory to its end.
 pub fn run(dir: &RunDir) -> Result<(), ShimError> {
     let order = dir.order()?;
+    // As root, where the daemon is root: the group is not its user's to change.
+    let group = order.group.as_ref().map(Group::open);
     if let Some(user) = &order.user {
         become_user(user)?;
     }
@@ -64,23 +69,55 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
         .map_err(system("adopt orphans"))?;
     let asked = asked_to_stop()?;
     let mut log = log::Log::open(dir, &order).map_err(system("open the log"))?;
-    let (child, streams) = match start(&order) {
+    if let Some(Err(error)) = &group {
+        let _ = log.say(&format!("coloc: runs without a control group: {error}\n"));
+    }
+    let group = group.and_then(Result::ok);
+    let (child, streams) = match start(&order, group.as_ref()) {
         Ok(started) => started,
         Err(error) => {
             let program = order.command.first().map_or("".into(), RawText::to_string_lossy);
             let _ = log.say(&format!("coloc: cannot start {program}: {error}\n"));
-            let ended = Ended { exit: Exit::Code(CANNOT_START), at: Moment::now(), stopped: None };
+            let ended = Ended {
+                exit: Exit::Code(CANNOT_START),
+                at: Moment::now(),
+                stopped: None,
+                host_memory: None,
+            };
             return Ok(dir.write_ended(&ended)?);
         }
     };
     let began = |pid| ProcessTable::default().started(pid).unwrap_or(0);
     let process = |pid| Process { pid, began: began(pid) };
     let (shim, main) = (process(std::process::id()), process(child.id()));
-    dir.write_started(&Started { shim, main, at: Moment::now() })?;
+    let group = group.filter(|group| group.group.holds(main.pid));
+    dir.write_started(&Started { shim, main, at: Moment::now(), in_group: group.is_some() })?;
     let copies = log.copy(streams);
-    let ended = Watch { order: &order, child, asked, stopped: None }.until_the_end()?;
-    finish(copies);
-    Ok(dir.write_ended(&ended)?)
+    let watch = Watch { order: &order, child, asked, stopped: None, group: group.as_ref() };
+    let ended = watch.until_the_end()?;
+    finish(copies, group.as_ref());
+    let host_memory = group.as_ref().and_then(|group| group.group.host_memory());
+    Ok(dir.write_ended(&Ended { host_memory, ..ended })?)
+}
+
+/// The program's control group, with what it takes to enter it and to kill everybody in it.
+struct Group {
+    group: TaskGroup,
+    doors: Doors,
+}
+
+impl Group {
+    fn open(place: &GroupPlace) -> io::Result<Group> {
+        let group = TaskGroup::at(place.path.as_path().to_owned(), place.name.clone());
+        Ok(Group { doors: group.open()?, group })
+    }
+}
+
+/// Kills everything that the shim has started.
+fn kill_all(group: Option<&Group>) {
+    let killed = group.is_some_and(|group| group.doors.kill());
+    // Without a group, and for whoever is not in it.
+    tree::kill_all(killed);
 }
 
 /// Gives up root for good. Groups first: afterwards it would not be allowed.
@@ -108,7 +145,7 @@ pub(crate) struct Streams {
     pub(crate) errors: Option<PipeReader>,
 }
 
-fn start(order: &Order) -> io::Result<(Child, Streams)> {
+fn start(order: &Order, group: Option<&Group>) -> io::Result<(Child, Streams)> {
     let (program, arguments) =
         order.command.split_first().ok_or_else(|| io::Error::other("no command was given"))?;
     let (output, out) = io::pipe()?;
@@ -127,19 +164,24 @@ fn start(order: &Order) -> io::Result<(Child, Streams)> {
         .stdout(out)
         .stderr(err)
         .process_group(0);
-    die_with_me(&mut command);
+    prepare_child(&mut command, group.map(|group| group.doors.enter.try_clone()).transpose()?);
     Ok((command.spawn()?, Streams { output, errors }))
 }
 
-/// Whoever kills the shim kills the task: nothing must run that nobody watches.
+/// Whoever kills the shim kills the task: nothing must run that nobody watches. And it enters its group before it
+/// could start anybody who is not in it.
 #[allow(unsafe_code)]
-fn die_with_me(command: &mut Command) {
+fn prepare_child(command: &mut Command, enter: Option<std::fs::File>) {
     let shim = rustix::process::getpid();
     // SAFETY: between fork and exec only system calls are made, and nothing is allocated.
     unsafe {
         command.pre_exec(move || {
             use rustix::process::{Signal, getppid, set_parent_process_death_signal};
             set_parent_process_death_signal(Some(Signal::KILL))?;
+            if let Some(enter) = &enter {
+                // Whether it worked is looked at afterwards: kernels before 5.16 ask for rights that are given up.
+                let _ = rustix::io::write(enter, b"0");
+            }
             // The shim may have died before that.
             if getppid() == Some(shim) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
         });
@@ -152,6 +194,7 @@ struct Watch<'a> {
     child: Child,
     asked: UnixStream,
     stopped: Option<Stopped>,
+    group: Option<&'a Group>,
 }
 
 impl Watch<'_> {
@@ -184,7 +227,7 @@ impl Watch<'_> {
             }
             if due(kill) {
                 kill = None;
-                tree::kill_all();
+                kill_all(self.group);
             }
         }
     }
@@ -220,17 +263,17 @@ impl Watch<'_> {
             Some(code) => Exit::Code(code),
             None => Exit::Signal(status.signal().unwrap_or(0)),
         };
-        Ok(Ended { exit, at: Moment::now(), stopped: self.stopped })
+        Ok(Ended { exit, at: Moment::now(), stopped: self.stopped, host_memory: None })
     }
 }
 
 /// Waits for the rest of the output; whoever still holds the pipe then is killed.
-fn finish(copies: Vec<JoinHandle<()>>) {
+fn finish(copies: Vec<JoinHandle<()>>, group: Option<&Group>) {
     let patience = Instant::now() + LAST_WORDS;
     while copies.iter().any(|copy| !copy.is_finished()) && Instant::now() < patience {
         std::thread::sleep(Duration::from_millis(2));
     }
-    tree::kill_all();
+    kill_all(group);
     for copy in copies {
         let _ = copy.join();
     }

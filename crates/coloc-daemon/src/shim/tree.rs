@@ -7,9 +7,14 @@ use std::fs;
 
 /// A tree that forks faster than it is killed is given up after this many rounds.
 const MOST_ROUNDS: usize = 100;
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 
-/// Kills all descendants. Orphans are ours too: a shim adopts them.
-pub(super) fn kill_all() {
+/// Kills all descendants. Orphans are ours too: a shim adopts them. Those who were `killed` as a group a moment ago may
+/// still be there.
+pub(super) fn kill_all(killed: bool) {
+    if killed {
+        std::thread::sleep(PAUSE);
+    }
     for _ in 0..MOST_ROUNDS {
         let left = descendants(std::process::id());
         if left.is_empty() {
@@ -19,7 +24,7 @@ pub(super) fn kill_all() {
             let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
         }
         // The dead are left to whoever adopts them: the shim ends soon.
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        std::thread::sleep(PAUSE);
     }
 }
 

@@ -148,17 +148,10 @@ fn memory(facts: &Facts) -> Finding {
     let (health, what) = if facilities.mps {
         (
             Health::Partial,
-            format!(
-                "{}, for tasks that share by MPS; else {}",
-                Rung::MpsPinnedLimit,
-                Rung::Watchdog
-            ),
+            format!("{}, for tasks that share by MPS; else {}", Rung::MpsPinnedLimit, Rung::None),
         )
     } else {
-        (
-            Health::Partial,
-            format!("{}: a task is ended after it was seen above its promise", Rung::Watchdog),
-        )
+        (Health::Missing, format!("{}: a task can take more than it was promised", Rung::None))
     };
     let next = match facts.kernel {
         Some(kernel) if kernel < (6, 14) => {

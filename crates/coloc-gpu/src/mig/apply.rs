@@ -1,6 +1,6 @@
 //! Carrying out a plan, step by step, through the driver.
 
-use super::board::{Board, ComputeInstanceId, GpuInstanceId};
+use super::board::{Board, ComputeInstanceId, ExistingInstance, GpuInstanceId, Place};
 use super::plan::{MigPlan, MigRefusal, Step, Want, plan};
 use crate::device::Uuid;
 use crate::driver::{Driver, DriverError};
@@ -64,12 +64,39 @@ pub fn enable(driver: &mut dyn Driver, index: u32) -> Result<(), ApplyError> {
 pub fn disable(driver: &mut dyn Driver, index: u32) -> Result<(), ApplyError> {
     idle(driver, index)?;
     for instance in driver.mig_board(index)?.instances {
-        for ci in instance.computes {
-            driver.destroy_compute(index, instance.id, ci.id)?;
-        }
-        driver.destroy_instance(index, instance.id)?;
+        destroy(driver, index, &instance)?;
     }
     set_mode(driver, index, false)
+}
+
+/// Destroys the instance at a place unless somebody is in it; says whether there is none any more.
+pub fn remove(driver: &mut dyn Driver, index: u32, place: Place) -> Result<bool, ApplyError> {
+    let mut board = driver.mig_board(index)?;
+    board.mark_busy(&driver.processes(index)?);
+    let Some(instance) = board.instances.iter().find(|instance| instance.place == place) else {
+        return Ok(true);
+    };
+    if instance.busy {
+        return Ok(false);
+    }
+    let destroyed = destroy(driver, index, instance);
+    // Somebody came since.
+    if matches!(destroyed, Err(DriverError::InUse { .. })) {
+        Ok(false)
+    } else {
+        Ok(destroyed.map(|()| true)?)
+    }
+}
+
+fn destroy(
+    driver: &mut dyn Driver,
+    index: u32,
+    instance: &ExistingInstance,
+) -> Result<(), DriverError> {
+    for compute in &instance.computes {
+        driver.destroy_compute(index, instance.id, compute.id)?;
+    }
+    driver.destroy_instance(index, instance.id)
 }
 
 fn idle(driver: &mut dyn Driver, index: u32) -> Result<(), ApplyError> {
@@ -95,10 +122,17 @@ fn set_mode(driver: &mut dyn Driver, index: u32, on: bool) -> Result<(), ApplyEr
     }
 }
 
-/// Gives every want its instance on a GPU in MIG mode. If a step fails, what was made is unmade.
-pub fn apply(driver: &mut dyn Driver, index: u32, wants: &[Want]) -> Result<Applied, ApplyError> {
+/// Gives every want its instance on a GPU in MIG mode. If a step fails, what was made is unmade. What lies at one of
+/// the places in `kept` is somebody's who may not have come yet, and counts as in use.
+pub fn apply(
+    driver: &mut dyn Driver,
+    index: u32,
+    wants: &[Want],
+    kept: &[Place],
+) -> Result<Applied, ApplyError> {
     let mut board: Board = driver.mig_board(index)?;
     board.mark_busy(&driver.processes(index)?);
+    board.mark_kept(kept);
     let plan = plan(&board, wants)?;
     let mut work = Work { index, made: Vec::new(), instances: vec![None; wants.len()] };
     for (slot, assignment) in work.instances.iter_mut().zip(&plan.assignments) {

@@ -3,7 +3,7 @@
 use crate::device::{DeviceProcess, Uuid};
 use coloc_model::Bytes;
 use coloc_model::mig::MigTable;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A GPU instance's number, given by the driver.
@@ -17,7 +17,7 @@ pub struct GpuInstanceId(pub u32);
 pub struct ComputeInstanceId(pub u32);
 
 /// A run of memory slices.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Place {
     /// The first slice.
     pub start: u8,
@@ -183,6 +183,13 @@ impl Board {
                 let here = process.gpu_instance.is_none_or(|id| GpuInstanceId(id) == instance.id);
                 instance.busy |= here;
             }
+        }
+    }
+
+    /// Marks the instances at places that somebody counts on.
+    pub fn mark_kept(&mut self, places: &[Place]) {
+        for instance in &mut self.instances {
+            instance.busy |= places.contains(&instance.place);
         }
     }
 }

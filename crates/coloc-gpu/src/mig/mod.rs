@@ -8,7 +8,7 @@ mod board;
 mod plan;
 mod search;
 
-pub use apply::{Applied, ApplyError, Given, apply, disable, enable};
+pub use apply::{Applied, ApplyError, Given, apply, disable, enable, remove};
 pub use board::{
     Board, BoardProfile, ComputeInstance, ComputeInstanceId, ExistingInstance, GpuInstanceId,
     MigDevice, Place, ProfileKind,

@@ -28,12 +28,19 @@ pub struct Want {
     pub memory: Bytes,
     /// A profile that was asked for by name.
     pub profile: Option<String>,
+    /// Where it has to lie, with exactly the compute slices of its members: somebody keeps books of slices.
+    pub place: Option<Place>,
 }
 
 impl Want {
     /// A task that gets an instance of its own.
     pub fn alone(task: TaskId, memory: Bytes, compute: u8) -> Self {
-        Want { members: vec![Member { task, compute }], memory, profile: None }
+        Want { members: vec![Member { task, compute }], memory, profile: None, place: None }
+    }
+
+    /// A task whose instance was decided on elsewhere.
+    pub fn placed(task: TaskId, compute: u8, place: Place) -> Self {
+        Want { place: Some(place), ..Want::alone(task, Bytes::ZERO, compute) }
     }
 
     /// A task that asked for a profile.
@@ -88,6 +95,18 @@ pub enum MigRefusal {
         compute: u32,
         /// The largest profile.
         largest: String,
+    },
+    /// The board has nothing like what was decided on.
+    #[error(
+        "this board has no instance of {compute} compute slices on {span} memory slices from slice {start} on"
+    )]
+    NoSuchPlace {
+        /// Compute slices.
+        compute: u32,
+        /// The first memory slice.
+        start: u8,
+        /// Memory slices.
+        span: u8,
     },
     /// There may be only so many of a profile.
     #[error("{wanted} of {profile} are wanted, and the board holds {most}")]
@@ -227,10 +246,17 @@ fn candidates(board: &Board, at: usize, want: &Want) -> Result<Vec<Candidate>, M
             && profile.memory >= want.memory
             && u32::from(profile.compute) >= want.compute()
             && want.split(profile.compute).is_some()
+            && want.place.is_none_or(|place| {
+                profile.places.contains(&place) && u32::from(profile.compute) == want.compute()
+            })
     };
     let suitable: Vec<usize> =
         (0..board.profiles.len()).filter(|&at| suits(&board.profiles[at])).collect();
     let Some(&smallest) = suitable.first() else {
+        if let Some(place) = want.place {
+            let compute = want.compute();
+            return Err(MigRefusal::NoSuchPlace { compute, start: place.start, span: place.span });
+        }
         let largest = board.profiles.last().map_or("none", |profile| profile.name.as_str());
         return Err(MigRefusal::TooLarge {
             want: at,
@@ -240,8 +266,11 @@ fn candidates(board: &Board, at: usize, want: &Want) -> Result<Vec<Candidate>, M
         });
     };
     let least = board.profiles[smallest].span();
-    let candidate =
-        |profile: usize| Candidate { profile, waste: board.profiles[profile].span() - least };
+    let candidate = |profile: usize| Candidate {
+        profile,
+        waste: board.profiles[profile].span() - least,
+        place: want.place,
+    };
     Ok(suitable.into_iter().map(candidate).collect())
 }
 

@@ -1,5 +1,8 @@
 //! The planner against a judge that tries everything.
 
+#[path = "../../tests/support/multisets.rs"]
+mod multisets;
+
 use super::*;
 use crate::device::{DeviceProcess, ProcessKind};
 use crate::mig::ComputeInstance;
@@ -69,28 +72,11 @@ fn assert_sound(board: &Board, wants: &[Want], plan: &MigPlan) {
     assert!(compute <= u32::from(board.compute_slices()));
 }
 
-/// Every multiset of an A100's profiles of up to eight instances.
-fn multisets(profiles: usize, most: usize) -> Vec<Vec<usize>> {
-    let mut all = vec![Vec::new()];
-    let mut begin = 0;
-    for _ in 0..most {
-        let end = all.len();
-        for at in begin..end {
-            let least = all[at].last().copied().unwrap_or(0);
-            for profile in least..profiles {
-                all.push([&all[at][..], &[profile]].concat());
-            }
-        }
-        begin = end;
-    }
-    all
-}
-
 #[test]
 fn every_legal_combination_is_planned_and_every_other_refused() {
     let board = a100();
     let (mut legal, mut refused) = (0, 0);
-    for profiles in multisets(board.profiles.len(), 8).iter().filter(|p| !p.is_empty()) {
+    for profiles in multisets::multisets(board.profiles.len(), 8).iter() {
         let names: Vec<&str> =
             profiles.iter().map(|&at| board.profiles[at].name.as_str()).collect();
         let wants = named(&names);
@@ -113,6 +99,29 @@ fn every_legal_combination_is_planned_and_every_other_refused() {
     // The number of combinations that the judge finds; it changes only with the table.
     assert_eq!(legal + refused, 3002);
     assert!(legal > 50, "{legal} legal combinations");
+}
+
+#[test]
+fn what_was_decided_elsewhere_lies_where_it_was_decided() {
+    let mut board = a100();
+    existing(&mut board, 1, "2g.10gb", 4, false);
+    existing(&mut board, 2, "1g.5gb", 0, true);
+    let placed = |compute, start, span| [Want::placed(task(0), compute, Place { start, span })];
+    // An idle instance of the same size and place is reused.
+    let reused = plan(&board, &placed(2, 4, 2)).expect("it is there");
+    assert_eq!((reused.assignments[0].reused, reused.steps.len()), (Some(GpuInstanceId(1)), 0));
+    // One of another size is in the way, though the same size would fit elsewhere.
+    let other = plan(&board, &placed(1, 4, 2)).expect("the idle one goes");
+    assert_eq!(other.assignments[0].place, Place { start: 4, span: 2 });
+    assert!(other.steps.contains(&Step::DestroyInstance(GpuInstanceId(1))), "{other:?}");
+    assert_sound(&board, &placed(1, 4, 2), &other);
+    // A busy one never goes, and nothing lies where the board allows nothing.
+    assert!(matches!(plan(&board, &placed(4, 0, 4)), Err(MigRefusal::NoLayout { .. })));
+    let nowhere = plan(&board, &placed(3, 1, 4)).expect_err("three slices from slice 1 on");
+    assert_eq!(nowhere, MigRefusal::NoSuchPlace { compute: 3, start: 1, span: 4 });
+    // Somebody who may not have come yet is not disturbed.
+    board.mark_kept(&[Place { start: 4, span: 2 }]);
+    assert!(plan(&board, &placed(2, 4, 2)).is_err());
 }
 
 #[test]
@@ -189,7 +198,7 @@ fn a_larger_instance_serves_when_no_smaller_one_fits() {
 #[test]
 fn tasks_may_share_an_instance() {
     let members = vec![Member { task: task(0), compute: 1 }, Member { task: task(1), compute: 2 }];
-    let want = Want { members, memory: Bytes::from_mib(18_000), profile: None };
+    let want = Want { members, memory: Bytes::from_mib(18_000), profile: None, place: None };
     let plan = plan(&a100(), &[want]).expect("fits");
     assert_eq!(plan.assignments[0].slices, [1, 2]);
     let creates = plan.steps.iter().filter(|s| matches!(s, Step::CreateCompute { .. })).count();

@@ -11,6 +11,8 @@ pub(super) struct Candidate {
     pub(super) profile: usize,
     /// Memory slices beyond those of the smallest that would do.
     pub(super) waste: u8,
+    /// The only place that will do.
+    pub(super) place: Option<Place>,
 }
 
 /// What a want was given.
@@ -104,7 +106,7 @@ impl Search<'_> {
         let affordable: Vec<Candidate> =
             self.candidates[want].iter().copied().filter(|c| c.waste <= waste).collect();
         for candidate in affordable {
-            for (choice, next) in self.options(candidate.profile, taken) {
+            for (choice, next) in self.options(candidate, taken) {
                 chosen[want] = Some(choice);
                 if self.place(depth + 1, waste - candidate.waste, next, chosen) {
                     return true;
@@ -117,12 +119,14 @@ impl Search<'_> {
 
     /// Every way to have a profile now: idle instances of it, then new ones, later starts first, because the low
     /// slices are the only ones that the large profiles can use.
-    fn options(&self, profile: usize, taken: &Taken) -> Vec<(Choice, Taken)> {
+    fn options(&self, candidate: Candidate, taken: &Taken) -> Vec<(Choice, Taken)> {
+        let Candidate { profile, place: only, .. } = candidate;
+        let suits = |place: Place| only.is_none_or(|only| only == place);
         let shape = &self.board.profiles[profile];
         let mut options = Vec::new();
         let idle = self.board.instances.iter().enumerate().filter(|(at, instance)| {
             let free = *at < MOST_REUSED && taken.reused & (1 << at) == 0;
-            !instance.busy && instance.profile == shape.id && free
+            !instance.busy && instance.profile == shape.id && free && suits(instance.place)
         });
         for (at, instance) in idle {
             let mut next = taken.clone();
@@ -135,7 +139,7 @@ impl Search<'_> {
             }
             options.push((Choice { profile, place: instance.place, reused: Some(at) }, next));
         }
-        for &place in shape.places.iter().rev() {
+        for &place in shape.places.iter().rev().filter(|&&place| suits(place)) {
             let mut next = taken.clone();
             if taken.memory & place.mask() == 0 && take(&mut next, self.board, profile, place) {
                 options.push((Choice { profile, place, reused: None }, next));

@@ -11,6 +11,7 @@ use coloc_model::{Activity, Bytes, Fraction, GpuId, GpuSignal, TaskId, Time};
 use serde::Serialize;
 
 use crate::device::{DeviceProcess, Uuid, Vitals};
+use crate::mig::{GpuInstanceId, Place as MigPlace};
 use crate::process::{Attributed, Owner};
 
 /// Where a reading came from, best first.
@@ -107,6 +108,25 @@ pub struct Sample {
     pub vitals: Vitals,
     /// Who is on it.
     pub processes: Vec<ProcessSample>,
+    /// Its GPU instances, if it is partitioned.
+    pub instances: Vec<InstanceSample>,
+}
+
+/// One GPU instance of a partitioned GPU.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct InstanceSample {
+    /// The driver's number for it.
+    pub id: GpuInstanceId,
+    /// NVIDIA's name for its size, such as `3g.20gb`.
+    pub profile: String,
+    /// Compute slices.
+    pub compute: u8,
+    /// Where it lies.
+    pub place: MigPlace,
+    /// Where the reading came from; `None` when no source sees into instances.
+    pub source: Option<Source>,
+    /// How busy it was: shares of the instance, not of the GPU.
+    pub reading: Reading,
 }
 
 /// One process on one GPU.

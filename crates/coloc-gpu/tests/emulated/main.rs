@@ -3,4 +3,6 @@
 mod faults;
 mod mig;
 mod monitor;
+#[path = "../support/multisets.rs"]
+mod multisets;
 mod stage;

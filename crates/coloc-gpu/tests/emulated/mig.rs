@@ -1,32 +1,18 @@
 //! MIG: planned by us, created by the driver.
 
+use crate::multisets::multisets;
 use crate::stage::on_fleet;
 use coloc_emu::Place as EmulatedPlace;
 use coloc_gpu::driver::{Driver, DriverError};
-use coloc_gpu::mig::{ApplyError, Board, Member, Place, Want, apply, disable, enable, plan};
+use coloc_gpu::mig::{
+    ApplyError, Board, Member, Place, Want, apply, disable, enable, plan, remove,
+};
+use coloc_model::mig::{Instance, Layout, MigTable};
 use coloc_model::{Bytes, TaskId};
 use coloc_physics::Profile;
 
 fn task(at: usize) -> TaskId {
     TaskId(at as u32)
-}
-
-/// Every multiset of `kinds` things with at most `most` of them.
-fn multisets(kinds: usize, most: usize) -> Vec<Vec<usize>> {
-    let mut all = vec![Vec::new()];
-    let mut begin = 0;
-    for _ in 0..most {
-        let end = all.len();
-        for at in begin..end {
-            let least = all[at].last().copied().unwrap_or(0);
-            for kind in least..kinds {
-                all.push([&all[at][..], &[kind]].concat());
-            }
-        }
-        begin = end;
-    }
-    all.retain(|set| !set.is_empty());
-    all
 }
 
 fn mask(place: &Place) -> u32 {
@@ -104,7 +90,7 @@ fn every_legal_combination_is_created_and_every_other_refused() {
                     .map(|(at, name)| Want::named(task(at), name))
                     .collect();
                 let possible = within_numbers(&board, &set) && legal(&board, &set, 0, 0);
-                match apply(&mut driver, 0, &wants) {
+                match apply(&mut driver, 0, &wants, &[]) {
                     Ok(applied) => {
                         assert!(possible, "{names:?}");
                         let there = driver.mig_board(0).expect("a board").instances.len();
@@ -166,7 +152,7 @@ fn a_busy_gpu_is_not_partitioned_and_a_busy_instance_not_touched() {
             enable(&mut driver, 0).expect("now it is idle");
 
             let wants = [Want::named(task(0), "3g.20gb"), Want::named(task(1), "1g.5gb")];
-            let given = apply(&mut driver, 0, &wants).expect("it fits").given;
+            let given = apply(&mut driver, 0, &wants, &[]).expect("it fits").given;
             let mig = coloc_emu::fleet::MigDevice {
                 gi: given[0].gpu_instance.0,
                 ci: given[0].compute_instance.0,
@@ -176,7 +162,8 @@ fn a_busy_gpu_is_not_partitioned_and_a_busy_instance_not_touched() {
             assert!(matches!(disable(&mut driver, 0), Err(ApplyError::NotIdle { .. })));
             // The idle 1g is reused; the busy 3g is neither given away nor moved.
             let wants = [Want::named(task(2), "1g.5gb"), Want::named(task(3), "2g.10gb")];
-            let more = apply(&mut driver, 0, &wants).expect("it fits beside the busy one").given;
+            let more =
+                apply(&mut driver, 0, &wants, &[]).expect("it fits beside the busy one").given;
             assert_eq!(more[0].gpu_instance, given[1].gpu_instance);
             let mut board = driver.mig_board(0).expect("a board");
             board.mark_busy(&driver.processes(0).expect("a list"));
@@ -196,12 +183,49 @@ fn tasks_share_a_gpu_instance_by_compute_instances() {
         enable(&mut driver, 0).expect("idle");
         let members =
             vec![Member { task: task(0), compute: 1 }, Member { task: task(1), compute: 2 }];
-        let want = Want { members, memory: Bytes::from_mib(18_000), profile: None };
-        let given = apply(&mut driver, 0, &[want]).expect("it fits").given;
+        let want = Want { members, memory: Bytes::from_mib(18_000), profile: None, place: None };
+        let given = apply(&mut driver, 0, &[want], &[]).expect("it fits").given;
         assert_eq!(given[0].gpu_instance, given[1].gpu_instance);
         assert_ne!(given[0].device, given[1].device);
         let devices = driver.mig_devices(0).expect("a list");
         assert_eq!(devices.len(), 2);
         assert!(given.iter().all(|given| given.device.as_str().starts_with("MIG-")));
+    });
+}
+
+#[test]
+fn what_the_books_say_of_slices_is_what_the_board_has() {
+    on_fleet("mig::what_the_books_say_of_slices_is_what_the_board_has", "1xA100-40GB", |stage| {
+        let mut driver = stage.driver();
+        enable(&mut driver, 0).expect("it is idle");
+        let (mut books, mut alive) = (Layout::default(), Vec::<Instance>::new());
+        let mut dice = 7u64;
+        for round in 0..200 {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(round);
+            let pick = (dice >> 33) as usize;
+            let (memory, compute) =
+                (Bytes::from_mib([3000, 9000, 15_000][pick % 3]), [1, 2, 3][pick / 3 % 3]);
+            let wanted = books.smallest(&MigTable::A100_40, memory, compute);
+            let Some(instance) = wanted.filter(|_| !pick.is_multiple_of(5) || alive.is_empty())
+            else {
+                books.destroy(alive.swap_remove(pick % alive.len()));
+                continue;
+            };
+            let place = |instance: &Instance| Place { start: instance.start, span: instance.span };
+            let kept: Vec<Place> = alive.iter().map(place).collect();
+            let want = Want::placed(task(0), instance.compute, place(&instance));
+            apply(&mut driver, 0, &[want], &kept).expect("the books allow it");
+            books.create(instance);
+            alive.push(instance);
+            // The board may have idle ones besides; all that are counted on are there.
+            let board = driver.mig_board(0).expect("a board");
+            for counted in &alive {
+                let there = board.instances.iter().find(|there| there.place == place(counted));
+                let profile =
+                    there.and_then(|there| board.profile(there.profile)).expect("it is there");
+                assert_eq!((profile.compute, profile.memory), (counted.compute, counted.memory));
+            }
+        }
+        assert!(remove(&mut driver, 0, Place { start: 15, span: 1 }).expect("nothing is there"));
     });
 }

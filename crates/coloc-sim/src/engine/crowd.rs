@@ -54,7 +54,10 @@ impl<O: Observer> Run<'_, O> {
         for (guest, &rate) in device.guests.iter_mut().zip(&scratch.rates) {
             if guest.local_rate != rate {
                 guest.local_rate = rate;
-                scratch.changed.push(guest.seat);
+                // A gang that has its GPUs to itself is named once.
+                if scratch.changed.last() != Some(&guest.seat) {
+                    scratch.changed.push(guest.seat);
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A modelled GPU: who is on it, how fast they run, what it draws.
 
 use super::seats::Seat;
-use coloc_model::{Activity, Bytes, GpuModel, GpuSignal, SignatureId, Time};
+use coloc_model::{Activity, Bytes, GpuModel, GpuSignal, Millis, SignatureId, Time};
 use coloc_physics::{Part, Power, Profile};
 
 /// A task on a device.
@@ -39,10 +39,12 @@ pub(super) struct Device {
     pub(super) signal: GpuSignal,
     pub(super) power: Power,
     since: Time,
+    memory_since: Time,
     pub(super) energy_j: f64,
     pub(super) energy_vacant_j: f64,
     pub(super) sm_seconds: f64,
-    pub(super) byte_seconds: f64,
+    /// Bytes held times milliseconds: whole numbers, so that the order of adding does not matter.
+    pub(super) byte_millis: u128,
 }
 
 impl Device {
@@ -53,10 +55,11 @@ impl Device {
             signal: GpuSignal::default(),
             power,
             since: Time::START,
+            memory_since: Time::START,
             energy_j: 0.0,
             energy_vacant_j: 0.0,
             sm_seconds: 0.0,
-            byte_seconds: 0.0,
+            byte_millis: 0,
         }
     }
 
@@ -80,17 +83,25 @@ impl Device {
         self.guests.iter().map(|guest| (guest.profile.activity, guest.rate))
     }
 
-    /// Brings the totals up to `now` and hands each guest its share of the energy: what the device draws
+    /// Brings the total of memory up to `now`.
+    pub(super) fn account_memory(&mut self, now: Time) {
+        let span = now.since(self.memory_since);
+        self.byte_millis += u128::from(self.signal.used.0) * u128::from(span.0);
+        self.memory_since = now;
+    }
+
+    /// Brings all totals up to `now` and hands each guest its share of the energy: what the device draws
     /// anyway by residency, what its work costs by SM activity.
     pub(super) fn account(&mut self, now: Time) {
-        let span = now.since(self.since).secs();
-        if span == 0.0 {
+        let span = now.since(self.since);
+        if span == Millis::ZERO {
             return;
         }
+        self.account_memory(now);
+        let span = span.secs();
         self.since = now;
         self.energy_j += self.power.watts() * span;
         self.sm_seconds += self.signal.activity.sm.get() * span;
-        self.byte_seconds += self.signal.used.0 as f64 * span;
         if self.guests.is_empty() {
             self.energy_vacant_j += self.power.watts() * span;
             return;

@@ -7,11 +7,16 @@ use super::run::Run;
 use super::seats::{Progress, Seat, Stamp, Stay};
 use crate::timeline::AttemptEnd;
 use coloc_core::Event;
-use coloc_model::{Bytes, Outcome, Placement, Slot, TaskId, Time};
+use coloc_model::{Bytes, GpuModel, Outcome, Placement, Slot, TaskId, Time};
 use coloc_physics::{Growth, Part};
 
 /// The speed of a task on a device that it was not meant for.
 const SLOWEST: f64 = 0.001;
+
+/// The most a task may hold: the device, or its MIG instance.
+fn limit(model: GpuModel, slot: &Slot) -> Bytes {
+    slot.instance.map_or(model.memory(), |instance| instance.memory)
+}
 
 impl<O: Observer> Run<'_, O> {
     pub(super) fn launch(&mut self, now: Time, task: TaskId, placement: Placement) {
@@ -20,7 +25,8 @@ impl<O: Observer> Run<'_, O> {
         let attempt = result.preemptions + result.ooms;
         result.start.get_or_insert(now);
         let slots = placement.slots.clone();
-        let growth = Growth::LAUNCH;
+        let plateau = traced.profile.memory;
+        let growth = self.growth(plateau, &slots);
         let progress = Progress {
             task,
             only_gpu: if let [only] = &*slots { Some(only.gpu) } else { None },
@@ -36,6 +42,9 @@ impl<O: Observer> Run<'_, O> {
         let spread = slots.iter().any(|slot| node(slot) != node(&slots[0]));
         for slot in slots.iter() {
             let mut guest = self.guest(task, seat, slot);
+            if growth.is_none() {
+                guest.held = plateau;
+            }
             if spread {
                 guest.speed *= self.spread_speed(task, slot);
             }
@@ -43,12 +52,21 @@ impl<O: Observer> Run<'_, O> {
             device.account(now);
             device.guests.push(guest);
         }
-        if let Some((after, _)) = growth.next() {
+        if let Some((after, _)) = growth.and_then(Growth::next) {
             self.agenda.add(Due::grow(now + after, task, seat, stamp));
         }
-        let held = growth.held(traced.profile.memory);
         self.crowd_changed(now, &slots);
-        self.allocate(now, task, seat, &slots, held);
+        if let Some(growth) = growth {
+            self.allocate(now, task, seat, &slots, growth.held(plateau));
+        }
+    }
+
+    /// How a task's memory grows, step by step; `None` where it has room and nobody looks: then it holds
+    /// all from the start, and what is too much is taken off at its end.
+    fn growth(&self, plateau: Bytes, slots: &[Slot]) -> Option<Growth> {
+        let fits = |slot: &Slot| plateau <= limit(self.devices[slot.gpu.index()].model, slot);
+        let skip = self.unseen && slots.iter().all(fits);
+        (!skip).then_some(Growth::LAUNCH)
     }
 
     /// A task as one of its devices sees it.
@@ -63,7 +81,7 @@ impl<O: Observer> Run<'_, O> {
             signature: traced.signature,
             part: slot.instance.map_or(Part::Whole, |i| Part::of_instance(model, i)),
             held: Bytes::ZERO,
-            limit: slot.instance.map_or(model.memory(), |i| i.memory),
+            limit: limit(model, slot),
             speed,
             local_rate: 0.0,
             rate: 0.0,
@@ -82,8 +100,8 @@ impl<O: Observer> Run<'_, O> {
     /// The next step of a task's memory, unless the task is gone.
     pub(super) fn grow(&mut self, now: Time, seat: Seat, stamp: Stamp) {
         let Some(stay) = self.seats.launched(seat, stamp) else { return };
-        let Some((_, growth)) = stay.growth.next() else { return };
-        stay.growth = growth;
+        let Some((_, growth)) = stay.growth.and_then(Growth::next) else { return };
+        stay.growth = Some(growth);
         let (started, slots) = (stay.started, stay.placement.slots.clone());
         let task = self.seats.progress(seat).task;
         if let Some((after, _)) = growth.next() {
@@ -109,7 +127,7 @@ impl<O: Observer> Run<'_, O> {
         }
         for slot in slots {
             let device = &mut self.devices[slot.gpu.index()];
-            device.account(now);
+            device.account_memory(now);
             device.guest_mut(seat).held = held;
             self.report_memory(now, slot.gpu);
         }
@@ -153,18 +171,24 @@ impl<O: Observer> Run<'_, O> {
 
     /// Empties a seat and says whose it was.
     fn clear(&mut self, now: Time, seat: Seat, end: AttemptEnd) -> Option<TaskId> {
-        let (task, Stay { placement, started, .. }) = self.seats.leave(seat)?;
+        let (task, Stay { placement, started, growth }) = self.seats.leave(seat)?;
         let slots = placement.slots;
         let result = &mut self.results[task.index()];
+        let ran = now.since(started);
+        let too_much = match growth {
+            Some(_) => 0,
+            None => Growth::shortfall(self.trace.tasks()[task.index()].profile.memory, ran),
+        };
         for slot in slots.iter() {
             let device = &mut self.devices[slot.gpu.index()];
             device.account(now);
+            device.byte_millis -= too_much;
             result.energy_j += device.remove(seat).energy_j;
         }
         // Whoever ran out of memory starts from nothing; whoever was preempted goes on.
         result.ran_s = match end {
             AttemptEnd::OutOfMemory => 0.0,
-            _ => result.ran_s + now.since(started).secs(),
+            _ => result.ran_s + ran.secs(),
         };
         self.observer.attempt_ended(task, started, now, &slots, end);
         // A monitor sees the process gone no later than anybody hears of its end.

@@ -21,7 +21,12 @@ use coloc_physics::{Noise, PowerModel, SharedGpu, skew};
 
 /// Somebody who wants to see a run as it happens.
 pub trait Observer {
-    /// A GPU's state changed and holds from `now` on.
+    /// Wants to hear of every change of a GPU, memory that grows included.
+    fn sees_gpus(&self) -> bool {
+        false
+    }
+    /// A GPU's state changed and holds from `now` on. Whoever [sees GPUs](Observer::sees_gpus) hears of
+    /// every change, others of some.
     fn gpu_changed(&mut self, _now: Time, _gpu: usize, _signal: &GpuSignal, _watts: f64) {}
     /// A task left its GPUs.
     fn attempt_ended(

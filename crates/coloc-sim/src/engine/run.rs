@@ -11,7 +11,6 @@ use crate::trace::Trace;
 use coloc_core::{Effect, Event, Scheduler};
 use coloc_model::{Activity, Task, TaskId, TaskState, Time};
 use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
 
 /// With more live tasks than this, invariants are checked only now and then.
 const CHECK_EVERY_STEP: usize = 500;
@@ -27,6 +26,8 @@ pub(super) struct Run<'a, O> {
     pub(super) monitored: bool,
     /// It wants to know how much memory tasks hold.
     pub(super) watched: bool,
+    /// Tasks have GPUs to themselves and nobody looks at the memory that they hold.
+    pub(super) unseen: bool,
     pub(super) observer: &'a mut O,
     pub(super) agenda: Agenda,
     pub(super) devices: Vec<Device>,
@@ -38,13 +39,13 @@ pub(super) struct Run<'a, O> {
     makespan: Time,
     steps: u64,
     pub(super) scratch: Scratch,
-    /// Effects to be carried out, and whether that is going on.
-    todo: VecDeque<Effect>,
-    busy: bool,
     /// The moment that is being played.
     now: Time,
-    /// A buffer for effects on their way to `todo`.
+    /// Effects of this moment in the order of their decision, and how many were carried out.
     wishes: Vec<Effect>,
+    done: usize,
+    /// They are being carried out.
+    busy: bool,
 }
 
 impl<'a, O: Observer> Run<'a, O> {
@@ -71,6 +72,8 @@ impl<'a, O: Observer> Run<'a, O> {
             ran_s: 0.0,
             energy_j: 0.0,
         };
+        let (monitored, watched) = (scheduler.watches_gpus(), scheduler.watches_tasks());
+        let looked_at = monitored || watched || observer.sees_gpus();
         Run {
             simulation,
             trace,
@@ -78,8 +81,9 @@ impl<'a, O: Observer> Run<'a, O> {
             saved: FxHashMap::default(),
             submissions: submissions.into_iter(),
             next_submission: 0,
-            monitored: scheduler.watches_gpus(),
-            watched: scheduler.watches_tasks(),
+            monitored,
+            watched,
+            unseen: simulation.policy.needs_idle() && !looked_at,
             scheduler,
             observer,
             agenda: Agenda::default(),
@@ -89,10 +93,10 @@ impl<'a, O: Observer> Run<'a, O> {
             makespan: Time::START,
             steps: 0,
             scratch: Scratch::default(),
-            todo: VecDeque::new(),
-            busy: false,
             now: Time::START,
             wishes: Vec::new(),
+            done: 0,
+            busy: false,
         }
     }
 
@@ -155,16 +159,16 @@ impl<'a, O: Observer> Run<'a, O> {
     /// Does what the scheduler wants. What it wants on being told of one effect's consequences comes
     /// after the effects that were decided before.
     fn carry_out_wishes(&mut self) {
-        if self.wishes.is_empty() && (self.busy || self.todo.is_empty()) {
+        if self.wishes.is_empty() || std::mem::replace(&mut self.busy, true) {
             return;
         }
-        self.todo.extend(self.wishes.drain(..));
-        if std::mem::replace(&mut self.busy, true) {
-            return;
-        }
-        while let Some(effect) = self.todo.pop_front() {
+        while let Some(effect) = self.wishes.get_mut(self.done) {
+            let effect = std::mem::replace(effect, Effect::WakeAt(Time::NEVER));
+            self.done += 1;
             self.carry_out(self.now, effect);
         }
+        self.wishes.clear();
+        self.done = 0;
         self.busy = false;
     }
 
@@ -203,7 +207,7 @@ impl<'a, O: Observer> Run<'a, O> {
             totals.energy_j += device.energy_j;
             totals.energy_vacant_j += device.energy_vacant_j;
             totals.smact_mean += device.sm_seconds;
-            totals.memory_mean_bytes += device.byte_seconds;
+            totals.memory_mean_bytes += device.byte_millis as f64 / 1000.0;
         }
         let device_seconds = makespan.secs() * self.devices.len() as f64;
         if device_seconds > 0.0 {

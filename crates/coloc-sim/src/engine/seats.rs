@@ -55,7 +55,8 @@ impl Progress {
 pub(super) struct Stay {
     pub(super) placement: Placement,
     pub(super) started: Time,
-    pub(super) growth: Growth,
+    /// `None` where it is of no interest.
+    pub(super) growth: Option<Growth>,
 }
 
 /// Which entries of the agenda are valid for a seat.

@@ -39,6 +39,9 @@ pub(crate) struct TaskArgs {
     /// Memory it needs on each GPU, such as 12G; a bare number is MiB
     #[arg(long, value_name = "MEMORY")]
     gpu_mem: Option<Bytes>,
+    /// Host memory it may use, such as 64G, where control groups can hold it to that; 0 is no limit
+    #[arg(long, value_name = "MEMORY")]
+    mem: Option<Bytes>,
     /// No other task on its GPUs
     #[arg(long)]
     exclusive: bool,
@@ -105,8 +108,6 @@ pub(crate) struct TaskArgs {
     #[arg(short = 'c', long, hide = true)]
     cpus_per_task: Option<String>,
     #[arg(long, hide = true)]
-    mem: Option<String>,
-    #[arg(long, hide = true)]
     qos: Option<String>,
     #[arg(long, hide = true)]
     mail_type: Option<String>,
@@ -146,6 +147,7 @@ impl TaskArgs {
             environment: environment(args.export.as_deref()),
             gpus: args.gres.unwrap_or(args.gpus),
             gpu_memory: args.gpu_mem,
+            host_memory: args.mem.filter(|&memory| memory > Bytes::ZERO),
             estimate,
             exclusive: args.exclusive,
             time_limit: args.time,

@@ -2,7 +2,7 @@
 
 use crate::Verb;
 use crate::args::live::{own_socket, own_state};
-use crate::args::policy::{PolicyArgs, PresetFlag, ShareFlag};
+use crate::args::policy::{PolicyArgs, PresetFlag};
 use crate::config::{Config, said};
 use crate::error::CliError;
 use crate::invocation::{self, typed};
@@ -88,7 +88,6 @@ impl Daemon {
 
     /// What may change while the daemon runs.
     fn settings(&self, said: Vec<Said>) -> Result<Settings, CliError> {
-        self.refuse_what_is_simulated_only()?;
         self.policy.service.check()?;
         self.policy.accounts.check()?;
         let spans = [("--grace", self.grace), ("--period", self.period)];
@@ -150,17 +149,6 @@ impl Daemon {
         let files = self.tls_cert.clone().zip(self.tls_key.clone());
         let identity = files.map(|(certificate, key)| Identity { certificate, key });
         self.listen.map(|address| Listen { address, identity })
-    }
-
-    /// A flag that would be taken and then ignored is worse than none.
-    fn refuse_what_is_simulated_only(&self) -> Result<(), CliError> {
-        let given = [("--share mig", matches!(self.policy.share, Some(ShareFlag::Mig)))];
-        match given.iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(CliError::Usage(format!(
-                "{flag} works in `coloc simulate` only; the daemon cannot do it yet"
-            ))),
-            None => Ok(()),
-        }
     }
 
     /// Makes the fleet and becomes a program that finds its libraries: they are looked for at start only. A fleet that
@@ -248,8 +236,7 @@ mod tests {
                 }
                 (false, true) => vec![format!("--{name}={}", sample(name))],
             };
-            // Instances are set up by the layer below, which is told of them separately.
-            for word in words.iter().filter(|word| *word != "--share=mig") {
+            for word in &words {
                 let cli = Cli::try_parse_from(["coloc", "daemon", word]);
                 let Ok(Cli { verb: Some(Verb::Daemon(daemon)) }) = cli else { panic!("{word}") };
                 let settings =

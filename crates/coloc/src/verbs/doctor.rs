@@ -1,13 +1,16 @@
 //! `coloc doctor`: what is there, what is enforced and by what, and what to type to get further.
 
+use crate::args::live::SocketArg;
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
 use clap::Args;
+use coloc_daemon::cgroup::Groups;
 use coloc_gpu::doctor::{Facts, Finding, Health, Places, diagnose};
 use coloc_gpu::driver::Guarded;
 use coloc_gpu::enforce::Facilities;
 use coloc_gpu::sample::dcgm::Endpoint;
 use serde::Serialize;
+use std::path::Path;
 use std::time::Duration;
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -15,6 +18,8 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// Say what this machine can do for its GPUs, what is enforced, and how to get further
 #[derive(Args, Debug)]
 pub(crate) struct Doctor {
+    #[command(flatten)]
+    socket: SocketArg,
     /// A dcgm-exporter to look for
     #[arg(
         long,
@@ -39,16 +44,43 @@ impl Doctor {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let places = Places { exporter: Some(self.exporter), ..Places::default() };
         let facts = Facts::gather(&Guarded::nvml(DEADLINE), &places);
+        let mut findings = diagnose(&facts);
+        findings.push(task_processes(&self.socket));
         let answer = Diagnosis {
             emulated: facts.gpus.iter().any(|gpu| gpu.identity.emulated),
             enforcement: facts.facilities(),
-            findings: diagnose(&facts),
+            findings,
         };
         if self.json {
             return Answer { body: &answer, wall_s: None }.print();
         }
         print_text(&render(&answer.findings))
     }
+}
+
+/// How tasks' processes are kept together: by the daemon that answers, or as one started here would do it.
+fn task_processes(socket: &SocketArg) -> Finding {
+    let running = socket.connect().and_then(|mut client| Ok(client.status()?));
+    let what = match running {
+        Ok(status) => status.processes,
+        // By a name that no daemon has: its groups are left alone.
+        Err(_) => match Groups::find(Path::new("doctor")) {
+            Ok(groups) => {
+                groups.leave();
+                format!("{} (no daemon answers; one started here)", groups.says())
+            }
+            Err(why) => format!("session: {why} (no daemon answers; one started here)"),
+        },
+    };
+    let (health, next) = match () {
+        () if what.contains("limits by") => (Health::Ok, None),
+        () if what.starts_with("cgroup") => {
+            let next = "`coloc init` writes a unit with Delegate=yes and DelegateSubgroup=daemon (systemd 254)";
+            (Health::Partial, Some(next))
+        }
+        () => (Health::Partial, Some("start it as a service: `coloc init` writes the unit")),
+    };
+    Finding { about: "task processes", health, what, next: next.map(str::to_owned) }
 }
 
 fn render(findings: &[Finding]) -> String {

@@ -185,7 +185,9 @@ ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 # A restart leaves tasks alone: they are found again.
 KillMode=process
+# A control group for each task; the daemon in one of its own, as limits require.
 Delegate=yes
+DelegateSubgroup=daemon
 TasksMax=infinity
 LimitNOFILE=65536
 # Tasks are its children: no wall here that would keep a training from its files.

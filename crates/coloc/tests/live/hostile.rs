@@ -78,7 +78,7 @@ fn what_can_never_run_is_refused_at_once() {
 
 #[test]
 fn a_daemon_takes_no_flag_that_it_would_ignore() {
-    for flags in [&["--quota", "ada=2"][..], &["--weight", "ada=2"], &["--share", "mig"]] {
+    for flags in [&["--quota", "ada=2"][..], &["--weight", "ada=2"]] {
         let all = ["daemon", "--emulate", "1xA100-40GB"].iter().chain(flags);
         let output = coloc().args(all).output().expect("it runs");
         assert_eq!(output.status.code(), Some(2), "{flags:?}");

@@ -12,17 +12,26 @@ use coloc_model::Time;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage {
     level: usize,
+    number: usize,
     stretch: Stretch,
     until: GpuTime,
 }
 
 impl Stage {
-    pub(super) fn of(service: &Service, history: &History, attained: GpuTime) -> Self {
+    /// The stage of a task with this much service, which had less in the stage before.
+    pub(super) fn of(
+        service: &Service,
+        history: &History,
+        attained: GpuTime,
+        before: Option<Stage>,
+    ) -> Self {
         let level = service.thresholds.level(attained);
         let limit = service.thresholds.limit(level);
-        let stretch = history.index_within(attained, limit);
+        let before = before.filter(|before| before.level == level);
+        let from = before.map_or(0, |before| before.number);
+        let (number, stretch) = history.given(level, attained, from);
         let until = limit.map_or(stretch.ends(), |limit| limit.min(stretch.ends()));
-        Stage { level, stretch, until }
+        Stage { level, number, stretch, until }
     }
 
     #[inline]
@@ -48,7 +57,7 @@ pub(super) fn rank(
     match service.letter {
         Letter::Simulator => Rank::falling(level, history.simulators_index(attained), submitted.0),
         Letter::Paper if service.thresholds.is_some() => {
-            Stage::of(service, history, attained).rank(attained, first_start)
+            Stage::of(service, history, attained, None).rank(attained, first_start)
         }
         Letter::Paper => Rank::falling(0, history.index(attained), started),
     }

@@ -18,7 +18,7 @@ pub(super) struct Holder {
     /// Where its books are.
     page: u32,
     /// Of its priority.
-    class: u32,
+    class: u16,
     /// What its rank is told from without a look into its books, where that can be done: when it will end
     /// by what it declared, or when it changes queue.
     pub(super) due: Time,
@@ -101,7 +101,7 @@ impl Books {
     }
 
     /// Its priority has changed, and with it the rank that holds until something else does.
-    pub(super) fn set_class(&mut self, holder: &mut Holder, class: u32) {
+    pub(super) fn set_class(&mut self, holder: &mut Holder, class: u16) {
         holder.class = class;
         holder.seat.0 = holder.seat.0.in_class(class);
         self.pages[holder.page as usize].asks.class = class;
@@ -144,12 +144,15 @@ impl Books {
         holder: &mut Holder,
     ) -> Rank {
         let page = &mut self.pages[holder.page as usize];
-        if let Some(stage) = &page.stage {
+        if let Some(stage) = &mut page.stage
+            && now < page.crossing
+        {
             let attained = page.standing.attained(now, true, holder.gpus);
-            if stage.holds(attained) {
-                let rank = stage.rank(attained, page.standing.first_start);
-                return rank.in_class(holder.class);
+            if !stage.holds(attained) {
+                *stage = gittins2d::Stage::of(&policy.service, history, attained, Some(*stage));
             }
+            let rank = stage.rank(attained, page.standing.first_start);
+            return rank.in_class(holder.class);
         }
         let rank = page.rank(now, policy, history);
         holder.due = page.crossing;
@@ -204,7 +207,7 @@ impl Page {
         }
         let attained = standing.attained(now, true, asks.gpus);
         if self.stage.is_none_or(|stage| !stage.holds(attained)) {
-            self.stage = Some(gittins2d::Stage::of(service, history, attained));
+            self.stage = Some(gittins2d::Stage::of(service, history, attained, self.stage));
         }
         let started = standing.first_start;
         let rank = self.stage.map(|stage| stage.rank(attained, started)).unwrap_or_default();

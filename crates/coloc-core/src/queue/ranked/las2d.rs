@@ -14,9 +14,9 @@ pub(super) fn rank(
 ) -> Rank {
     match service.letter {
         // Inside a queue its list alone decides.
-        Letter::Simulator => Rank { level, ..Rank::default() },
+        Letter::Simulator => Rank::new(level, 0, 0),
         Letter::Paper if service.thresholds.is_some() => {
-            Rank { level, key: first_start.unwrap_or(Time::NEVER).0, then: 0 }
+            Rank::new(level, first_start.unwrap_or(Time::NEVER).0, 0)
         }
         Letter::Paper => Rank::by(attained.0),
     }

@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Copy, Debug)]
 struct Asks {
     /// Of its priority.
-    class: u32,
+    class: u16,
     gpus: u32,
     duration: Option<Millis>,
     submitted: Time,
@@ -41,9 +41,15 @@ struct Asks {
 impl Asks {
     fn of(record: &Record) -> Self {
         let Task { gpus, duration, priority, .. } = record.task;
-        let class = super::class(priority);
+        let class = class_of(priority);
         Asks { class, gpus, duration, submitted: record.ticket.submitted }
     }
+}
+
+/// The class of a priority; lower goes first. Priorities beyond 32767, either way, are that.
+fn class_of(priority: i32) -> u16 {
+    let clamped = priority.clamp(i16::MIN.into(), i16::MAX.into());
+    u16::try_from(i32::from(i16::MAX) - clamped).unwrap_or(u16::MAX)
 }
 
 /// All tasks of a preemptive discipline, in order.
@@ -137,7 +143,7 @@ impl Ranked {
     /// A running task has another priority now.
     pub(crate) fn set_priority(&mut self, task: TaskId, priority: i32) {
         if let Some(holder) = self.running.iter_mut().find(|holder| holder.task == task) {
-            self.books.set_class(holder, super::class(priority));
+            self.books.set_class(holder, class_of(priority));
         }
     }
 

@@ -15,6 +15,9 @@ use std::collections::BinaryHeap;
 /// A waiting task with its class, best first.
 type Candidate = Reverse<(Seat, TaskId, usize)>;
 
+/// Running tasks that are moved one by one; with more, all are sorted.
+const FEW: usize = 16;
+
 /// Buffers of a walk, kept for their memory.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Scratch {
@@ -75,16 +78,30 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     world.ranked.look_at = world.next_change(now, crossing);
 }
 
-/// Gives each running task its seat; says whether they still are in order.
-fn reseat(holders: &mut [Holder], mut seat: impl FnMut(u32, &mut Holder) -> Seat) -> bool {
-    let mut sorted = true;
-    let mut before = None;
-    for (index, holder) in holders.iter_mut().enumerate() {
-        holder.seat = seat(index as u32, holder);
-        sorted &= before.is_none_or(|before| before <= holder.seat);
-        before = Some(holder.seat);
+/// Gives each running task its seat, and puts them in order.
+fn reseat(holders: &mut [Holder], mut seat: impl FnMut(u32, &mut Holder) -> Seat) {
+    let mut moves = 0;
+    let mut last = Seat::default();
+    for index in 0..holders.len() {
+        let holder = &mut holders[index];
+        let found = seat(index as u32, holder);
+        holder.seat = found;
+        if index == 0 || last <= found {
+            last = found;
+            continue;
+        }
+        // Mostly they still are in order, but for a few.
+        moves += 1;
+        if moves <= FEW {
+            let at = holders[..index].partition_point(|holder| holder.seat <= found);
+            holders[at..=index].rotate_right(1);
+        } else {
+            last = found;
+        }
     }
-    sorted
+    if moves > FEW {
+        holders.sort_by_key(|holder| holder.seat);
+    }
 }
 
 impl Ranked {
@@ -145,7 +162,7 @@ impl Walk {
             let Ranked { books, history, epoch: pass, .. } = &mut world.ranked;
             let (policy, pass) = (&world.policy, *pass);
             let ran = |index| Tie { epoch, group: Group::Ran, index };
-            let sorted = match Course::of(policy) {
+            match Course::of(policy) {
                 Course::Falls => reseat(&mut holders, |index, holder| {
                     (Books::falling(now, policy, holder), ran(index))
                 }),
@@ -160,10 +177,6 @@ impl Walk {
                     let moved = own.group == Group::Moved && own.epoch == pass;
                     (rank, if moved { own } else { ran(index) })
                 }),
-            };
-            // Mostly they still are in order.
-            if !sorted {
-                holders.sort_by_key(|holder| holder.seat);
             }
         }
         let classes = world.ranked.classes.len();
@@ -202,10 +215,10 @@ impl Walk {
             self.fewest(world, turn, task, wanted)
         };
         let victims = victims?;
-        if !victims.is_empty() {
-            self.holders.retain(|holder| !victims.iter().any(|victim| victim.task == holder.task));
-        }
         for victim in victims {
+            // Those that go are among the last.
+            let at = self.holders.iter().rposition(|holder| holder.task == victim.task);
+            self.holders.remove(at.expect("a victim runs"));
             self.preempt(world, turn, victim);
         }
         world.find(turn, task, Search::Everywhere)

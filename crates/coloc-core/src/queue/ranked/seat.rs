@@ -1,29 +1,36 @@
 //! A place in the order of all tasks, running or waiting.
 
-/// What a discipline says of a task; lower goes first.
+/// What a discipline says of a task; lower goes first. One number, because a pass compares many.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub(crate) struct Rank {
-    /// The queue, below the priority's class.
-    pub(crate) level: usize,
-    pub(crate) key: u64,
-    pub(crate) then: u64,
-}
+pub(crate) struct Rank(u128);
+
+/// Bits of what decides among equals of a level: a time, and thirty years of milliseconds need no more.
+const THEN: u32 = 40;
+/// Bits below the class of the priority.
+const CLASS: u32 = 8 + 64 + THEN;
 
 impl Rank {
+    /// The level decides, then the key, then the time.
+    pub(crate) fn new(level: usize, key: u64, then: u64) -> Self {
+        debug_assert!(level <= usize::from(u8::MAX));
+        let then = then.min((1 << THEN) - 1);
+        Rank((level as u128) << (64 + THEN) | u128::from(key) << THEN | u128::from(then))
+    }
+
     /// The same within a class of priority: whoever is of a higher class goes first, whatever else is said of them.
     #[inline]
-    pub(crate) fn in_class(self, class: u32) -> Self {
-        Rank { level: (class as usize) << 32 | (self.level & 0xffff_ffff), ..self }
+    pub(crate) fn in_class(self, class: u16) -> Self {
+        Rank(u128::from(class) << CLASS | (self.0 & ((1 << CLASS) - 1)))
     }
 
     pub(crate) fn by(key: u64) -> Self {
-        Rank { level: 0, key, then: 0 }
+        Rank::new(0, key, 0)
     }
 
     /// Larger values go first. Values are not negative, so their bits compare as they do.
     pub(crate) fn falling(level: usize, value: f64, then: u64) -> Self {
         debug_assert!(value >= 0.0);
-        Rank { level, key: u64::MAX - value.to_bits(), then }
+        Rank::new(level, u64::MAX - value.to_bits(), then)
     }
 }
 

@@ -1,7 +1,14 @@
-//! Setting up what tasks that share a GPU need: control daemons of MPS, one for each user and set of GPUs.
+//! Setting up what tasks that share a GPU need: control daemons of MPS, one for each user and set of GPUs, and
+//! MIG instances.
+
+mod notes;
+mod partitions;
+
+pub use partitions::{PartitionError, Partitions, place_of};
 
 use crate::record::Uid;
 use coloc_gpu::device::Uuid;
+use coloc_gpu::driver::Guarded;
 use coloc_gpu::mps::{
     ClientLimits, Control, DaemonLayout, LayoutError, MpsError, Program, client_environment,
     start_plan,
@@ -31,12 +38,16 @@ pub struct Sharing {
     state: PathBuf,
     program: Program,
     ready: FxHashSet<PathBuf>,
+    /// MIG instances.
+    pub partitions: Partitions,
 }
 
 impl Sharing {
-    /// Folders go below `state`.
-    pub fn new(state: PathBuf) -> Self {
-        Sharing { state, program: Program::default(), ready: FxHashSet::default() }
+    /// Folders go below `state`; instances are made by a connection of their own, so that they need not wait for
+    /// the monitor.
+    pub fn new(state: PathBuf, driver: Guarded) -> Self {
+        let partitions = Partitions::new(&state, driver);
+        Sharing { state, program: Program::default(), ready: FxHashSet::default(), partitions }
     }
 
     /// Folders of daemons, ours and those that an earlier daemon of ours set up: `mps/UID/GPUS/pipe`.
@@ -77,6 +88,7 @@ impl Sharing {
 
     /// Ends every daemon that was set up here, by this daemon or an earlier one. Only for when no task runs.
     pub fn tear_down(&mut self) {
+        self.partitions.tear_down();
         self.ready.clear();
         for layout in self.layouts() {
             // One that does not answer is not there.

@@ -1,0 +1,118 @@
+//! What holds a task to what it was given: its control group, and whatever enforces its GPU memory.
+
+use super::Launcher;
+use crate::cgroup::{Controller, GroupLimits, TaskGroup};
+use crate::record::{Holds, Record};
+use crate::spec::TaskSpec;
+use coloc_gpu::enforce::{Dmem, Enforcement, Facilities, Promise, Rung, declare};
+use coloc_model::{Bytes, Placement, Share, TaskId};
+
+/// GPU memory that a task is held to. Whoever said what it needs is held to it, until it has died of it: then what it
+/// said was wrong, and the ledger's promise is what counts.
+pub(super) fn promised(record: &Record, spec: &TaskSpec) -> Option<Bytes> {
+    spec.gpu_memory.filter(|_| record.ooms == 0)
+}
+
+impl Launcher {
+    /// The control group of an attempt with its limits, or why it has none.
+    pub(super) fn make_group(
+        &self,
+        record: &Record,
+        spec: &TaskSpec,
+    ) -> Result<(TaskGroup, GroupLimits), String> {
+        let groups = self.groups.as_ref().map_err(Clone::clone)?;
+        let made = groups.make(record.id, record.attempt, spec.host_memory);
+        made.map_err(|error| format!("its control group could not be made: {error}"))
+    }
+
+    /// Declares what holds an attempt. A limit that does not read back holds nothing.
+    pub(super) fn holds(
+        &self,
+        record: &Record,
+        spec: &TaskSpec,
+        group: &Result<(TaskGroup, GroupLimits), String>,
+        mps: bool,
+    ) -> Holds {
+        let placement = record.placement.as_ref();
+        let memory = promised(record, spec);
+        let share = placement.map_or(Share::Exclusive, |placement| placement.share);
+        let dmem = memory.zip(group.as_ref().ok());
+        let facilities = Facilities {
+            dmem: dmem.is_some_and(|(memory, (group, _))| self.limit_dmem(record, group, memory)),
+            mps,
+            watchdog: false,
+        };
+        let promise = Promise {
+            task: record.id,
+            memory,
+            processes: 1,
+            share,
+            instance: placement
+                .and_then(|placement| placement.slots.first()?.instance)
+                .map(|instance| instance.memory),
+            framework: None,
+            device: Bytes::ZERO,
+        };
+        Holds {
+            processes: match (group, &self.groups) {
+                (Ok(_), Ok(groups)) => groups.says(),
+                (Err(why), _) | (_, Err(why)) => format!("session: {why}"),
+            },
+            gpu_memory: match memory.or(promise.instance) {
+                Some(_) => declare(&promise, &facilities).says(),
+                None => "none: it did not say what it needs".to_owned(),
+            },
+            host_memory: group.as_ref().ok().and_then(|(_, limits)| limits.memory),
+        }
+    }
+
+    /// Limits GPU memory by the kernel's controller; says whether all of it reads back.
+    fn limit_dmem(&self, record: &Record, group: &TaskGroup, memory: Bytes) -> bool {
+        let Ok(groups) = &self.groups else { return false };
+        if !groups.has(Controller::Dmem) {
+            return false;
+        }
+        let dmem = Dmem::at(groups.root());
+        let gpus = record.placement.iter().flat_map(Placement::gpus);
+        let addresses: Vec<&String> =
+            gpus.filter_map(|gpu| self.addresses.get(gpu.index())).collect();
+        let holds = |address: &&String| {
+            dmem.limit(group.name(), address, memory).is_ok_and(|read| read.holds())
+        };
+        !addresses.is_empty() && addresses.iter().all(holds)
+    }
+
+    /// What was declared of an attempt, as far as it came true: a program that could not enter its group is not held by
+    /// it.
+    pub fn true_holds(&self, record: &Record) -> Option<Box<Holds>> {
+        let declared = record.holds.clone()?;
+        let by_group = declared.processes.starts_with("cgroup");
+        match self.run_dir(record).started() {
+            Ok(Some(started)) if by_group && !started.in_group => Some(Box::new(Holds {
+                processes: "session: it could not enter its control group".to_owned(),
+                gpu_memory: match declared.gpu_memory.starts_with(Rung::Dmem.name()) {
+                    true => Enforcement { holds: Vec::new() }.says(),
+                    false => declared.gpu_memory,
+                },
+                host_memory: None,
+            })),
+            _ => Some(declared),
+        }
+    }
+
+    /// An attempt is over: whoever is left in its group goes, and so does the group.
+    pub fn end_group(&self, record: &Record) {
+        if let Ok(groups) = &self.groups {
+            groups.group(record.id, record.attempt).end();
+        }
+    }
+
+    /// Removes the groups of attempts that nobody knows to be running.
+    pub fn sweep_groups(&self, running: &[(TaskId, u32)]) {
+        if let Ok(groups) = &self.groups {
+            let needed: Vec<TaskGroup> =
+                running.iter().map(|&(task, attempt)| groups.group(task, attempt)).collect();
+            groups.sweep(&needed);
+        }
+    }
+}
