@@ -4,7 +4,7 @@
 use crate::queue::Ticket;
 use crate::queue::ranked::Tie;
 use crate::scheduler::World;
-use coloc_model::{Placement, Task, TaskId, Time};
+use coloc_model::{Millis, Placement, Task, TaskId, Time};
 
 impl World {
     /// Takes a waiting task for running where it was found. Whatever was promised to others there, it is
@@ -16,8 +16,18 @@ impl World {
         }
         let demand = self.demand(task);
         self.settle_on(now, &demand, placement);
-        if let Some(run) = self.tasks.get_mut(task).and_then(|record| record.run.as_mut()) {
-            run.started = started.min(now);
+        let Some(record) = self.tasks.get_mut(task) else { return };
+        let started = started.min(now);
+        if let Some(run) = &mut record.run {
+            run.started = started;
+        }
+        // Whoever does not know better counts from the start.
+        if record.standing.ran == Millis::ZERO {
+            record.standing.since = started;
+            record.standing.first_start = Some(started);
+        }
+        if self.policy.queue.is_ranked() {
+            self.ranked.adopt(now, &self.policy, record);
         }
     }
 
@@ -43,7 +53,9 @@ impl World {
             // Recovered tasks wait by the order in which they died, and ask for what they wanted then.
             record.task.priority = task.priority;
             record.ticket.rank = rank;
-            return false;
+            self.ranked.set_priority(id, task.priority);
+            // Somebody may be better off now.
+            return self.policy.queue.is_ranked();
         }
         self.leave_queue(id);
         let class = self.ranked.class(self.shape(&task));

@@ -1,6 +1,6 @@
 //! The scheduler's state and the one door into it: [`Scheduler::on_event`].
 
-use crate::accounts::{Accounts, Holdings};
+use crate::accounts::{Account, Accounts, Holdings};
 use crate::admission::largest_by_gang;
 use crate::belief::Beliefs;
 use crate::demand::Demand;
@@ -8,7 +8,7 @@ use crate::event::{Effect, Event};
 use crate::gpus::Gpus;
 use crate::pass::PassCounts;
 use crate::policy::{Pack, Place, Policy, Queue};
-use crate::queue::ranked::{self, Ranked};
+use crate::queue::ranked::{self, Ranked, Standing};
 use crate::queue::{Ticket, Waiting, allox, backfill, best_effort, fifo};
 use crate::recovery::RecoveryQueue;
 use crate::screen::next_look;
@@ -17,8 +17,9 @@ use crate::speeds_seen::SpeedsSeen;
 use crate::tasks::{Record, Tasks};
 use crate::watch::Watch;
 use coloc_model::{
-    Bytes, Fleet, GpuId, Millis, SignatureId, SpeedTable, Task, TaskId, TaskState, Time,
+    Bytes, Fleet, GpuId, Millis, SignatureId, SpeedTable, Task, TaskId, TaskState, Time, UserId,
 };
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Everything the scheduler knows. Queue disciplines work on it.
@@ -48,6 +49,8 @@ pub(crate) struct World {
     pub(crate) cursor: u32,
     /// The task that GPUs are kept free for.
     pub(crate) reserved: Option<TaskId>,
+    /// What tasks had under another scheduler, until they are submitted here.
+    pub(crate) past: FxHashMap<TaskId, Standing>,
 }
 
 /// One scheduling pass: its time, what it decided, and whether it may go on.
@@ -102,6 +105,7 @@ impl Scheduler {
             },
             cursor: 0,
             reserved: None,
+            past: FxHashMap::default(),
             policy,
         };
         Scheduler {
@@ -141,6 +145,33 @@ impl Scheduler {
         self.world.holdings = Holdings::new(accounts, policy.half_life());
         self.world.waiting = Waiting::new(&policy, self.world.holdings.are_limited());
         self
+    }
+
+    /// Agrees something with a user of whom no task was seen yet.
+    pub fn agree(&mut self, user: UserId, account: Account) {
+        self.world.holdings.agree(user, account);
+    }
+
+    /// Takes over what another scheduler of the same fleet learned: of kinds of tasks, of what users have had, and of
+    /// what each task has had that will be submitted again or adopted.
+    pub fn remember(&mut self, now: Time, past: &Scheduler) {
+        let (world, past) = (&mut self.world, &past.world);
+        world.beliefs = past.beliefs.clone();
+        world.speeds_seen = past.speeds_seen.clone();
+        world.ranked.history.remember(&past.ranked.history);
+        world.holdings.remember(now, &past.holdings);
+        for (gpu, state) in past.gpus.iter() {
+            world.gpus.see_foreign(gpu, state.foreign);
+            world.gpus.set_there(gpu, !state.away);
+        }
+        let standing = |record: &Record| {
+            let mut standing = record.standing;
+            if record.run.is_some() {
+                standing.preempted(now);
+            }
+            (record.task.id, standing)
+        };
+        world.past = past.tasks.iter().map(standing).collect();
     }
 
     /// The policy in force.
@@ -287,6 +318,9 @@ impl Scheduler {
         self.world.waiting.insert(ticket, &task);
         let shape = self.world.shape(&task);
         let mut record = Record::new(task, ticket);
+        if let Some(past) = self.world.past.remove(&record.task.id) {
+            record.standing = past;
+        }
         if self.world.policy.queue.is_ranked() {
             self.world.ranked.arrive(now, &self.world.policy, &mut record, shape);
         }

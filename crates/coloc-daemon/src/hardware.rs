@@ -101,13 +101,7 @@ impl Hardware {
 
     /// Whether GPUs can be shared in this way.
     pub fn check(&self, share: Share) -> Result<(), HardwareError> {
-        let mut unable = self.fleet.ids().filter(|&gpu| self.fleet.gpu(gpu).model.mig().is_none());
-        match unable.next() {
-            Some(gpu) if share == Share::Mig => {
-                Err(HardwareError::NoMig { gpu, model: self.fleet.gpu(gpu).model })
-            }
-            _ => Ok(()),
-        }
+        can_share(&self.fleet, share)
     }
 
     /// Watches from a thread of its own, until nobody listens. `roots` brings the tasks that run.
@@ -153,6 +147,17 @@ fn taken_slices(sample: &Sample) -> Layout {
         let Place { start, span } = instance.place;
         taken.with(Layout::of(instance.compute, start, span))
     })
+}
+
+/// Whether the GPUs of a fleet can be shared in this way.
+pub(crate) fn can_share(fleet: &Fleet, share: Share) -> Result<(), HardwareError> {
+    let mut unable = fleet.ids().filter(|&gpu| fleet.gpu(gpu).model.mig().is_none());
+    match unable.next() {
+        Some(gpu) if share == Share::Mig => {
+            Err(HardwareError::NoMig { gpu, model: fleet.gpu(gpu).model })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn sighting(look: Look, uuids: &[Uuid], gpus: usize) -> Sighting {

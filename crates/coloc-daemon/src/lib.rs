@@ -1,6 +1,7 @@
 //! The live system: the scheduler between real processes, real or emulated GPUs and the people who
 //! submit. This crate is the only owner of an async runtime.
 
+pub mod agreements;
 pub mod api;
 pub mod cgroup;
 pub mod client;
@@ -17,6 +18,7 @@ pub mod past;
 pub mod record;
 pub mod run;
 pub mod serve;
+pub mod settings;
 pub mod sharing;
 pub mod shim;
 pub mod signals;

@@ -41,6 +41,9 @@ pub struct PastTask {
     pub gpus: u32,
     /// It wanted them to itself.
     pub exclusive: bool,
+    /// Higher goes first.
+    #[serde(default)]
+    pub priority: i32,
     /// When it was submitted, in seconds since 1970.
     pub submitted_s: f64,
     /// When it was first started.
@@ -107,6 +110,7 @@ fn past_task(record: &Record, spec: &TaskSpec, kind: &str, user: String) -> Opti
         state: record.phase,
         gpus: spec.gpus,
         exclusive: spec.exclusive,
+        priority: spec.priority,
         submitted_s: record.submitted.secs(),
         first_started_s: record.first_started.unwrap_or(started).secs(),
         started_s: started.secs(),

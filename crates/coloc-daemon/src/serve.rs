@@ -1,18 +1,19 @@
 //! The daemon's entry: puts the parts together and serves until it is told to stop.
 
+use crate::agreements::Unknown;
 use crate::api::{self, Desk, Reach, router};
 use crate::cgroup::Groups;
 use crate::clock::Clock;
 use crate::hardware::{self, Hardware, HardwareError};
 use crate::journal::{Journal, JournalError, Setup};
 use crate::launch::{Launcher, runs_below};
-use crate::owner::{Input, Owner, Parts};
+use crate::owner::{self, Caller, Input, Names, Owner, Parts};
+use crate::settings::{Settings, Source};
 use crate::sharing::Sharing;
 use crate::tls::{Identity, TlsError};
 use crate::tokens::{TokenError, Tokens};
 use crate::watch::Watcher;
 use axum::Router;
-use coloc_core::{Policy, Scheduler};
 use coloc_gpu::driver::Guarded;
 use coloc_model::Millis;
 use std::ffi::OsString;
@@ -42,14 +43,14 @@ pub struct Options {
     pub socket: PathBuf,
     /// Where it listens on the network, if it does.
     pub listen: Option<Listen>,
-    /// How it schedules.
-    pub policy: Policy,
+    /// How it schedules, and what else may change while it runs.
+    pub settings: Settings,
+    /// Where it reads them again.
+    pub source: Source,
     /// The scheduler's seconds in one of the world's.
     pub time_scale: f64,
     /// How often it looks at the GPUs, by the scheduler's clock.
     pub period: Millis,
-    /// From a polite request to end to a kill, by the world's clock.
-    pub grace: Millis,
     /// The program that has the verb `shim`.
     pub program: PathBuf,
     /// Put before what tasks have in these variables.
@@ -76,6 +77,9 @@ pub enum DaemonError {
     /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// Weights and quotas.
+    #[error(transparent)]
+    Unknown(#[from] Unknown),
     /// Tokens.
     #[error(transparent)]
     Tokens(#[from] TokenError),
@@ -90,6 +94,11 @@ pub enum DaemonError {
         /// What the system says.
         source: io::Error,
     },
+    /// A mistake of ours.
+    #[error(
+        "the daemon's owner died of a mistake of its own; tasks go on, and are found again at the next start"
+    )]
+    OwnerDied,
     /// Another one works there.
     #[error("another daemon uses {}", .0.display())]
     Taken(PathBuf),
@@ -121,8 +130,9 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let period = clock.world(options.period).max(SHORTEST_PERIOD);
     let hardware = Hardware::find(options.period, period)?;
     let gpus = hardware.fleet.gpus().iter().map(|gpu| gpu.model).collect();
-    journal.note_setup(&Setup { policy: options.policy, gpus, time_scale: options.time_scale })?;
-    hardware.check(options.policy.share)?;
+    let policy = options.settings.policy;
+    journal.note_setup(&Setup { policy, gpus, time_scale: options.time_scale })?;
+    hardware.check(policy.share)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(at(&options.state))?;
     let listener = runtime.block_on(async { listen(&options.socket) })?;
@@ -145,40 +155,62 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         variables: options.variables,
         socket: options.socket.clone(),
         time_scale: options.time_scale,
-        grace: options.grace,
+        grace: options.settings.grace,
         sharing: Sharing::new(options.state.clone(), Guarded::nvml(hardware::DEADLINE)),
         groups: Groups::find(&options.state).map_err(|none| none.to_string()),
         addresses: hardware.addresses(),
         watcher: watcher.map_err(at(&options.state))?,
         known: rustc_hash::FxHashMap::default(),
     };
-    let scheduler = Scheduler::new(&hardware.fleet, options.policy);
-    let parts = Parts { scheduler, clock, journal, launcher, roots, news: news.clone() };
+    let (mut names, settings, fleet) = (Names::default(), options.settings, hardware.fleet.clone());
+    let (scheduler, book) = owner::scheduler(&fleet, &settings, &mut names)?;
+    let parts = Parts {
+        scheduler,
+        fleet,
+        settings,
+        book,
+        names,
+        clock,
+        journal,
+        launcher,
+        roots,
+        news: news.clone(),
+    };
     let eyes = inbox.clone();
     hardware.watch(clock, period, new_roots, move |sighting| {
         eyes.send(Input::Seen(Box::new(sighting))).is_ok()
     });
     let owner = Owner::new(parts, saved)?;
+    let (alive, gone) = tokio::sync::oneshot::channel::<()>();
+    let work = move || {
+        owner.run(&inputs);
+        drop(alive);
+    };
     let owner = std::thread::Builder::new()
         .name("owner".to_owned())
-        .spawn(move || owner.run(&inputs))
+        .spawn(work)
         .map_err(at(&options.state))?;
+    let source = Arc::new(options.source);
     let reach = gate.as_ref().map(|gate| gate.reach);
-    let router =
-        router(Desk { inbox: inbox.clone(), journal: journal_file, runs, tokens, reach, news });
+    let desk =
+        Desk { inbox: inbox.clone(), journal: journal_file, runs, tokens, reach, source, news };
+    let (reloads, router) = (desk.clone(), router(desk));
     crate::notify::tell(crate::notify::READY);
     runtime.block_on(async {
         tokio::select! {
             () = api::serve(listener, router.clone()) => {}
             () = Gate::serve(gate, router) => {}
+            () = reload_when_told(reloads) => {}
             () = told_to_stop() => {}
+            // Without it nothing is decided: better to end, and to be started anew.
+            _ = gone => {}
         }
     });
     crate::notify::tell(crate::notify::STOPPING);
     let _ = inbox.send(Input::Shutdown);
-    let _ = owner.join();
+    let ended = owner.join();
     let _ = std::fs::remove_file(&options.socket);
-    Ok(())
+    ended.map_err(|_| DaemonError::OwnerDied)
 }
 
 /// The journal holds everybody's commands and environments. SQLite gives its other files the same mode.
@@ -245,6 +277,19 @@ impl Gate {
             None => std::future::pending().await,
         }
     }
+}
+
+/// SIGHUP: reads the configuration again. A wrong one is told, and the old one stays.
+async fn reload_when_told(desk: Desk) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return std::future::pending().await };
+    while hangup.recv().await.is_some() {
+        match desk.reload(Caller::DAEMON).await {
+            Ok(reloaded) => eprintln!("coloc daemon: {}", reloaded.told()),
+            Err(refused) => eprintln!("coloc daemon: {refused}; the old settings stay"),
+        }
+    }
+    std::future::pending().await
 }
 
 async fn told_to_stop() {

@@ -326,6 +326,10 @@ fn look(driver: &mut dyn Driver, now: Time, target: &mut Target) -> Result<Seen,
         })),
     });
     let best = instances::whole(best, &target.instances.list);
+    // Better sources tell nothing of who of several works.
+    if processes.len() > 1 && by_process.is_empty() {
+        by_process = driver.process_utilization(index).unwrap_or_default();
+    }
     Ok(Seen { vitals, processes, by_process, best })
 }
 

@@ -8,6 +8,7 @@ mod live {
     mod collocate;
     mod document;
     mod expected;
+    mod fairness;
     mod groups;
     mod hostile;
     mod limits;
@@ -15,6 +16,7 @@ mod live {
     mod memory;
     mod mig;
     mod order;
+    mod reload;
     mod remote;
     mod setup;
     mod survive;

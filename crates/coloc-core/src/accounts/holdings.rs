@@ -3,7 +3,7 @@
 //! Usage is GPU time that is forgotten with a half-life `h`: while a user holds `r` GPUs,
 //! `U(t + d) = U(t)·2^(−d/h) + r·h/ln 2·(1 − 2^(−d/h))`.
 
-use super::{Accounts, OverQuota, Quota, Resource, Whose};
+use super::{Account, Accounts, OverQuota, Quota, Resource, Whose};
 use crate::demand::Demand;
 use coloc_model::{Bytes, GroupId, Millis, Time, UserId};
 
@@ -77,6 +77,23 @@ impl Holdings {
         let limited = accounts.have_quotas();
         let half_life = half_life.map(|span| span.secs().max(0.001));
         Holdings { accounts, limited, half_life, users: Vec::new(), groups: Vec::new() }
+    }
+
+    /// Agrees something with a user who holds nothing yet.
+    pub(crate) fn agree(&mut self, user: UserId, account: Account) {
+        self.accounts.set_user(user, account);
+    }
+
+    /// Takes over what users have had, as of now. What they hold is for those to say who still hold it.
+    pub(crate) fn remember(&mut self, now: Time, past: &Holdings) {
+        let Some(half_life) = past.half_life else { return };
+        let usage = |usage: &Usage| Usage {
+            seconds: usage.at(now, half_life),
+            as_of: now,
+            ..Usage::default()
+        };
+        let users = past.users.iter().map(|(_, past)| (Holding::default(), usage(past)));
+        self.users = users.collect();
     }
 
     /// Somebody is limited.
@@ -176,7 +193,6 @@ impl Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::Account;
 
     const HOUR: Millis = Millis::from_secs(3600);
 

@@ -25,16 +25,29 @@ impl Account {
 }
 
 /// What is agreed with everybody. Without agreements all are equal and nothing is limited.
-#[derive(Clone, Default, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Accounts {
-    users: Vec<Account>,
+    /// Of those with whom nothing is agreed.
+    others: Account,
+    users: Vec<Option<Account>>,
     groups: Vec<Quota>,
 }
 
+impl Default for Accounts {
+    fn default() -> Self {
+        Accounts { others: Account::PLAIN, users: Vec::new(), groups: Vec::new() }
+    }
+}
+
 impl Accounts {
+    /// The same for everybody, until something is agreed with them.
+    pub fn of_others(others: Account) -> Self {
+        Accounts { others, ..Accounts::default() }
+    }
+
     /// What is agreed with a user.
     pub fn user(&self, user: UserId) -> Account {
-        self.users.get(user.index()).copied().unwrap_or(Account::PLAIN)
+        self.users.get(user.index()).copied().flatten().unwrap_or(self.others)
     }
 
     /// The most that a group may hold at once.
@@ -45,9 +58,9 @@ impl Accounts {
     /// Agrees something with a user.
     pub fn set_user(&mut self, user: UserId, account: Account) {
         if self.users.len() <= user.index() {
-            self.users.resize(user.index() + 1, Account::PLAIN);
+            self.users.resize(user.index() + 1, None);
         }
-        self.users[user.index()] = account;
+        self.users[user.index()] = Some(account);
     }
 
     /// Limits a group.
@@ -61,6 +74,7 @@ impl Accounts {
     /// Somebody is limited.
     pub fn have_quotas(&self) -> bool {
         let limited = |quota: &Quota| *quota != Quota::NONE;
-        self.groups.iter().any(limited) || self.users.iter().any(|user| limited(&user.quota))
+        let users = self.users.iter().flatten().chain([&self.others]);
+        self.groups.iter().any(limited) || users.into_iter().any(|user| limited(&user.quota))
     }
 }

@@ -81,16 +81,22 @@ impl OverQuota {
     }
 }
 
-impl fmt::Display for OverQuota {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whose = self.whose;
+impl OverQuota {
+    /// In a sentence, where users and groups have names.
+    pub fn told(&self, whose: &str) -> String {
         match self.resource {
             Resource::Gpus { limit, held, wanted } => {
-                write!(f, "the quota of {whose} is {limit} GPUs: {held} in use, {wanted} wanted")
+                format!("the quota of {whose} is {limit} GPUs: {held} in use, {wanted} wanted")
             }
             Resource::Memory { limit, held, wanted } => {
-                write!(f, "the quota of {whose} is {limit}: {held} in use, {wanted} wanted")
+                format!("the quota of {whose} is {limit}: {held} in use, {wanted} wanted")
             }
         }
+    }
+}
+
+impl fmt::Display for OverQuota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.told(&self.whose.to_string()))
     }
 }

@@ -85,6 +85,15 @@ impl History {
         self.rebuild();
     }
 
+    /// Takes over what another history has seen end, unless one of them was told.
+    pub(crate) fn remember(&mut self, past: &History) {
+        if !self.fixed && !past.fixed {
+            let seen = past.samples.iter().map(|&sample| GpuTime(sample));
+            self.pending = seen.chain(past.pending.iter().copied()).collect();
+            self.rebuild();
+        }
+    }
+
     /// A task ended; says whether indices changed.
     pub(crate) fn ended(&mut self, service: GpuTime) -> bool {
         if self.fixed {
@@ -193,6 +202,10 @@ impl History {
         let index = |sample: u64| {
             let a = sample.saturating_sub(1);
             let i = up_to(a);
+            // Where everything ended at once there is nothing left to expect.
+            if i == n {
+                return 0.0;
+            }
             let k = if a + quantum > last.saturating_sub(1) { n - 1 } else { up_to(a + quantum) };
             let k = k.max(i);
             let spent: u64 = seconds[i..k].iter().sum::<u64>() + quantum * (n - k) as u64;

@@ -30,6 +30,11 @@ pub struct Ticket {
     pub(crate) number: u64,
 }
 
+/// The class of a priority; lower goes first.
+pub(crate) fn class(priority: i32) -> u32 {
+    i32::MAX.abs_diff(priority)
+}
+
 impl Ticket {
     /// Before everybody.
     pub(crate) const FIRST: Ticket = Ticket { rank: 0, submitted: Time::START, number: 0 };
@@ -43,7 +48,7 @@ impl Ticket {
             true => task.duration.map_or(longest, |span| span.0.min(longest)),
             false => 0,
         };
-        u64::from(i32::MAX.abs_diff(task.priority)) << 32 | span
+        u64::from(class(task.priority)) << 32 | span
     }
 }
 

@@ -95,3 +95,47 @@ fn disciplines_that_rank_by_service_take_a_change_too() {
     assert!(world.runs(long) && world.waits(short));
     assert_eq!(world.gpus(long).len(), 2);
 }
+
+/// Classes of priority first, then the discipline: also where the discipline would say the opposite.
+#[test]
+fn a_higher_priority_goes_first_where_tasks_are_ranked() {
+    for queue in
+        [Queue::Sjf, Queue::Srtf, Queue::Srsf, Queue::Las2d, Queue::Gittins2d, Queue::Allox]
+    {
+        let mut world = World::new("1xA100-40GB", exclusive(queue));
+        let running = world.submit(task().secs(600).priority(9));
+        let [nice, short, plain, urgent] = world.submit_all([
+            task().secs(1).priority(-5),
+            task().secs(10),
+            task().secs(60),
+            task().secs(500).priority(3),
+        ]);
+        assert!(world.runs(running), "{queue:?}");
+        let mut last = running;
+        for next in [urgent, short, plain, nice] {
+            world.finish(last);
+            assert!(world.runs(next), "{queue:?}: task {next}");
+            last = next;
+        }
+    }
+}
+
+#[test]
+fn a_higher_priority_preempts_where_the_discipline_may() {
+    for queue in [Queue::Srtf, Queue::Srsf, Queue::Las2d, Queue::Gittins2d] {
+        let mut world = World::new("1xA100-40GB", exclusive(queue));
+        let short = world.submit(task().secs(10));
+        let urgent = world.submit(task().secs(600).priority(1));
+        assert!(world.runs(urgent) && world.waits(short), "{queue:?}");
+        // A running task that is made less urgent makes way, and one that is made more urgent stays.
+        world.tell(Event::Changed(task().secs(600).priority(-1).build(urgent.0)));
+        assert!(world.runs(short) && world.waits(urgent), "{queue:?}");
+        world.tell(Event::Changed(task().secs(10).priority(7).build(short.0)));
+        world.submit(task().secs(1).priority(6));
+        assert!(world.runs(short), "{queue:?}");
+    }
+    let mut world = World::new("1xA100-40GB", exclusive(Queue::Sjf));
+    let short = world.submit(task().secs(10));
+    world.submit(task().secs(1).priority(1));
+    assert!(world.runs(short), "sjf preempts nobody");
+}

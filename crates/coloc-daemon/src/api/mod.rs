@@ -3,6 +3,7 @@
 
 mod answer;
 mod caller;
+mod config;
 mod door;
 mod events;
 mod expected;
@@ -21,6 +22,7 @@ pub use answer::{
     ApiError, Changed, Draining, Foreseen, Gpus, Listed, Submitted, Taught, Versioned,
 };
 use caller::Peer;
+pub use config::{ConfigInForce, Reload};
 pub(crate) use door::SILENCE;
 pub use door::{serve, serve_remote};
 pub(crate) use list::LINES;
@@ -30,6 +32,7 @@ pub(crate) use version::SCHEMA_HEADER;
 
 use crate::journal::Journal;
 use crate::owner::{Answer, Caller, Command, Input, Refused, StatusView, TaskView, Teaching};
+use crate::settings::Source;
 use crate::tokens::Tokens;
 use answer::Failure;
 use axum::extract::DefaultBodyLimit;
@@ -59,6 +62,8 @@ pub struct Desk {
     pub tokens: Arc<Tokens>,
     /// Where the daemon can be reached from elsewhere.
     pub reach: Option<Reach>,
+    /// Where settings come from.
+    pub source: Arc<Source>,
     /// Changes of tasks.
     pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
 }

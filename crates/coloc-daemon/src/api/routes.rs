@@ -1,12 +1,13 @@
 //! Every route, with what it takes and answers. What is served and what the document says come from this one table.
 
 use super::answer::{Changed, Draining, Foreseen, Gpus, Listed, Submitted, Taught, Versioned};
+use super::config::{ConfigInForce, Reload};
 use super::list::ListRequest;
 use super::log::LogRequest;
 use super::past::PastRequest;
 use super::tasks::ChangeRequest;
 use super::tokens::{TokenList, TokenMade, TokenRequest};
-use super::{Desk, events, expected, list, log, openapi, past, tasks, tokens};
+use super::{Desk, config, events, expected, list, log, openapi, past, tasks, tokens};
 use crate::foresee::Expected;
 use crate::owner::{StatusView, Submission, TaskDetail, TaskView, Teaching, WhyView};
 use crate::past::Past;
@@ -114,6 +115,12 @@ pub(super) fn routes() -> Vec<Route> {
             .does("Start nothing new (true), or go on (false); for administrators")
             .takes::<bool>()
             .answers::<Versioned<Draining>>(),
+        Route::get("/v1/config", "showConfig", config::show)
+            .does("The settings in force that somebody chose, and where")
+            .answers::<ConfigInForce>(),
+        Route::post("/v1/config/reload", "reloadConfig", config::reload)
+            .does("Read the configuration again; a wrong one is refused and the old one stays; for administrators")
+            .answers::<Reload>(),
         Route::get("/v1/tokens", "listTokens", tokens::list)
             .does("The caller's tokens, or for an administrator everybody's")
             .answers::<TokenList>(),

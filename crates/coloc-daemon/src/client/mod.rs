@@ -5,8 +5,8 @@ mod address;
 pub use address::{Address, Host, Secret};
 
 use crate::api::{
-    ApiError, Changed, Foreseen, Gpus, LINES, Listed, SCHEMA, SCHEMA_HEADER, SILENCE, Submitted,
-    TokenList, TokenMade, TokenRequest,
+    ApiError, Changed, ConfigInForce, Foreseen, Gpus, LINES, Listed, Reload, SCHEMA, SCHEMA_HEADER,
+    SILENCE, Submitted, TokenList, TokenMade, TokenRequest,
 };
 use crate::foresee::Expected;
 use crate::owner::{Change, StatusView, Submission, TaskDetail, TaskView, Teaching, WhyView};
@@ -237,6 +237,17 @@ impl Client {
     pub fn drain(&mut self, draining: bool) -> Result<(), ClientError> {
         let body = Bytes::from(draining.to_string());
         self.send(Method::POST, "/v1/drain", body).map(|_| ())
+    }
+
+    /// The settings in force.
+    pub fn config(&mut self) -> Result<ConfigInForce, ClientError> {
+        self.get("/v1/config")
+    }
+
+    /// Has the daemon read its configuration again.
+    pub fn reload(&mut self) -> Result<Reload, ClientError> {
+        let (_, body) = self.send(Method::POST, "/v1/config/reload", Bytes::new())?;
+        serde_json::from_slice(&body).map_err(broken)
     }
 
     /// Makes a token.

@@ -5,6 +5,7 @@ use super::{
     Teaching, WhyView,
 };
 use crate::record::{Phase, Uid};
+use crate::settings::{Said, Settings};
 use crate::spec::TaskUpdate;
 use coloc_core::{Effect, Event};
 use coloc_model::{TaskId, Time};
@@ -18,6 +19,11 @@ pub struct Caller {
     pub uid: Uid,
     /// May touch everybody's tasks.
     pub admin: bool,
+}
+
+impl Caller {
+    /// The daemon itself.
+    pub(crate) const DAEMON: Caller = Caller { uid: Uid(0), admin: true };
 }
 
 /// What is asked for.
@@ -45,6 +51,10 @@ pub enum Command {
     Status,
     /// Start nothing new (true), or go on.
     Drain(bool),
+    /// What the settings are.
+    Settings,
+    /// Have other settings.
+    Reconfigure(Box<Settings>),
 }
 
 /// What can be done with a task.
@@ -89,6 +99,8 @@ pub enum Answer {
     Status(StatusView),
     /// It is believed, and on the disk.
     Taught,
+    /// What somebody chose.
+    Settings(Vec<Said>),
     /// Done.
     Done,
     /// No.
@@ -179,6 +191,12 @@ impl Owner {
                 self.draining = draining;
                 Answer::Done
             }
+            Command::Settings => Answer::Settings(self.settings.said.clone()),
+            Command::Reconfigure(_) if !caller.admin => Answer::Refused(Refused::NotAdmin),
+            Command::Reconfigure(settings) => match self.reconfigure(now, *settings, wishes) {
+                Ok(()) => Answer::Done,
+                Err(refused) => Answer::Refused(refused),
+            },
         }
     }
 

@@ -5,6 +5,7 @@ use crate::record::{Moment, Phase};
 use coloc_core::{Effect, Event};
 use coloc_model::mig::Instance;
 use coloc_model::{GpuId, Placement, Share, Slot, TaskId, TaskState, Time};
+use std::collections::VecDeque;
 
 /// What became of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +29,8 @@ impl Owner {
     pub(super) fn carry_out(&mut self, now: Time, mut wishes: Vec<Effect>) {
         let mut launches = Vec::new();
         wishes.splice(0..0, std::mem::take(&mut self.deferred));
-        for wish in wishes {
+        let mut wishes = VecDeque::from(wishes);
+        while let Some(wish) = wishes.pop_front() {
             match wish {
                 Effect::Launch { task, placement } => {
                     if self.is_in_the_way(task, &placement) {
@@ -37,7 +39,14 @@ impl Owner {
                         launches.push(task);
                     }
                 }
+                // Who has not been launched yet will not be: the scheduler has taken its place back.
+                Effect::Preempt(task) if self.take_back(task, &mut launches) => {}
                 Effect::Preempt(task) => self.preempt(task),
+                Effect::Stop(task) if self.take_back(task, &mut launches) => {
+                    let mut more = Vec::new();
+                    self.scheduler.note(now, Event::Stopped(task), &mut more);
+                    wishes.extend(more);
+                }
                 Effect::Stop(task) => self.stop(task),
                 Effect::Retire { task, state } => self.retire(task, state),
                 Effect::WakeAt(at) => self.wake_at = self.wake_at.min(at),
@@ -62,10 +71,27 @@ impl Owner {
         self.wake_at = wakes.chain([self.wake_at]).min().unwrap_or(Time::NEVER);
     }
 
+    /// Forgets a launch that was wanted and has not happened; says whether there was one.
+    fn take_back(&mut self, task: TaskId, launches: &mut Vec<TaskId>) -> bool {
+        let deferred = self.deferred.len();
+        self.deferred.retain(|wish| !matches!(wish, Effect::Launch { task: t, .. } if *t == task));
+        if self.deferred.len() < deferred {
+            return true;
+        }
+        let Some(at) = launches.iter().position(|&launch| launch == task) else { return false };
+        launches.remove(at);
+        if let Some(live) = self.tasks.get_mut(&task) {
+            live.record.phase = Phase::Pending;
+            live.record.placement = None;
+        }
+        self.changed(task, Some("is not launched after all: another goes first".to_owned()));
+        true
+    }
+
     /// Somebody who is being preempted is still on one of the GPUs, or is the task itself.
     fn is_in_the_way(&self, task: TaskId, placement: &Placement) -> bool {
         let wanted: Vec<GpuId> = placement.gpus().collect();
-        self.tasks.values().any(|live| {
+        self.at_work().any(|live| {
             let record = &live.record;
             let on_them = || {
                 let theirs = record.placement.iter().flat_map(Placement::gpus);

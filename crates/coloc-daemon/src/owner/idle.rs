@@ -4,6 +4,8 @@ use super::{Ending, Owner};
 use crate::hardware::Sighting;
 use crate::record::Phase;
 use coloc_core::{Effect, Event};
+use coloc_gpu::process;
+use coloc_gpu::sample::{ProcessSample, Sample};
 use coloc_model::{GpuId, GpuSignal, Millis, Placement, TaskId, Time};
 use rustc_hash::FxHashMap;
 
@@ -31,30 +33,44 @@ fn is_idle(signal: &GpuSignal) -> bool {
     signal.activity.gpu.get() < NOTHING && signal.activity.sm.get() < NOTHING
 }
 
+/// Whether a task does nothing on a GPU, as far as anybody can tell: nobody does anything there, all processes there are
+/// those of others, or the driver tells whose kernels ran and none were its own. On a busy GPU that tells nobody apart, it may be anyone.
+fn does_nothing(task: TaskId, sample: &Sample) -> bool {
+    let works = |process: &ProcessSample| process.sm.is_some_and(|sm| sm.get() >= NOTHING);
+    let told = sample.processes.iter().any(works);
+    let mut own = sample.processes.iter().filter(|process| is_of(task, process)).peekable();
+    let others_only = own.peek().is_none() && !sample.processes.is_empty();
+    is_idle(&sample.signal()) || others_only || (told && !own.any(works))
+}
+
+fn is_of(task: TaskId, process: &ProcessSample) -> bool {
+    matches!(process.attributed.owner, process::Owner::Task { task: known, .. } if known == task)
+}
+
 impl Owner {
-    /// Stops tasks whose GPUs were all idle for as long as they said. A neighbour's work counts as theirs: what is shared
-    /// is not wasted.
+    /// Stops tasks that did nothing on all their GPUs for as long as they said.
     pub(super) fn stop_the_idle(&mut self, now: Time, seen: &Sighting, wishes: &mut Vec<Effect>) {
-        let idle = |gpu: GpuId| {
-            let signal = seen.gpus.iter().find(|(seen, _)| *seen == gpu);
-            signal.is_some_and(|(_, signal)| is_idle(signal))
-        };
         let mut stopped = Vec::new();
-        for (&task, live) in &self.tasks {
+        for &task in &self.on_gpus {
+            let Some(live) = self.tasks.get(&task) else { continue };
             let Some(limit) = live.spec.idle_timeout else { continue };
             let runs = live.record.phase == Phase::Running && live.ending.is_none();
+            let idle = |gpu: GpuId| {
+                let sample = seen.samples.iter().find(|sample| sample.id == gpu);
+                sample.is_some_and(|sample| does_nothing(task, sample))
+            };
             let mut gpus = live.record.placement.iter().flat_map(Placement::gpus);
             let span = self.idle.look(now, task, runs && gpus.all(idle));
             if span >= limit && runs {
                 stopped.push((task, span));
             }
         }
-        let tasks = &self.tasks;
-        self.idle.since.retain(|task, _| tasks.contains_key(task));
+        let on_gpus = &self.on_gpus;
+        self.idle.since.retain(|task, _| on_gpus.contains(task));
         for (task, span) in stopped {
             let Some(live) = self.tasks.get_mut(&task) else { continue };
             live.ending = Some(Ending::Over(Phase::TimedOut));
-            let what = format!("stopped: its GPUs were idle for {span}");
+            let what = format!("stopped: idle for {span} on all its GPUs");
             live.record.reason = Some(what.clone());
             self.changed(task, Some(what));
             self.scheduler.note(now, Event::CancelRequested(task), wishes);

@@ -12,6 +12,7 @@ mod happen;
 mod idle;
 mod loss;
 mod page;
+mod reconfigure;
 mod restore;
 mod snapshot;
 mod submit;
@@ -24,24 +25,27 @@ mod view;
 pub use command::{Answer, Caller, Change, Command, Refused};
 pub(crate) use page::Rows;
 pub use page::{Form, Page, PageRequest};
+pub(crate) use reconfigure::scheduler;
 pub use snapshot::{Snapshot, Standing};
 pub use submit::{ArrayRequest, Submission};
 pub use teach::Teaching;
 pub(crate) use view::task_view;
 pub use view::{GpuView, StatusView, TaskDetail, TaskView, WhyView};
 
+use crate::agreements::Book;
 use crate::clock::Clock;
 use crate::hardware::Sighting;
 use crate::journal::{Entry, Journal, JournalError, StoryLine};
 use crate::launch::Launcher;
-use crate::record::{Moment, Phase, Record};
+use crate::record::{Moment, Phase, Record, Uid};
+use crate::settings::Settings;
 use crate::spec::TaskSpec;
 use coloc_core::{Effect, Event, Scheduler};
 use coloc_gpu::process::TaskRoots;
-use coloc_model::{GpuId, TaskId, Time};
+use coloc_model::{Fleet, GpuId, TaskId, Time, UserId};
 use gates::Gates;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -95,8 +99,13 @@ pub struct Owner {
     journal: Journal,
     launcher: Launcher,
     tasks: BTreeMap<TaskId, Live>,
+    /// Those of them that have, or may have, a process.
+    on_gpus: BTreeSet<TaskId>,
     gates: Gates,
     names: Names,
+    fleet: Fleet,
+    settings: Settings,
+    book: Book,
     texts: texts::Texts,
     next_task: u32,
     next_spec: u32,
@@ -121,19 +130,25 @@ pub struct Owner {
 
 /// Users and kinds of tasks as the scheduler numbers them.
 #[derive(Default)]
-struct Names {
+pub struct Names {
     users: Vec<u32>,
     signatures: FxHashMap<String, u32>,
 }
 
 impl Names {
-    fn user(&mut self, uid: u32) -> coloc_model::UserId {
+    /// The number of a user, and whether it is new.
+    fn user(&mut self, uid: u32) -> (UserId, bool) {
         let known = self.users.iter().position(|&known| known == uid);
         let index = known.unwrap_or_else(|| {
             self.users.push(uid);
             self.users.len() - 1
         });
-        coloc_model::UserId::from(index)
+        (UserId::from(index), known.is_none())
+    }
+
+    /// Everybody who was seen.
+    fn known(&self) -> impl Iterator<Item = (UserId, Uid)> + '_ {
+        self.users.iter().enumerate().map(|(index, &uid)| (UserId::from(index), Uid(uid)))
     }
 
     fn signature(&mut self, spec: &TaskSpec) -> coloc_model::SignatureId {
@@ -150,6 +165,14 @@ impl Names {
 pub struct Parts {
     /// The scheduler, which knows of no task yet.
     pub scheduler: Scheduler,
+    /// The machine that it was made for.
+    pub fleet: Fleet,
+    /// What it was made by.
+    pub settings: Settings,
+    /// What is agreed with people.
+    pub book: Book,
+    /// Those whom the scheduler knows.
+    pub names: Names,
     /// Its clock.
     pub clock: Clock,
     /// The journal.
@@ -165,15 +188,30 @@ pub struct Parts {
 impl Owner {
     /// An owner that has picked up where the last one left off.
     pub fn new(parts: Parts, saved: crate::journal::Saved) -> Result<Self, JournalError> {
-        let Parts { scheduler, clock, journal, launcher, roots, news } = parts;
+        let Parts {
+            scheduler,
+            fleet,
+            settings,
+            book,
+            names,
+            clock,
+            journal,
+            launcher,
+            roots,
+            news,
+        } = parts;
         let mut owner = Owner {
             scheduler,
             clock,
             journal,
             launcher,
             tasks: BTreeMap::new(),
+            on_gpus: BTreeSet::new(),
             gates: Gates::default(),
-            names: Names::default(),
+            names,
+            fleet,
+            settings,
+            book,
             texts: texts::Texts::default(),
             next_task: saved.next_task,
             next_spec: saved.next_spec,
@@ -212,7 +250,7 @@ impl Owner {
             batch.extend(inbox.try_iter().take(LARGEST_BATCH));
             self.batch(&mut batch);
         }
-        if !self.tasks.values().any(|live| live.record.phase.is_on_gpus()) {
+        if self.on_gpus.is_empty() {
             self.launcher.sharing.tear_down();
             if let Ok(groups) = &self.launcher.groups {
                 groups.leave();
@@ -303,6 +341,10 @@ impl Owner {
     /// A task changed: it is written down, told, and its story gets a line.
     fn changed(&mut self, task: TaskId, what: Option<String>) {
         let Some(live) = self.tasks.get(&task) else { return };
+        match live.record.phase.is_on_gpus() {
+            true => self.on_gpus.insert(task),
+            false => self.on_gpus.remove(&task),
+        };
         self.pending.push(Entry::Task(Box::new(live.record.clone())));
         if let Some(what) = what {
             self.pending.push(Entry::Story(task, StoryLine { at: Moment::now(), what }));
@@ -312,8 +354,14 @@ impl Owner {
         }
     }
 
+    /// Tasks that have, or may have, a process.
+    fn at_work(&self) -> impl Iterator<Item = &Live> + '_ {
+        self.on_gpus.iter().filter_map(|task| self.tasks.get(task))
+    }
+
     fn task_roots(&self) -> Vec<TaskRoots> {
-        let on_gpus = self.tasks.values().filter(|live| live.record.phase.is_on_gpus());
-        on_gpus.filter_map(|live| self.launcher.known.get(&live.record.id).cloned()).collect()
+        self.at_work()
+            .filter_map(|live| self.launcher.known.get(&live.record.id).cloned())
+            .collect()
     }
 }

@@ -24,6 +24,9 @@ impl Owner {
             }
             let ending = record.cancelled.then_some(Ending::Over(Phase::Cancelled));
             let id = record.id;
+            if record.phase.is_on_gpus() {
+                self.on_gpus.insert(id);
+            }
             self.tasks.insert(id, Live { record, spec, in_core: false, ending });
         }
         let ids: Vec<TaskId> = self.tasks.keys().copied().collect();

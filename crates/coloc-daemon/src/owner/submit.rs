@@ -193,13 +193,25 @@ impl Owner {
         // Whoever says what it needs is believed; how busy a GPU it keeps is still worth knowing.
         let sm = spec.estimate.and_then(|estimate| estimate.sm);
         let declared = spec.gpu_memory.map(|said| Estimate { sm, ..Estimate::exact(said) });
+        // What it wanted when it ran out of memory is worth more than what was said before.
+        let (wanted, said) = (live.record.wanted, declared.or(spec.estimate));
+        let estimate = wanted.map(|wanted| match said {
+            Some(said) => {
+                Estimate { peak: said.peak.max(wanted), bound: said.bound.max(wanted), ..said }
+            }
+            None => Estimate::exact(wanted),
+        });
+        let (user, new) = self.names.user(owner.0);
+        if new {
+            self.scheduler.agree(user, self.book.account(owner));
+        }
         Some(Task {
             id: task,
             signature: self.names.signature(&spec),
-            user: self.names.user(owner.0),
+            user,
             gpus: spec.gpus,
             exclusive,
-            estimate: declared.or(spec.estimate),
+            estimate: estimate.or(said),
             duration: spec.time_limit,
             priority: spec.priority,
         })

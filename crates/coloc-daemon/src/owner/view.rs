@@ -5,6 +5,7 @@ use crate::journal::StoryLine;
 use crate::record::{Exit, Holds, Phase, Record};
 use crate::spec::TaskSpec;
 use coloc_core::Explanation;
+use coloc_core::accounts::Whose;
 use coloc_model::{Placement, TaskId, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -202,11 +203,22 @@ impl Owner {
             refusals: verdict.refusals.iter().map(ToString::to_string).collect(),
         });
         Some(WhyView {
-            summary: summary(&view, explained.as_ref()),
+            summary: self.summary(&view, explained.as_ref()),
             ahead: explained.as_ref().map_or(0, |explained| explained.ahead),
             gpus: gpus.collect(),
             task: view,
         })
+    }
+
+    fn summary(&self, view: &TaskView, explained: Option<&Explanation>) -> String {
+        let Some(over) = explained.and_then(|explained| explained.over_quota) else {
+            return summary(view, explained);
+        };
+        let whose = match over.whose {
+            Whose::User(_) => format!("user {}", view.user),
+            Whose::Group(group) => format!("group {}", self.book.group_name(group)),
+        };
+        over.told(&whose)
     }
 
     pub(super) fn gpu_views(&self) -> Vec<GpuView> {
@@ -250,9 +262,6 @@ fn summary(view: &TaskView, explained: Option<&Explanation>) -> String {
     let Some(explained) = explained else {
         return format!("it is {}", view.state);
     };
-    if let Some(over) = &explained.over_quota {
-        return over.to_string();
-    }
     if explained.stopped_by_recovery {
         return "a task that ran out of memory goes first, and all others wait for it".to_owned();
     }

@@ -184,7 +184,7 @@ impl Simulation {
                 exclusive: task.exclusive,
                 estimate: estimates.of(trace, task)?,
                 duration: Some(task.duration),
-                priority: 0,
+                priority: task.priority,
             };
             scheduler.check(&submission)?;
             let (need, largest) = (task.profile.memory, scheduler.most_memory(task.gpus));

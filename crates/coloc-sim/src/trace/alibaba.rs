@@ -49,5 +49,6 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>
         duration,
         profile: Profile::new(part, part, part / 2.0, part / 2.0, WHOLE.scale(part)),
         exclusive: part >= 1.0,
+        priority: 0,
     }))
 }

@@ -11,7 +11,7 @@ use coloc_physics::Profile;
 use coloc_physics::catalogue::{self, Workload};
 
 /// The columns of the `coloc` format, in the order in which they are written.
-pub(super) const COLUMNS: [&str; 12] = [
+pub(super) const COLUMNS: [&str; 13] = [
     "submit_s",
     "task",
     "user",
@@ -24,6 +24,7 @@ pub(super) const COLUMNS: [&str; 12] = [
     "occupancy",
     "dram",
     "exclusive",
+    "priority",
 ];
 pub(super) const COLOC: Layout = Layout::strict(&COLUMNS, 2, "at least submit_s,task");
 pub(super) const CARMA: Layout =
@@ -54,6 +55,7 @@ fn submitted(
         "1" | "true" => Some(true),
         _ => None,
     })?;
+    let priority = row.parsed("priority", "a whole number", |text| text.parse::<i32>().ok())?;
     let duration = duration.or(workload.map(Workload::duration));
     Ok(Some(TraceTask {
         submit,
@@ -63,6 +65,7 @@ fn submitted(
         duration: duration.ok_or_else(|| missing("duration_s"))?,
         profile: profile(row, workload, missing)?,
         exclusive: exclusive.unwrap_or(false),
+        priority: priority.unwrap_or(0),
     }))
 }
 

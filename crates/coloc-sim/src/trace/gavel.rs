@@ -63,6 +63,7 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>
         duration: Millis::from_secs_f64(seconds.ok_or_else(|| empty("total_steps", STEPS))?),
         profile: measured.profile(),
         exclusive: false,
+        priority: 0,
     }))
 }
 

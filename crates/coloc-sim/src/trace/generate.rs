@@ -120,6 +120,7 @@ impl Generator {
             duration: Millis::from_secs_f64(run_time(rank)),
             profile: workload.profile(),
             exclusive: false,
+            priority: 0,
         }
     }
 

@@ -59,6 +59,7 @@ pub fn mix90() -> Trace {
             duration: workload.duration(),
             profile: workload.profile(),
             exclusive: false,
+            priority: 0,
         })
     });
     let tasks = tasks.collect();

@@ -44,6 +44,8 @@ pub struct TraceTask {
     pub profile: Profile,
     /// The user asked to be alone.
     pub exclusive: bool,
+    /// Higher goes first.
+    pub priority: i32,
 }
 
 /// A workload over time, ordered by submission.

@@ -64,6 +64,7 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>
         duration,
         profile: tiresias::profile(),
         exclusive: true,
+        priority: 0,
     }))
 }
 

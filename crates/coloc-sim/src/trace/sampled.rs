@@ -49,7 +49,16 @@ impl Sampled {
             let gpus = gang.min(self.widest).min(self.gpus);
             let duration = Millis::from_secs_f64((service / f64::from(gpus)).round().max(1.0));
             let (submit, profile) = (Time::START, tiresias::profile());
-            TraceTask { submit, signature, user, gpus, duration, profile, exclusive: true }
+            TraceTask {
+                submit,
+                signature,
+                user,
+                gpus,
+                duration,
+                profile,
+                exclusive: true,
+                priority: 0,
+            }
         };
         let mut tasks: Vec<TraceTask> = (0..self.tasks).map(|_| draw(&mut rng)).collect();
         let mut at = 0.0;

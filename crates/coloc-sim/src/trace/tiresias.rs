@@ -32,5 +32,6 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>
         duration: row.span("duration")?.ok_or_else(must("duration"))?,
         profile: profile(),
         exclusive: true,
+        priority: 0,
     }))
 }

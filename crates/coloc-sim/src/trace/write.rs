@@ -7,7 +7,10 @@ use std::io::{self, Write};
 /// Writes a trace that [`super::read`] reads back unchanged.
 pub fn write(trace: &Trace, output: impl Write) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(output);
-    csv.write_record(COLUMNS).map_err(io::Error::other)?;
+    // Most traces know of no priorities, and need no column for them.
+    let prioritized = trace.tasks().iter().any(|task| task.priority != 0);
+    let columns = COLUMNS.len() - usize::from(!prioritized);
+    csv.write_record(&COLUMNS[..columns]).map_err(io::Error::other)?;
     for task in trace.tasks() {
         let activity = task.profile.activity;
         let row = [
@@ -23,8 +26,9 @@ pub fn write(trace: &Trace, output: impl Write) -> io::Result<()> {
             activity.occupancy.get().to_string(),
             activity.dram.get().to_string(),
             u8::from(task.exclusive).to_string(),
+            task.priority.to_string(),
         ];
-        csv.write_record(row).map_err(io::Error::other)?;
+        csv.write_record(&row[..columns]).map_err(io::Error::other)?;
     }
     csv.flush()
 }

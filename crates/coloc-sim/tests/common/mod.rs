@@ -60,6 +60,7 @@ pub(crate) fn trace(tasks: &[(u64, u64, u32, u64, f64)]) -> Trace {
             duration: Millis::from_secs(duration),
             profile: Profile::new(sm, sm, sm / 2.0, sm / 2.0, Bytes::from_mib(gib * 1024)),
             exclusive: false,
+            priority: 0,
         });
     let tasks = tasks.collect();
     Trace::new(tasks, names, users)

@@ -4,6 +4,7 @@ use super::policy::FairOrderFlag;
 use crate::error::CliError;
 use clap::Args;
 use coloc_core::accounts::{Account, Accounts, Quota};
+use coloc_daemon::agreements::Agreements;
 use coloc_model::{Bytes, GroupId, Millis, UserId};
 use coloc_sim::{Names, Simulation, Trace};
 use std::str::FromStr;
@@ -109,12 +110,36 @@ impl Limit {
 }
 
 impl AccountArgs {
-    /// Gives the simulation the accounts of the trace's users; a name that the trace does not have is a
-    /// mistake.
-    pub(crate) fn apply(&self, simulation: &mut Simulation, trace: &Trace) -> Result<(), CliError> {
+    /// Refuses what makes no sense.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
         if self.half_life.is_some_and(|span| span == Millis::ZERO) {
             return Err(CliError::Usage("--half-life must be above 0".to_owned()));
         }
+        Ok(())
+    }
+
+    /// The same for the people of a machine.
+    pub(crate) fn agreements(&self) -> Agreements {
+        let weight = |Weight { user, weight }: &Weight| (user.clone(), *weight);
+        let mut agreements = Agreements {
+            weights: self.weight.iter().map(weight).collect(),
+            ..Agreements::default()
+        };
+        for QuotaFor { who, limit } in &self.quota {
+            let quota = limit.over(Quota::NONE);
+            match who {
+                Who::Everybody => agreements.everybody = limit.over(agreements.everybody),
+                Who::User(user) => agreements.users.push((user.clone(), quota)),
+                Who::Group(group) => agreements.groups.push((group.clone(), quota)),
+            }
+        }
+        agreements
+    }
+
+    /// Gives the simulation the accounts of the trace's users; a name that the trace does not have is a
+    /// mistake.
+    pub(crate) fn apply(&self, simulation: &mut Simulation, trace: &Trace) -> Result<(), CliError> {
+        self.check()?;
         if self.weight.is_empty() && self.quota.is_empty() {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use clap::Args;
 use coloc_model::{Share, SignatureId};
 use coloc_physics::{Interference, Noise, PairTable, SharedGpu, SlowdownPair};
 use coloc_sim::trace::published_speeds;
-use coloc_sim::{Names, Simulation, Trace};
+use coloc_sim::{Names, PreemptionCost, Simulation, Trace};
 use std::path::{Path, PathBuf};
 
 /// The model behind a simulation.
@@ -30,6 +30,12 @@ pub(crate) struct PhysicsArgs {
     /// How fast tasks run on each kind of device: CSV task,gpu,speed (1 where nothing is said, 0 where they do not run) or profiling samples task,gpu,steps,seconds
     #[arg(long, value_name = "FILE")]
     pub(crate) speeds: Option<PathBuf>,
+    /// Seconds that a preempted task loses
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    pub(crate) preempt_cost: f64,
+    /// Seconds that it loses for each GiB that it holds on a GPU
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    pub(crate) preempt_cost_per_gib: f64,
 }
 
 impl Default for PhysicsArgs {
@@ -41,6 +47,8 @@ impl Default for PhysicsArgs {
             pairs: None,
             spread_speed: 1.0,
             speeds: None,
+            preempt_cost: 0.0,
+            preempt_cost_per_gib: 0.0,
         }
     }
 }
@@ -69,6 +77,13 @@ impl PhysicsArgs {
             let told = super::speeds::read(file, names)?;
             simulation.speeds = told.or(std::mem::take(&mut simulation.speeds));
         }
+        let costs = [self.preempt_cost, self.preempt_cost_per_gib];
+        if let Some(wrong) = costs.iter().find(|cost| !(0.0..1e9).contains(*cost)) {
+            let message = format!("{wrong}: costs lie between 0 and 1e9 seconds");
+            return Err(CliError::Usage(message));
+        }
+        simulation.preemption =
+            PreemptionCost { fixed_s: self.preempt_cost, per_gib_s: self.preempt_cost_per_gib };
         simulation.noise = self.noise.then(|| Noise::new(self.seed));
         Ok(())
     }

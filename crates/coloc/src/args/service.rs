@@ -1,11 +1,11 @@
-//! Flags of the disciplines that go by attained service, and what preemption costs.
+//! Flags of the disciplines that go by attained service.
 
 use super::input::read_samples;
 use crate::error::CliError;
 use clap::Args;
 use coloc_core::service::{GpuTime, Service, Thresholds};
 use coloc_model::Millis;
-use coloc_sim::{PreemptionCost, Simulation};
+use coloc_sim::Simulation;
 use std::path::PathBuf;
 
 /// Queues by attained service.
@@ -23,12 +23,6 @@ pub(crate) struct ServiceArgs {
     /// GPU seconds of past tasks for gittins2d: a CSV with a duration column [default: the tasks that end]
     #[arg(long, value_name = "SAMPLES.csv")]
     pub(crate) history: Option<PathBuf>,
-    /// Seconds that a preempted task loses
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) preempt_cost: Option<f64>,
-    /// Seconds that it loses for each GiB that it holds on a GPU
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) preempt_cost_per_gib: Option<f64>,
 }
 
 impl ServiceArgs {
@@ -42,23 +36,29 @@ impl ServiceArgs {
         }
     }
 
-    /// Applies what concerns the simulation and not the policy.
-    pub(crate) fn apply(&self, simulation: &mut Simulation) -> Result<(), CliError> {
-        let numbers = [self.promote, self.quantum, self.preempt_cost, self.preempt_cost_per_gib];
+    /// Refuses numbers that make no sense.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
+        let numbers = [self.promote, self.quantum];
         if let Some(wrong) = numbers.into_iter().flatten().find(|n| !(0.0..1e9).contains(n)) {
-            let message = format!("{wrong}: knobs, quanta and costs lie between 0 and 1e9");
+            let message = format!("{wrong}: knobs and quanta lie between 0 and 1e9");
             return Err(CliError::Usage(message));
         }
         if self.quantum.is_some_and(|seconds| seconds < 0.001) {
             return Err(CliError::Usage("--quantum must be at least a millisecond".to_owned()));
         }
-        simulation.preemption = PreemptionCost {
-            fixed_s: self.preempt_cost.unwrap_or(0.0),
-            per_gib_s: self.preempt_cost_per_gib.unwrap_or(0.0),
-        };
+        Ok(())
+    }
+
+    /// What past tasks had, if somebody says so.
+    pub(crate) fn history(&self) -> Result<Option<Vec<GpuTime>>, CliError> {
         let samples = self.history.as_deref().map(read_samples).transpose()?;
-        simulation.history =
-            samples.map(|seconds| seconds.into_iter().map(GpuTime::from_secs_f64).collect());
+        Ok(samples.map(|seconds| seconds.into_iter().map(GpuTime::from_secs_f64).collect()))
+    }
+
+    /// Applies what concerns the simulation and not the policy.
+    pub(crate) fn apply(&self, simulation: &mut Simulation) -> Result<(), CliError> {
+        self.check()?;
+        simulation.history = self.history()?;
         Ok(())
     }
 }

@@ -5,8 +5,10 @@
 //! the system's.
 
 mod file;
+mod said;
 
 pub(crate) use file::{ConfigError, Setting, is_key, read};
+pub(crate) use said::said;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

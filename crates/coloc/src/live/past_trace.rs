@@ -64,6 +64,7 @@ impl PastTrace {
                 duration: Millis::from_secs_f64(ran).max(Millis(1)),
                 profile: profile(task, usual),
                 exclusive: task.exclusive,
+                priority: task.priority,
             }
         };
         let tasks = past.tasks.iter().map(traced).collect();
@@ -157,6 +158,7 @@ mod tests {
             state: Phase::Completed,
             gpus: 1,
             exclusive: false,
+            priority: 0,
             submitted_s,
             first_started_s: submitted_s + 1.0,
             started_s: submitted_s + 1.0,

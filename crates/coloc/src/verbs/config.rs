@@ -1,9 +1,11 @@
 //! `coloc config`: whether configuration files make sense, and what they say together.
 
+use crate::args::live::SocketArg;
 use crate::config::{self, Config, Setting};
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
 use clap::{Args, Subcommand};
+use coloc_daemon::settings::Said;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -12,6 +14,8 @@ use std::path::PathBuf;
 pub(crate) struct ConfigVerb {
     #[command(subcommand)]
     what: What,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 #[derive(Subcommand, Debug)]
@@ -26,6 +30,15 @@ enum What {
         /// Say where each comes from
         #[arg(long)]
         origin: bool,
+        /// Ask the daemon for what is in force there, instead of reading files
+        #[arg(long)]
+        live: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Have the daemon read its configuration again; a wrong one is refused and the old one stays
+    Reload {
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -45,7 +58,21 @@ impl ConfigVerb {
     pub(crate) fn run(self) -> Result<(), CliError> {
         match self.what {
             What::Check { files } => check(files),
-            What::Show { origin, json } => show(origin, json),
+            What::Show { origin, json, live } => {
+                let settings = match live {
+                    true => in_force(self.socket.connect()?.config()?.settings),
+                    false => Config::load()?.settings.into_iter().map(shown).collect(),
+                };
+                show(settings, origin, json)
+            }
+            What::Reload { json } => {
+                let reloaded = self.socket.connect()?.reload()?;
+                if json {
+                    let text = serde_json::to_string_pretty(&reloaded);
+                    return print_text(&text.map_err(|e| CliError::Refused(e.to_string()))?);
+                }
+                print_text(&format!("Done: {}", reloaded.told()))
+            }
         }
     }
 }
@@ -67,8 +94,13 @@ fn check(files: Vec<PathBuf>) -> Result<(), CliError> {
     Ok(())
 }
 
-fn show(origin: bool, json: bool) -> Result<(), CliError> {
-    let mut settings: Vec<Shown> = Config::load()?.settings.into_iter().map(shown).collect();
+/// What a daemon says of itself.
+fn in_force(said: Vec<Said>) -> Vec<Shown> {
+    let shown = |Said { key, values, origin }| Shown { section: "daemon", key, values, origin };
+    said.into_iter().map(shown).collect()
+}
+
+fn show(mut settings: Vec<Shown>, origin: bool, json: bool) -> Result<(), CliError> {
     settings.sort_by(|a, b| (a.section, &a.key).cmp(&(b.section, &b.key)));
     if json {
         #[derive(Serialize)]
@@ -78,7 +110,7 @@ fn show(origin: bool, json: bool) -> Result<(), CliError> {
         return Answer { body: &Body { settings }, wall_s: None }.print();
     }
     if settings.is_empty() {
-        return print_text("# No file says anything: everything is as `coloc help` tells");
+        return print_text("# Nobody says anything: everything is as `coloc help` tells");
     }
     let mut lines = Vec::new();
     let mut section = "";

@@ -1,10 +1,14 @@
 //! `coloc daemon`: the live scheduler.
 
+use crate::Verb;
 use crate::args::live::{own_socket, own_state};
 use crate::args::policy::{PolicyArgs, PresetFlag};
+use crate::config::{Config, said};
 use crate::error::CliError;
+use crate::invocation::{self, typed};
 use clap::Args;
 use coloc_daemon::serve::{self, Listen, Options};
+use coloc_daemon::settings::{Reloaded, Said, Settings, Source};
 use coloc_daemon::tls::Identity;
 use coloc_emu_tools::run::FleetHome;
 use coloc_model::{Fleet, Millis};
@@ -53,25 +57,22 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    pub(crate) fn run(mut self) -> Result<(), CliError> {
+    pub(crate) fn run(self) -> Result<(), CliError> {
         if !(self.time_scale.is_finite() && self.time_scale >= 0.001) {
             return Err(CliError::Usage("--time-scale: expected a number above 0.001".into()));
         }
-        self.refuse_what_is_simulated_only()?;
+        let settings = self.settings(said(&Config::load()?, &typed()))?;
         let state = self.state.clone().unwrap_or_else(own_state);
         let emulated = std::env::var_os(HOME_VARIABLE).map(PathBuf::from);
         if let (Some(fleet), None) = (&self.emulate, &emulated) {
             return Err(self.start_again(fleet, &state.join("emulated")));
         }
-        // Live, our own policy is what people expect.
-        self.policy.preset.get_or_insert(PresetFlag::Coloc);
         let options = Options {
             socket: self.socket.clone().unwrap_or_else(own_socket),
             listen: self.door(),
-            policy: self.policy.policy(),
+            settings,
             time_scale: self.time_scale,
             period: Millis::from_secs_f64(self.period),
-            grace: Millis::from_secs_f64(self.grace),
             program: std::env::current_exe().map_err(|source| CliError::Write {
                 file: PathBuf::from("/proc/self/exe"),
                 source,
@@ -79,33 +80,75 @@ impl Daemon {
             prefixes: prefixes(emulated.as_deref()),
             variables: variables(emulated.as_deref()),
             state,
+            source: Source::new(move || self.again().map_err(|error| error.to_string())),
         };
         eprintln!("coloc daemon: listening at {}", options.socket.display());
         Ok(serve::run(options)?)
+    }
+
+    /// What may change while the daemon runs.
+    fn settings(&self, said: Vec<Said>) -> Result<Settings, CliError> {
+        self.policy.service.check()?;
+        self.policy.accounts.check()?;
+        let spans = [("--grace", self.grace), ("--period", self.period)];
+        if let Some((flag, _)) = spans.iter().find(|(_, s)| !(0.0..=86_400.0).contains(s)) {
+            return Err(CliError::Usage(format!("{flag}: expected seconds, a day at most")));
+        }
+        // Live, our own policy is what people expect.
+        let preset = self.policy.preset.or(Some(PresetFlag::Coloc));
+        let policy = PolicyArgs { preset, ..self.policy.clone() };
+        Ok(Settings {
+            policy: policy.policy(),
+            agreements: policy.accounts.agreements(),
+            history: policy.service.history()?,
+            grace: Millis::from_secs_f64(self.grace),
+            said,
+        })
+    }
+
+    /// Reads the configuration again, with what was typed at the start.
+    fn again(&self) -> Result<Reloaded, CliError> {
+        let words: Vec<OsString> = std::env::args_os().collect();
+        let Some(Verb::Daemon(new)) = invocation::read_again(words)?.verb else {
+            return Err(CliError::Usage("this is no daemon".to_owned()));
+        };
+        let settings = new.settings(said(&Config::load()?, &typed()))?;
+        Ok(Reloaded { settings, at_next_start: self.fixed_differences(&new) })
+    }
+
+    /// What cannot change while the daemon runs, and would.
+    fn fixed_differences(&self, new: &Daemon) -> Vec<String> {
+        let fixed = |daemon: &Daemon| {
+            let Daemon {
+                emulate,
+                time_scale,
+                socket,
+                state,
+                listen,
+                tls_cert,
+                tls_key,
+                period,
+                ..
+            } = daemon;
+            [
+                ("emulate", format!("{emulate:?}")),
+                ("time-scale", format!("{time_scale:?}")),
+                ("socket", format!("{socket:?}")),
+                ("state", format!("{state:?}")),
+                ("listen", format!("{listen:?}")),
+                ("tls-cert", format!("{tls_cert:?}")),
+                ("tls-key", format!("{tls_key:?}")),
+                ("period", format!("{period:?}")),
+            ]
+        };
+        let pairs = fixed(self).into_iter().zip(fixed(new));
+        pairs.filter(|(old, new)| old != new).map(|((key, _), _)| key.to_owned()).collect()
     }
 
     fn door(&self) -> Option<Listen> {
         let files = self.tls_cert.clone().zip(self.tls_key.clone());
         let identity = files.map(|(certificate, key)| Identity { certificate, key });
         self.listen.map(|address| Listen { address, identity })
-    }
-
-    /// A flag that would be taken and then ignored is worse than none.
-    fn refuse_what_is_simulated_only(&self) -> Result<(), CliError> {
-        let (policy, service) = (&self.policy, &self.policy.service);
-        let given = [
-            ("--weight", !policy.accounts.weight.is_empty()),
-            ("--quota", !policy.accounts.quota.is_empty()),
-            ("--history", service.history.is_some()),
-            ("--preempt-cost", service.preempt_cost.is_some()),
-            ("--preempt-cost-per-gib", service.preempt_cost_per_gib.is_some()),
-        ];
-        match given.iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(CliError::Usage(format!(
-                "{flag} works in `coloc simulate` only; the daemon cannot do it yet"
-            ))),
-            None => Ok(()),
-        }
     }
 
     /// Makes the fleet and becomes a program that finds its libraries: they are looked for at start only. A fleet that
@@ -150,4 +193,58 @@ fn prefixes(home: Option<&Path>) -> Vec<(&'static str, OsString)> {
 fn variables(home: Option<&Path>) -> Vec<(String, OsString)> {
     let directory = home.map(|home| home.as_os_str().to_owned());
     directory.map(|home| (coloc_emu::DIR_VARIABLE.to_owned(), home)).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cli;
+    use clap::{ArgAction, Parser as _};
+
+    /// A value for a flag that takes any.
+    fn sample(flag: &str) -> &'static str {
+        match flag {
+            "pack" => "0.3",
+            "margin" | "min-free" => "2G",
+            "settle" | "max-tasks" | "patience" | "retries" => "3",
+            "sm-limit" | "alpha" | "promote" | "quantum" => "0.5",
+            "thresholds" => "3250,7200",
+            "history" => "/dev/stdin",
+            "half-life" => "1d",
+            "weight" => "root=2",
+            "quota" => "@root=320G",
+            other => panic!("--{other} is new: does the daemon do what it says?"),
+        }
+    }
+
+    #[test]
+    fn whatever_can_be_simulated_can_be_chosen_live_by_the_same_name() {
+        let policy = <PolicyArgs as Args>::augment_args(clap::Command::new("policy"));
+        let samples = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(samples.path(), "duration\n10\n20\n").expect("written");
+        let mut tried = 0;
+        for flag in policy.get_arguments() {
+            let Some(name) = flag.get_long() else { continue };
+            let named: Vec<String> =
+                flag.get_possible_values().iter().map(|v| v.get_name().to_owned()).collect();
+            let is_switch = matches!(flag.get_action(), ArgAction::SetTrue);
+            let words: Vec<String> = match (is_switch, named.is_empty()) {
+                (true, _) => vec![format!("--{name}")],
+                (false, false) => named.iter().map(|value| format!("--{name}={value}")).collect(),
+                (false, true) if name == "history" => {
+                    vec![format!("--history={}", samples.path().display())]
+                }
+                (false, true) => vec![format!("--{name}={}", sample(name))],
+            };
+            for word in &words {
+                let cli = Cli::try_parse_from(["coloc", "daemon", word]);
+                let Ok(Cli { verb: Some(Verb::Daemon(daemon)) }) = cli else { panic!("{word}") };
+                let settings =
+                    daemon.settings(Vec::new()).unwrap_or_else(|e| panic!("{word}: {e}"));
+                settings.agreements.look_up().expect("root is known");
+                tried += 1;
+            }
+        }
+        assert!(tried > 45, "{tried}");
+    }
 }

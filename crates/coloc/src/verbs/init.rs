@@ -181,6 +181,7 @@ After=network.target nvidia-persistenced.service
 [Service]
 Type=notify
 ExecStart={program} daemon
+ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 # A restart leaves tasks alone: they are found again.
 KillMode=process

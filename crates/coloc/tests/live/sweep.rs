@@ -92,3 +92,33 @@ fn who_holds_gpus_and_does_nothing_is_stopped() {
     assert!(task["reason"].as_str().is_some_and(|why| why.contains("idle for")), "{task}");
     home.wait_for_state(works, "completed");
 }
+
+/// What neighbours do is not what it does.
+#[test]
+fn who_does_nothing_beside_others_is_stopped_too() {
+    let flags = ["--emulate", "1xA100-40GB", "--time-scale", "50", "--share", "streams"];
+    let home = Home::new(&flags);
+    let coloc = env!("CARGO_BIN_EXE_coloc");
+    let train = |seconds: &'static str, limit: &[&'static str]| {
+        let words = [
+            "--gpu-mem",
+            "3G",
+            "--",
+            coloc,
+            "emu",
+            "train",
+            "--memory",
+            "2G",
+            "--seconds",
+            seconds,
+        ];
+        home.submit(&limit.iter().chain(&words).copied().collect::<Vec<_>>())
+    };
+    let works = train("4000", &["--idle-timeout", "60s"]);
+    home.wait_for_state(works, "running");
+    let idle = home.submit(&["--gpu-mem", "1G", "--idle-timeout", "60s", "--", "sleep", "60"]);
+    let also_works = train("300", &["--idle-timeout", "60s"]);
+    home.wait_for_state(idle, "timed_out");
+    home.wait_for_state(also_works, "completed");
+    assert_eq!(home.state(works), "running");
+}

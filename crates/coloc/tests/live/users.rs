@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 const NOBODY: u32 = 65_534;
 
 /// A daemon of root's that other users can reach; `None`, with a word, for who is not root.
-fn shared_home(arguments: &[&str]) -> Option<Home> {
+pub(super) fn shared_home(arguments: &[&str]) -> Option<Home> {
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: only root can be two users");
         return None;
@@ -32,7 +32,7 @@ fn as_nobody(home: &Home, arguments: &[&str]) -> Output {
         .expect("setpriv runs")
 }
 
-fn submit_as_nobody(home: &Home, arguments: &[&str]) -> u32 {
+pub(super) fn submit_as_nobody(home: &Home, arguments: &[&str]) -> u32 {
     let all: Vec<&str> = ["submit", "--parsable"].iter().chain(arguments).copied().collect();
     let output = as_nobody(home, &all);
     text(&output.stdout).trim().parse().unwrap_or_else(|_| panic!("{}", text(&output.stderr)))

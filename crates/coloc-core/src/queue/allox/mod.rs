@@ -42,12 +42,21 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     // Whoever overran, or was faster than expected, is a reason to match anew.
     let again = world.policy.service.quantum.filter(|_| !tasks.is_empty());
     world.ranked.look_at = again.map(|quantum| now + quantum);
-    if tasks.is_empty() {
-        return;
+    // Higher priorities have their choice of devices before lower ones are looked at.
+    let class = |task: &TaskId| crate::queue::class(world.tasks.live(*task).task.priority);
+    let classes: Vec<Vec<TaskId>> =
+        tasks.chunk_by(|a, b| class(a) == class(b)).map(<[TaskId]>::to_vec).collect();
+    for tasks in classes {
+        match_class(world, turn, &tasks);
     }
+}
+
+/// Matches tasks of one priority to devices, and starts whoever comes first on an idle one.
+fn match_class(world: &mut World, turn: &mut Turn, tasks: &[TaskId]) {
+    let now = turn.now;
     let kinds = kinds(world, now);
     let groups: Vec<Group> = kinds.values().map(|gpus| Group { devices: gpus.len() }).collect();
-    let table = table(world, &tasks, &kinds);
+    let table = table(world, tasks, &kinds);
     let places = matching(tasks.len(), &groups, &table);
     for (index, (&(_, free_at), gpus)) in kinds.iter().enumerate() {
         let heads = if free_at <= now { heads(index, &places, gpus.len()) } else { Vec::new() };
@@ -62,7 +71,7 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
         }
     }
     if !world.policy.needs_idle() {
-        join_others(world, turn, &tasks);
+        join_others(world, turn, tasks);
     }
 }
 

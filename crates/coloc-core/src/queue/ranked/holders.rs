@@ -17,6 +17,8 @@ pub(super) struct Holder {
     pub(super) gpus: u32,
     /// Where its books are.
     page: u32,
+    /// Of its priority.
+    class: u16,
     /// What its rank is told from without a look into its books, where that can be done: when it will end
     /// by what it declared, or when it changes queue.
     pub(super) due: Time,
@@ -91,11 +93,18 @@ impl Books {
                 self.pages.len() as u32 - 1
             }
         };
-        Holder { seat, task, gpus: asks.gpus, page: number, due }
+        Holder { seat, task, gpus: asks.gpus, page: number, class: asks.class, due }
     }
 
     pub(super) fn close(&mut self, holder: &Holder) {
         self.free.push(holder.page);
+    }
+
+    /// Its priority has changed, and with it the rank that holds until something else does.
+    pub(super) fn set_class(&mut self, holder: &mut Holder, class: u16) {
+        holder.class = class;
+        holder.seat.0 = holder.seat.0.in_class(class);
+        self.pages[holder.page as usize].asks.class = class;
     }
 
     /// A running task's rank, where it falls with the clock.
@@ -105,7 +114,7 @@ impl Books {
             due => due.since(now).0,
         };
         let weight = if policy.queue == Queue::Srsf { u64::from(holder.gpus) } else { 1 };
-        Rank::by(left.saturating_mul(weight))
+        Rank::by(left.saturating_mul(weight)).in_class(holder.class)
     }
 
     /// A running task's rank, where it holds until a limit is crossed.
@@ -142,7 +151,8 @@ impl Books {
             if !stage.holds(attained) {
                 *stage = gittins2d::Stage::of(&policy.service, history, attained, Some(*stage));
             }
-            return stage.rank(attained, page.standing.first_start);
+            let rank = stage.rank(attained, page.standing.first_start);
+            return rank.in_class(holder.class);
         }
         let rank = page.rank(now, policy, history);
         holder.due = page.crossing;
@@ -200,6 +210,7 @@ impl Page {
             self.stage = Some(gittins2d::Stage::of(service, history, attained, self.stage));
         }
         let started = standing.first_start;
-        self.stage.map(|stage| stage.rank(attained, started)).unwrap_or_default()
+        let rank = self.stage.map(|stage| stage.rank(attained, started)).unwrap_or_default();
+        rank.in_class(self.asks.class)
     }
 }

@@ -31,6 +31,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What a task asks for, as far as ranks depend on it.
 #[derive(Clone, Copy, Debug)]
 struct Asks {
+    /// Of its priority.
+    class: u16,
     gpus: u32,
     duration: Option<Millis>,
     submitted: Time,
@@ -38,9 +40,16 @@ struct Asks {
 
 impl Asks {
     fn of(record: &Record) -> Self {
-        let Task { gpus, duration, .. } = record.task;
-        Asks { gpus, duration, submitted: record.ticket.submitted }
+        let Task { gpus, duration, priority, .. } = record.task;
+        let class = class_of(priority);
+        Asks { class, gpus, duration, submitted: record.ticket.submitted }
     }
+}
+
+/// The class of a priority; lower goes first. Priorities beyond 32767, either way, are that.
+fn class_of(priority: i32) -> u16 {
+    let clamped = priority.clamp(i16::MIN.into(), i16::MAX.into());
+    u16::try_from(i32::from(i16::MAX) - clamped).unwrap_or(u16::MAX)
 }
 
 /// All tasks of a preemptive discipline, in order.
@@ -122,6 +131,22 @@ impl Ranked {
         rank(now, policy, &self.history, &Asks::of(record), standing, running)
     }
 
+    /// Takes a task for running that was found so.
+    pub(crate) fn adopt(&mut self, now: Time, policy: &Policy, record: &Record) {
+        let standing = record.standing;
+        let mut holder = self.books.open(standing.seat, record.task.id, Asks::of(record), standing);
+        self.open(now, policy, &mut holder);
+        // Every pass puts them in order.
+        self.running.push(holder);
+    }
+
+    /// A running task has another priority now.
+    pub(crate) fn set_priority(&mut self, task: TaskId, priority: i32) {
+        if let Some(holder) = self.running.iter_mut().find(|holder| holder.task == task) {
+            self.books.set_class(holder, class_of(priority));
+        }
+    }
+
     /// A task is off its GPUs for good, or was brought back by other means.
     pub(crate) fn forget_running(&mut self, task: TaskId) {
         if let Some(index) = self.running.iter().position(|holder| holder.task == task) {
@@ -131,7 +156,7 @@ impl Ranked {
     }
 }
 
-/// What a discipline says of a task.
+/// The class of its priority, then what the discipline says of a task.
 #[inline]
 fn rank(
     now: Time,
@@ -148,7 +173,7 @@ fn rank(
         Letter::Simulator => standing.level,
     };
     let started = standing.first_start;
-    match policy.queue {
+    let rank = match policy.queue {
         Queue::Srtf => shortest::remaining_time(asks.duration, standing.done(now, running)),
         Queue::Srsf => {
             let done = standing.done(now, running);
@@ -169,5 +194,6 @@ fn rank(
         | Queue::Backfill
         | Queue::Fair
         | Queue::Allox => shortest::job(asks.duration),
-    }
+    };
+    rank.in_class(asks.class)
 }

@@ -106,7 +106,7 @@ fn reseat(holders: &mut [Holder], mut seat: impl FnMut(u32, &mut Holder) -> Seat
 
 impl Ranked {
     /// Works out the rank of a task that just started, and when it changes queue.
-    fn open(&mut self, now: Time, policy: &Policy, holder: &mut Holder) {
+    pub(super) fn open(&mut self, now: Time, policy: &Policy, holder: &mut Holder) {
         let Ranked { books, history, .. } = self;
         match Course::of(policy) {
             Course::Falls => holder.seat.0 = Books::falling(now, policy, holder),

@@ -4,8 +4,10 @@
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(crate) struct Rank(u128);
 
-/// Bits of what decides among equals of a level: a time, which needs no more.
-const THEN: u32 = 56;
+/// Bits of what decides among equals of a level: a time, and thirty years of milliseconds need no more.
+const THEN: u32 = 40;
+/// Bits below the class of the priority.
+const CLASS: u32 = 8 + 64 + THEN;
 
 impl Rank {
     /// The level decides, then the key, then the time.
@@ -13,6 +15,12 @@ impl Rank {
         debug_assert!(level <= usize::from(u8::MAX));
         let then = then.min((1 << THEN) - 1);
         Rank((level as u128) << (64 + THEN) | u128::from(key) << THEN | u128::from(then))
+    }
+
+    /// The same within a class of priority: whoever is of a higher class goes first, whatever else is said of them.
+    #[inline]
+    pub(crate) fn in_class(self, class: u16) -> Self {
+        Rank(u128::from(class) << CLASS | (self.0 & ((1 << CLASS) - 1)))
     }
 
     pub(crate) fn by(key: u64) -> Self {

@@ -1,0 +1,166 @@
+//! Weights and quotas, by the names that people have on this machine.
+
+use crate::record::Uid;
+use coloc_core::accounts::{Account, Accounts, Quota};
+use coloc_model::GroupId;
+use std::collections::BTreeMap;
+use std::ffi::CString;
+
+/// What is agreed with whom.
+#[derive(Clone, Default, PartialEq, Debug)]
+pub struct Agreements {
+    /// Shares under fair.
+    pub weights: Vec<(String, f64)>,
+    /// The most that each user may hold, unless something else is said of them.
+    pub everybody: Quota,
+    /// The most that these users may hold.
+    pub users: Vec<(String, Quota)>,
+    /// The most that these groups of the system may hold together.
+    pub groups: Vec<(String, Quota)>,
+}
+
+/// Somebody whom this machine does not know.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Unknown {
+    /// A user.
+    #[error("{flag}: there is no user {name:?} on this machine")]
+    User {
+        /// Who says so.
+        flag: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A group.
+    #[error("--quota: there is no group {0:?} on this machine")]
+    Group(String),
+}
+
+/// The same by numbers.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Book {
+    others: Account,
+    users: BTreeMap<Uid, Account>,
+    /// Number, name and limit.
+    groups: Vec<(u32, String, Quota)>,
+}
+
+impl Agreements {
+    /// Looks everybody up.
+    pub fn look_up(&self) -> Result<Book, Unknown> {
+        let others = Account { quota: self.everybody, ..Account::PLAIN };
+        let mut users = BTreeMap::new();
+        let find = |flag, name: &String| {
+            crate::users::find(name).ok_or_else(|| Unknown::User { flag, name: name.clone() })
+        };
+        for (name, weight) in &self.weights {
+            users.entry(find("--weight", name)?).or_insert(others).weight = *weight;
+        }
+        for (name, quota) in &self.users {
+            let quota_of = |account: &mut Account| {
+                account.quota.gpus = quota.gpus.or(account.quota.gpus);
+                account.quota.memory = quota.memory.or(account.quota.memory);
+            };
+            quota_of(users.entry(find("--quota", name)?).or_insert(others));
+        }
+        let mut groups: Vec<(u32, String, Quota)> = Vec::new();
+        for (name, quota) in &self.groups {
+            let group = nix::unistd::Group::from_name(name).ok().flatten();
+            let number = group.ok_or_else(|| Unknown::Group(name.clone()))?.gid.as_raw();
+            let at = groups.iter().position(|(known, ..)| *known == number).unwrap_or(groups.len());
+            if at == groups.len() {
+                groups.push((number, name.clone(), Quota::NONE));
+            }
+            let limit = &mut groups[at].2;
+            limit.gpus = quota.gpus.or(limit.gpus);
+            limit.memory = quota.memory.or(limit.memory);
+        }
+        Ok(Book { others, users, groups })
+    }
+}
+
+impl Book {
+    /// Those with whom something is agreed by name.
+    pub fn named(&self) -> impl Iterator<Item = Uid> + '_ {
+        self.users.keys().copied()
+    }
+
+    /// What holds for those of whom nothing else is said, and for groups.
+    pub fn accounts(&self) -> Accounts {
+        let mut accounts = Accounts::of_others(self.others);
+        for (index, (_, _, quota)) in self.groups.iter().enumerate() {
+            accounts.set_group(GroupId::from(index), *quota);
+        }
+        accounts
+    }
+
+    /// What is agreed with a user. Of several limited groups the first that was named counts.
+    pub fn account(&self, uid: Uid) -> Account {
+        let account = self.users.get(&uid).copied().unwrap_or(self.others);
+        let theirs = if self.groups.is_empty() { Vec::new() } else { groups_of(uid) };
+        let group = self.groups.iter().position(|(number, ..)| theirs.contains(number));
+        Account { group: group.map(GroupId::from), ..account }
+    }
+
+    /// The name of a group.
+    pub fn group_name(&self, group: GroupId) -> String {
+        self.groups
+            .get(group.index())
+            .map_or_else(|| group.to_string(), |(_, name, _)| name.clone())
+    }
+}
+
+/// The groups of a user, as the system has them now.
+fn groups_of(uid: Uid) -> Vec<u32> {
+    let user = nix::unistd::User::from_uid(uid.0.into()).ok().flatten();
+    let Some(user) = user else { return Vec::new() };
+    let name = CString::new(user.name).unwrap_or_default();
+    let groups = nix::unistd::getgrouplist(&name, user.gid).unwrap_or_default();
+    groups.into_iter().map(nix::unistd::Gid::as_raw).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coloc_model::Bytes;
+
+    fn gpus(gpus: u32) -> Quota {
+        Quota { gpus: Some(gpus), memory: None }
+    }
+
+    #[test]
+    fn what_is_said_of_somebody_wins() {
+        let memory = Quota { gpus: None, memory: Some(Bytes::from_mib(1024)) };
+        let agreements = Agreements {
+            weights: vec![("root".to_owned(), 2.0)],
+            everybody: gpus(4),
+            users: vec![("root".to_owned(), memory), ("12345".to_owned(), gpus(0))],
+            groups: vec![("root".to_owned(), gpus(8)), ("root".to_owned(), memory)],
+        };
+        let book = agreements.look_up().unwrap();
+        let root = book.account(Uid(0));
+        assert_eq!(
+            (root.weight, root.quota.gpus, root.quota.memory),
+            (2.0, Some(4), memory.memory)
+        );
+        assert_eq!(root.group, Some(GroupId(0)));
+        assert_eq!(book.group_name(GroupId(0)), "root");
+        assert_eq!(book.account(Uid(12345)).quota, gpus(0));
+        let stranger = book.account(Uid(54321));
+        assert_eq!((stranger.quota, stranger.group), (gpus(4), None));
+        let both = Quota { gpus: Some(8), memory: memory.memory };
+        assert_eq!(book.accounts().group(GroupId(0)), both);
+        assert!(book.accounts().have_quotas());
+        assert!(!Agreements::default().look_up().unwrap().accounts().have_quotas());
+    }
+
+    #[test]
+    fn whom_nobody_knows_is_named() {
+        let who = || "no such person".to_owned();
+        let weights = Agreements { weights: vec![(who(), 1.0)], ..Agreements::default() };
+        assert!(
+            weights.look_up().unwrap_err().to_string().starts_with("--weight: there is no user")
+        );
+        let groups = Agreements { groups: vec![(who(), gpus(1))], ..Agreements::default() };
+        assert_eq!(groups.look_up(), Err(Unknown::Group(who())));
+    }
+}

@@ -1,0 +1,75 @@
+//! What can be changed while the daemon runs, and how it finds out what it should be.
+
+use crate::agreements::Agreements;
+use coloc_core::Policy;
+use coloc_core::service::GpuTime;
+use coloc_model::Millis;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What can be changed while the daemon runs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settings {
+    /// How it schedules.
+    pub policy: Policy,
+    /// Weights and quotas.
+    pub agreements: Agreements,
+    /// What Gittins indices are computed from, instead of the tasks that end here.
+    pub history: Option<Vec<GpuTime>>,
+    /// From a polite request to end to a kill, by the world's clock.
+    pub grace: Millis,
+    /// All of them as they were said, with where.
+    pub said: Vec<Said>,
+}
+
+impl Settings {
+    /// The scheduler need not hear of the difference.
+    pub(crate) fn schedules_like(&self, other: &Settings) -> bool {
+        let parts = |s: &Settings| (s.policy, s.agreements.clone(), s.history.clone());
+        parts(self) == parts(other)
+    }
+}
+
+/// A setting that somebody chose.
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct Said {
+    /// The flag's name.
+    pub key: String,
+    /// What it was given, each time; nothing for a flag that is off.
+    pub values: Vec<String>,
+    /// The file and line, the variable, or the command line.
+    pub origin: String,
+}
+
+/// What a reload came to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Reloaded {
+    /// What is to be from now on.
+    pub settings: Settings,
+    /// Settings that differ but count at the next start only.
+    pub at_next_start: Vec<String>,
+}
+
+type Read = dyn Fn() -> Result<Reloaded, String> + Send + Sync;
+
+/// Reads the configuration again; says what was wrong, and where.
+pub struct Source(Box<Read>);
+
+impl Source {
+    /// One that reads so.
+    pub fn new(read: impl Fn() -> Result<Reloaded, String> + Send + Sync + 'static) -> Self {
+        Source(Box::new(read))
+    }
+
+    /// Reads.
+    pub fn read(&self) -> Result<Reloaded, String> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Source")
+    }
+}
