@@ -26,7 +26,21 @@ pub(crate) fn check() -> Result<(), Failed> {
         .args([&python, "xtask/clients/agree.py"])
         .arg(&coloc)
         .status();
-    if status.is_ok_and(|status| status.success()) { Ok(()) } else { Err(step()) }
+    if !status.is_ok_and(|status| status.success()) {
+        return Err(step());
+    }
+    describes_itself(&coloc, &python)
+}
+
+/// The OpenAPI document is one by somebody else's judgement.
+fn describes_itself(coloc: &Path, python: &str) -> Result<(), Failed> {
+    let step = || Failed { step: "the OpenAPI document is valid".into() };
+    let document = format!("{VENV}/openapi.json");
+    let file = fs::File::create(&document).map_err(|_| step())?;
+    let written = Command::new(coloc).arg("api").stdout(file).status();
+    let valid = written.is_ok_and(|status| status.success())
+        && succeeds(python, &["-m", "openapi_spec_validator", &document]);
+    if valid { Ok(()) } else { Err(step()) }
 }
 
 /// A virtual environment with exactly the required versions; kept until they change.

@@ -1,6 +1,6 @@
 //! The estimate stage: what a task needs of each GPU, from what is known of it.
 
-use crate::belief::Beliefs;
+use crate::belief::{Beliefs, Temper};
 use crate::policy::{Knowledge, OnOom, Policy};
 use crate::tasks::Record;
 use coloc_model::{Bytes, Millis, TaskId, UserId};
@@ -22,6 +22,10 @@ pub struct Demand {
     pub book: Bytes,
     /// Expected SM demand on each, in devices.
     pub load: f64,
+    /// How it takes neighbours, and is one.
+    pub temper: Temper,
+    /// The least that what two tasks do to each other can be, of the usual.
+    pub mildness: f64,
     /// How long it is expected to run, if such a task has been seen.
     pub run_time: Option<Millis>,
     /// The GPUs must be empty.
@@ -55,6 +59,8 @@ impl Demand {
             floor: record.wanted.unwrap_or_default().min(largest),
             book: if alone { largest } else { book.min(largest) },
             load: beliefs.sm_demand(task.signature, task.estimate.and_then(|e| e.sm)),
+            temper: beliefs.temper(task.signature),
+            mildness: beliefs.mildness(),
             run_time: beliefs.run_time(task.signature),
             idle_only: whole_device || record.idle_retry,
             alone,

@@ -1,7 +1,10 @@
 //! What the world tells the scheduler, and what the scheduler wants done.
 
+use crate::belief::Lesson;
 use coloc_model::mig::Layout;
-use coloc_model::{Bytes, GpuId, GpuSignal, Outcome, Placement, Task, TaskId, TaskState, Time};
+use coloc_model::{
+    Bytes, GpuId, GpuSignal, Outcome, Placement, SignatureId, Task, TaskId, TaskState, Time,
+};
 
 /// Something happened.
 #[derive(Clone, PartialEq, Debug)]
@@ -68,6 +71,13 @@ pub enum Event {
     },
     /// A launch could not be carried out: the task waits again.
     NotLaunched(TaskId),
+    /// Somebody measured what such tasks do.
+    Taught {
+        /// Which.
+        signature: SignatureId,
+        /// What was found.
+        lesson: Lesson,
+    },
     /// A time that the scheduler asked for has come.
     Wake,
 }

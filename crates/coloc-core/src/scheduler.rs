@@ -254,6 +254,11 @@ impl Scheduler {
                 }
                 false
             }
+            Event::Taught { signature, lesson } => {
+                world.beliefs.teach(signature, &lesson);
+                world.forget_refusals();
+                true
+            }
             Event::TaskSeen { task, used } => {
                 world.seen(task, used);
                 false

@@ -24,6 +24,12 @@ impl Clock {
         Time((since as f64 * self.scale) as u64)
     }
 
+    /// The moment of the world at a time of the scheduler's.
+    pub fn moment(&self, time: Time) -> Moment {
+        let after = (time.0 as f64 / self.scale) as u64;
+        Moment(self.epoch.0.saturating_add(after))
+    }
+
     /// The scheduler's time now.
     pub fn now(&self) -> Time {
         self.time(Moment::now())
@@ -50,6 +56,7 @@ mod tests {
     fn scaled_time_passes_faster() {
         let clock = Clock::new(Moment(1_000), 100.0);
         assert_eq!(clock.time(Moment(1_500)), Time(50_000));
+        assert_eq!(clock.moment(Time(50_000)), Moment(1_500));
         assert_eq!(clock.time(Moment(10)), Time(0), "a clock that was set back");
         assert!(clock.world(Millis(1_000)) >= Duration::from_millis(10));
     }

@@ -1,11 +1,15 @@
 //! What the daemon knows of one task, and keeps.
 
+use crate::usage::Usage;
 use coloc_model::{Bytes, Placement, TaskId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A moment of the world's clock, in milliseconds since 1970.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Moment(pub u64);
 
@@ -33,7 +37,7 @@ pub struct SpecId(pub u32);
 pub struct Uid(pub u32);
 
 /// Where a task stands. The names are those of the JSON contract.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// It waits.
@@ -170,6 +174,9 @@ pub struct Record {
     pub exit: Option<Exit>,
     /// The most memory that was seen on one of its GPUs.
     pub peak: Bytes,
+    /// What the monitor saw of its last attempt.
+    #[serde(default)]
+    pub usage: Usage,
     /// What it wanted when it ran out of memory.
     pub wanted: Option<Bytes>,
     /// Why it is where it is, for people.
@@ -180,13 +187,14 @@ pub struct Record {
 }
 
 /// What holds an attempt to what it was given.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Holds {
     /// How its processes are kept together and killed: `cgroup`, or `session` with the reason.
     pub processes: String,
     /// What enforces its GPU memory, `none` if nothing does.
     pub gpu_memory: String,
     /// The host memory that it is held to, as the kernel reads it back.
+    #[schemars(with = "Option<u64>")]
     pub host_memory: Option<Bytes>,
 }
 
@@ -213,6 +221,7 @@ impl Record {
             placement: None,
             exit: None,
             peak: Bytes::ZERO,
+            usage: Usage::default(),
             wanted: None,
             reason: None,
             holds: None,

@@ -1,25 +1,30 @@
 //! The daemon's entry: puts the parts together and serves until it is told to stop.
 
-use crate::api::{self, Desk, router};
+use crate::api::{self, Desk, Reach, router};
 use crate::cgroup::Groups;
 use crate::clock::Clock;
 use crate::hardware::{self, Hardware, HardwareError};
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, Setup};
 use crate::launch::{Launcher, runs_below};
 use crate::owner::{Input, Owner, Parts};
 use crate::sharing::Sharing;
+use crate::tls::{Identity, TlsError};
+use crate::tokens::{TokenError, Tokens};
 use crate::watch::Watcher;
+use axum::Router;
 use coloc_core::{Policy, Scheduler};
 use coloc_gpu::driver::Guarded;
 use coloc_model::Millis;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use tokio::net::UnixListener;
+use tokio::net::{TcpListener, UnixListener};
+use tokio_rustls::TlsAcceptor;
 
 /// Inputs that may lie in the owner's inbox.
 const INBOX: usize = 1 << 16;
@@ -35,6 +40,8 @@ pub struct Options {
     pub state: PathBuf,
     /// Where it listens.
     pub socket: PathBuf,
+    /// Where it listens on the network, if it does.
+    pub listen: Option<Listen>,
     /// How it schedules.
     pub policy: Policy,
     /// The scheduler's seconds in one of the world's.
@@ -51,6 +58,15 @@ pub struct Options {
     pub variables: Vec<(String, OsString)>,
 }
 
+/// A door to the network.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listen {
+    /// The address.
+    pub address: SocketAddr,
+    /// Its certificate; without one the daemon makes its own.
+    pub identity: Option<Identity>,
+}
+
 /// A daemon that cannot work.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
@@ -60,6 +76,20 @@ pub enum DaemonError {
     /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// Tokens.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    /// Certificates.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The network.
+    #[error("cannot listen at {address}: {source}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
     /// Another one works there.
     #[error("another daemon uses {}", .0.display())]
     Taken(PathBuf),
@@ -90,10 +120,15 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let clock = Clock::new(saved.epoch, options.time_scale);
     let period = clock.world(options.period).max(SHORTEST_PERIOD);
     let hardware = Hardware::find(options.period, period)?;
+    let gpus = hardware.fleet.gpus().iter().map(|gpu| gpu.model).collect();
+    journal.note_setup(&Setup { policy: options.policy, gpus, time_scale: options.time_scale })?;
     hardware.check(options.policy.share)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(at(&options.state))?;
     let listener = runtime.block_on(async { listen(&options.socket) })?;
+    let tokens = Arc::new(Tokens::open(&options.state.join("tokens.json"))?);
+    let gate = options.listen.as_ref().map(|at| runtime.block_on(Gate::open(at, &options.state)));
+    let gate = gate.transpose()?;
 
     let (inbox, inputs) = mpsc::sync_channel(INBOX);
     let (roots, new_roots) = mpsc::channel();
@@ -128,11 +163,14 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         .name("owner".to_owned())
         .spawn(move || owner.run(&inputs))
         .map_err(at(&options.state))?;
-    let desk = Desk { inbox: inbox.clone(), journal: journal_file, runs, news };
+    let reach = gate.as_ref().map(|gate| gate.reach);
+    let router =
+        router(Desk { inbox: inbox.clone(), journal: journal_file, runs, tokens, reach, news });
     crate::notify::tell(crate::notify::READY);
     runtime.block_on(async {
         tokio::select! {
-            () = api::serve(listener, router(desk)) => {}
+            () = api::serve(listener, router.clone()) => {}
+            () = Gate::serve(gate, router) => {}
             () = told_to_stop() => {}
         }
     });
@@ -178,6 +216,35 @@ fn listen(socket: &Path) -> Result<UnixListener, DaemonError> {
     let open = std::fs::set_permissions(socket, std::fs::Permissions::from_mode(mode));
     open.map_err(at(socket))?;
     Ok(listener)
+}
+
+/// The door to the network.
+struct Gate {
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    reach: Reach,
+}
+
+impl Gate {
+    async fn open(at: &Listen, state: &Path) -> Result<Self, DaemonError> {
+        let identity = match &at.identity {
+            Some(identity) => identity.clone(),
+            None => Identity::own(&state.join("tls"), at.address.ip())?,
+        };
+        let (tls, fingerprint) = identity.server()?;
+        let fail = |source| DaemonError::Listen { address: at.address, source };
+        let listener = TcpListener::bind(at.address).await.map_err(fail)?;
+        let address = listener.local_addr().map_err(fail)?;
+        eprintln!("coloc daemon: listening at https://{address}, certificate {fingerprint}");
+        Ok(Gate { listener, tls: tls.into(), reach: Reach { address, fingerprint } })
+    }
+
+    async fn serve(gate: Option<Self>, router: Router) {
+        match gate {
+            Some(Gate { listener, tls, .. }) => api::serve_remote(listener, tls, router).await,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 async fn told_to_stop() {

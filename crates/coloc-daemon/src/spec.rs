@@ -2,10 +2,11 @@
 
 use crate::text::RawText;
 use coloc_model::{Bytes, Estimate, Millis, TaskId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A submission. Tasks of one array share it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskSpec {
     /// For people.
@@ -21,18 +22,22 @@ pub struct TaskSpec {
     pub gpus: u32,
     /// What the user says it needs on each GPU.
     #[serde(default)]
+    #[schemars(with = "Option<u64>")]
     pub gpu_memory: Option<Bytes>,
     /// Host memory that it may use, where control groups can hold it to that.
     #[serde(default)]
+    #[schemars(with = "Option<u64>")]
     pub host_memory: Option<Bytes>,
     /// What an estimator says of it.
     #[serde(default)]
+    #[schemars(with = "Option<EstimateShape>")]
     pub estimate: Option<Estimate>,
     /// It wants its GPUs to itself.
     #[serde(default)]
     pub exclusive: bool,
     /// It is stopped after this long.
     #[serde(default)]
+    #[schemars(with = "Option<u64>")]
     pub time_limit: Option<Millis>,
     /// Tasks it waits for.
     #[serde(default)]
@@ -60,18 +65,34 @@ pub struct TaskSpec {
     pub errors: Option<RawText>,
     /// It is stopped when its GPUs were idle this long.
     #[serde(default)]
+    #[schemars(with = "Option<u64>")]
     pub idle_timeout: Option<Millis>,
 }
 
+/// How an [`Estimate`] is written, for those who write one without us.
+#[derive(JsonSchema)]
+#[schemars(rename = "Estimate")]
+#[expect(dead_code, reason = "only its shape is of use")]
+struct EstimateShape {
+    /// The most memory the task is expected to hold on each of its GPUs, in bytes.
+    peak: u64,
+    /// Memory that it stays below with high confidence, in bytes.
+    bound: u64,
+    /// Expected SM activity when alone, from 0 to 1.
+    sm: Option<f64>,
+}
+
 /// What is to be different about a task.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskUpdate {
     /// Its name.
     pub name: Option<String>,
     /// When it is stopped.
+    #[schemars(with = "Option<u64>")]
     pub time_limit: Option<Millis>,
     /// What it needs on each GPU.
+    #[schemars(with = "Option<u64>")]
     pub gpu_memory: Option<Bytes>,
     /// Who goes first.
     pub priority: Option<i32>,
@@ -91,16 +112,17 @@ impl TaskUpdate {
 }
 
 /// A task that must end first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Dependency {
     /// That task.
+    #[schemars(with = "u32")]
     pub task: TaskId,
     /// How it must end.
     pub when: DependencyKind,
 }
 
 /// How a task that is waited for must end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DependencyKind {
     /// Well.
@@ -112,7 +134,7 @@ pub enum DependencyKind {
 }
 
 /// What happens to a task that ran out of GPU memory.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnOom {
     /// As the daemon's policy says.
@@ -127,11 +149,12 @@ pub enum OnOom {
 }
 
 /// A signal that comes before the end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Warning {
     /// Its number.
     pub signal: i32,
     /// How long before.
+    #[schemars(with = "u64")]
     pub before: Millis,
 }
 

@@ -1,5 +1,6 @@
 //! Text that need not be UTF-8: arguments, paths, environments. On Linux they are bytes.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -65,17 +66,30 @@ impl fmt::Debug for RawText {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+/// Bytes that are not UTF-8.
+#[derive(JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Hex {
+    /// Two digits a byte.
     hex: String,
 }
 
-#[derive(Deserialize)]
+/// A text, or bytes that are not UTF-8.
+#[derive(JsonSchema, Deserialize)]
 #[serde(untagged)]
 enum Form {
     Text(String),
     Hex(Hex),
+}
+
+impl JsonSchema for RawText {
+    fn schema_name() -> Cow<'static, str> {
+        "RawText".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Form::json_schema(generator)
+    }
 }
 
 impl Serialize for RawText {
@@ -101,7 +115,8 @@ impl<'de> Deserialize<'de> for RawText {
     }
 }
 
-fn decode(hex: &str) -> Option<Vec<u8>> {
+/// Bytes from pairs of hex digits.
+pub(crate) fn decode(hex: &str) -> Option<Vec<u8>> {
     let pair = |pair: &[u8]| {
         let digit = |digit: u8| char::from(digit).to_digit(16);
         Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8)

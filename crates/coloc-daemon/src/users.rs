@@ -11,6 +11,12 @@ pub fn name(uid: Uid) -> String {
     USERS.name(uid.0)
 }
 
+/// The user of this name or number.
+pub fn find(name: &str) -> Option<Uid> {
+    let known = nix::unistd::User::from_name(name).ok().flatten();
+    known.map(|user| Uid(user.uid.as_raw())).or_else(|| name.parse().ok().map(Uid))
+}
+
 /// The name of whoever runs this process.
 pub fn mine() -> String {
     name(Uid(rustix::process::getuid().as_raw()))

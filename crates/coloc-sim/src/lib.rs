@@ -7,6 +7,7 @@ mod bound;
 pub mod collocation;
 mod engine;
 mod estimator;
+pub mod forecast;
 mod metrics;
 mod names;
 mod timeline;

@@ -53,6 +53,9 @@ pub(crate) enum CliError {
     /// The daemon cannot work.
     #[error("{0}")]
     Daemon(#[from] coloc_daemon::serve::DaemonError),
+    /// A journal cannot be read.
+    #[error("{}: {error}", file.display())]
+    Journal { file: PathBuf, error: coloc_daemon::journal::JournalError },
     /// A task could not be run.
     #[error("{0}")]
     Shim(#[from] coloc_daemon::shim::ShimError),
@@ -89,6 +92,7 @@ impl CliError {
             | CliError::Client(_)
             | CliError::Refused(_)
             | CliError::Daemon(_)
+            | CliError::Journal { .. }
             | CliError::Shim(_) => ExitCode::from(1),
             _ => ExitCode::from(2),
         }

@@ -2,7 +2,11 @@
 
 mod live {
     mod home;
+    mod http;
 
+    mod agreement;
+    mod document;
+    mod expected;
     mod groups;
     mod hostile;
     mod limits;
@@ -10,10 +14,12 @@ mod live {
     mod memory;
     mod mig;
     mod order;
+    mod remote;
     mod setup;
     mod survive;
     mod sweep;
     mod tasks;
     mod update;
     mod users;
+    mod whatif;
 }

@@ -3,6 +3,7 @@
 //! A task is booked with what it was estimated to need until it has been seen to settle; free memory as
 //! a device reports it says nothing of what a young task is about to allocate.
 
+use crate::belief::Temper;
 use crate::demand::Demand;
 use crate::policy::{MemoryBasis, Policy};
 use crate::window::Window;
@@ -23,6 +24,8 @@ pub struct Booking {
     pub bytes: Bytes,
     /// SM demand expected of it, in devices.
     pub load: f64,
+    /// How it takes neighbours, and is one.
+    pub temper: Temper,
     /// It must stay alone.
     pub alone: bool,
     /// The MIG instance made for it.
@@ -123,10 +126,10 @@ impl GpuState {
 
     /// A task's place here. The ledger never promises more than there is, whatever the policy reads.
     pub(crate) fn booking(&self, demand: &Demand, instance: Option<Instance>) -> Booking {
-        let Demand { task, user, load, alone, .. } = *demand;
+        let Demand { task, user, load, temper, alone, .. } = *demand;
         let wanted = instance.map_or(demand.book, |instance| instance.memory);
         let bytes = wanted.min(self.capacity.saturating_sub(self.booked));
-        Booking { task, user, bytes, load, alone, instance }
+        Booking { task, user, bytes, load, temper, alone, instance }
     }
 
     /// What the monitor saw last.

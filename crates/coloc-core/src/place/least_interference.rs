@@ -1,17 +1,23 @@
 //! The GPU where incumbents and newcomer together are predicted to slow down least.
 
 use super::{Cost, real_cost};
-use crate::belief::{least_harm, predicted_harm};
+use crate::belief::{Temper, least_harm, predicted_harm, tempered_harm};
 use crate::demand::Demand;
 use crate::gpus::GpuState;
 
 pub(super) fn cost(gpu: &GpuState, demand: &Demand) -> Cost {
+    let residents = gpu.residents().iter();
+    let mut tempers = residents.clone().map(|booking| booking.temper).chain([demand.temper]);
+    if tempers.any(|temper| temper != Temper::USUAL) {
+        let incumbents = residents.map(|booking| (booking.load, booking.temper));
+        return real_cost(tempered_harm(incumbents, (demand.load, demand.temper)).max(0.0));
+    }
     // While nobody is stretched harm follows from the sum alone. Then cost and bound are one number, and
     // a search need not open every GPU whose bound is a rounding error below.
     if gpu.load + demand.load <= 1.0 {
-        return bound(gpu.load, demand);
+        return least(gpu.load, demand.load, 1.0);
     }
-    let incumbents = gpu.residents().iter().map(|booking| booking.load);
+    let incumbents = residents.map(|booking| booking.load);
     real_cost(predicted_harm(incumbents, demand.load).max(0.0))
 }
 
@@ -19,6 +25,10 @@ pub(super) fn bound(least_load: f64, demand: &Demand) -> Cost {
     if least_load.is_infinite() {
         return Cost::MAX;
     }
-    // The two formulas round differently; a bound must not end up above what it bounds.
-    real_cost((least_harm(least_load, demand.load) * (1.0 - 1e-9)).max(0.0))
+    least(least_load, demand.load, demand.mildness)
+}
+
+/// The two formulas round differently; a bound must not end up above what it bounds.
+fn least(load: f64, newcomer: f64, mildness: f64) -> Cost {
+    real_cost((least_harm(load, newcomer, mildness) * (1.0 - 1e-9)).max(0.0))
 }

@@ -1,14 +1,43 @@
 //! Bodies of answers, and what an error looks like.
 
+use super::SCHEMA;
+use crate::foresee::Expected;
 use crate::journal::JournalError;
 use crate::owner::{Answer, GpuView, Refused, TaskView};
+use crate::tokens::TokenError;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// An answer with the version of its schema.
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "{T}Answer")]
+pub struct Versioned<T> {
+    /// The version of the answer.
+    pub schema: u32,
+    /// The answer.
+    #[serde(flatten)]
+    pub answer: T,
+}
+
+impl<T> Versioned<T> {
+    /// An answer by today's schema.
+    pub fn new(answer: T) -> Self {
+        Versioned { schema: SCHEMA, answer }
+    }
+}
+
+/// Whether the daemon starts nothing new.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct Draining {
+    /// It does not.
+    pub draining: bool,
+}
+
 /// Tasks.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Listed {
     /// The version of the answer.
     pub schema: u32,
@@ -17,7 +46,7 @@ pub struct Listed {
 }
 
 /// Tasks that are on the disk.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Submitted {
     /// The version of the answer.
     pub schema: u32,
@@ -26,7 +55,7 @@ pub struct Submitted {
 }
 
 /// What became of wishes.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Changed {
     /// The version of the answer.
     pub schema: u32,
@@ -37,7 +66,7 @@ pub struct Changed {
 }
 
 /// GPUs.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Gpus {
     /// The version of the answer.
     pub schema: u32,
@@ -45,9 +74,20 @@ pub struct Gpus {
     pub gpus: Vec<GpuView>,
 }
 
+/// What is expected of tasks.
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct Foreseen {
+    /// The version of the answer.
+    pub schema: u32,
+    /// Those that have not ended.
+    pub tasks: Vec<Expected>,
+}
+
 /// What went wrong, for a program.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct ApiError {
+    /// The version of the answer.
+    pub schema: u32,
     /// For people.
     pub error: String,
 }
@@ -55,6 +95,26 @@ pub struct ApiError {
 /// A request that was not fulfilled.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
+    /// It cannot be read.
+    #[error("{1}")]
+    Malformed(StatusCode, String),
+    /// Over the network somebody must say who calls.
+    #[error("no token was shown: set COLOC_TOKEN, or send `authorization: Bearer …`")]
+    NoToken,
+    /// Or no new one was made.
+    #[error(transparent)]
+    Token(TokenError),
+    /// What a token is not good for.
+    #[error("a token cannot make tokens: `coloc token create` on the daemon's machine does")]
+    NotByToken,
+    /// Nobody answers there.
+    #[error("there is no {0}: this daemon serves what GET /openapi.json lists")]
+    NoRoute(String),
+    /// The client is of another time.
+    #[error(
+        "the client speaks schema {0}, this daemon up to {SCHEMA}: update the daemon, or use an older client"
+    )]
+    Schema(String),
     /// The owner says no.
     #[error("{0}")]
     Refused(Refused),
@@ -88,12 +148,28 @@ impl Failure {
 
     fn status(&self) -> StatusCode {
         match self {
-            Failure::NoTask(_) | Failure::Refused(Refused::NoSuchTask(_)) => StatusCode::NOT_FOUND,
+            Failure::Malformed(status, _) => *status,
+            Failure::NoToken
+            | Failure::Token(TokenError::Unknown | TokenError::Expired | TokenError::Revoked) => {
+                StatusCode::UNAUTHORIZED
+            }
+            Failure::NotByToken => StatusCode::FORBIDDEN,
+            Failure::Token(TokenError::NoToken(_)) => StatusCode::NOT_FOUND,
+            Failure::Token(TokenError::TooMany) => StatusCode::CONFLICT,
+            Failure::Token(TokenError::NoRandomness | TokenError::File { .. }) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+            Failure::Schema(_) => StatusCode::BAD_REQUEST,
+            Failure::NoRoute(_) | Failure::NoTask(_) | Failure::Refused(Refused::NoSuchTask(_)) => {
+                StatusCode::NOT_FOUND
+            }
             Failure::NotYours(_)
             | Failure::Refused(
                 Refused::NotYours(_) | Refused::NotAdmin | Refused::PriorityAboveZero,
             ) => StatusCode::FORBIDDEN,
-            Failure::Refused(Refused::Invalid(_)) => StatusCode::UNPROCESSABLE_ENTITY,
+            Failure::Refused(Refused::Invalid(_) | Refused::TooManyToForesee { .. }) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             Failure::Refused(Refused::WrongPhase { .. }) => StatusCode::CONFLICT,
             Failure::Refused(Refused::DiskFull) => StatusCode::INSUFFICIENT_STORAGE,
             Failure::Refused(Refused::Draining) | Failure::Busy | Failure::Stopping => {
@@ -107,6 +183,6 @@ impl Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        (self.status(), Json(ApiError { error: self.to_string() })).into_response()
+        (self.status(), Json(ApiError { schema: SCHEMA, error: self.to_string() })).into_response()
     }
 }

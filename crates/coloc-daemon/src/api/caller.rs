@@ -1,16 +1,23 @@
-//! Who calls: the kernel says so of both ends of a Unix socket.
+//! Who calls: the kernel says so of both ends of a Unix socket, and a token does over the network.
 
+use super::answer::Failure;
+use super::{Desk, State};
 use crate::owner::Caller;
-use crate::record::Uid;
-use axum::extract::FromRequestParts;
+use crate::record::{Moment, Uid};
+use crate::tokens::TokenError;
+use axum::extract::{FromRequestParts, Request};
+use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use std::convert::Infallible;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
 use tokio::net::UnixStream;
 
 /// The user at the other end of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Peer {
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Peer {
     uid: u32,
+    /// Nobody but a token says so.
+    pub(super) by_token: bool,
 }
 
 /// Nobody: the kernel did not say.
@@ -18,22 +25,53 @@ const NOBODY: u32 = 65_534;
 
 impl Peer {
     /// Asks the kernel.
-    pub fn of(stream: &UnixStream) -> Self {
+    pub(super) fn of(stream: &UnixStream) -> Self {
         let uid = stream.peer_cred().map_or(NOBODY, |credentials| credentials.uid());
-        Peer { uid }
+        Peer { uid, by_token: false }
+    }
+
+    /// Somebody.
+    #[cfg(test)]
+    pub(super) fn test(uid: u32) -> Self {
+        Peer { uid, by_token: false }
     }
 
     /// What the user may do: root, and whoever runs the daemon, may touch everybody's tasks.
-    pub fn caller(self) -> Caller {
+    pub(super) fn caller(self) -> Caller {
         let daemon = rustix::process::geteuid().as_raw();
         Caller { uid: Uid(self.uid), admin: self.uid == 0 || self.uid == daemon }
     }
 }
 
 impl<S: Sync> FromRequestParts<S> for Peer {
-    type Rejection = Infallible;
+    type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        Ok(parts.extensions.get().copied().unwrap_or(Peer { uid: NOBODY }))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        parts.extensions.get().copied().ok_or(Failure::NoToken)
     }
+}
+
+/// Lets in whom the kernel named, and who has a token. Nothing of what others send is looked at.
+pub(super) async fn admit(desk: State, mut request: Request, next: Next) -> Response {
+    if request.extensions().get::<Peer>().is_none() {
+        match by_token(&desk, &request) {
+            Ok(peer) => request.extensions_mut().insert(peer),
+            Err(refused) => return refused.into_response(),
+        };
+    }
+    next.run(request).await
+}
+
+fn by_token(desk: &Desk, request: &Request) -> Result<Peer, Failure> {
+    let shown = request.headers().get(AUTHORIZATION).ok_or(Failure::NoToken)?;
+    let token = shown.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
+    let token = token.ok_or(Failure::Token(TokenError::Unknown))?;
+    let now = Moment::now();
+    let (uid, note) = desk.tokens.admit(now, token.trim()).map_err(Failure::Token)?;
+    if note {
+        let tokens = desk.tokens.clone();
+        // That it was used is worth a line on the disk, but nobody's wait.
+        tokio::task::spawn_blocking(move || tokens.save(now));
+    }
+    Ok(Peer { uid: uid.0, by_token: true })
 }

@@ -1,11 +1,11 @@
 //! Live views: changes of tasks as they happen.
 
-use super::answer::Failure;
+use super::answer::{Failure, Versioned};
+use super::request::Path;
 use super::tasks::detail;
 use super::{Peer, State};
 use crate::owner::TaskDetail;
 use axum::Json;
-use axum::extract::Path;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use std::convert::Infallible;
 use std::time::Duration;
@@ -19,13 +19,13 @@ pub(super) async fn wait(
     desk: State,
     peer: Peer,
     Path(id): Path<u32>,
-) -> Result<Json<TaskDetail>, Failure> {
+) -> Result<Json<Versioned<TaskDetail>>, Failure> {
     let mut news = desk.news.subscribe();
     let until = tokio::time::Instant::now() + LONGEST_WAIT;
     loop {
         let task = detail(&desk, peer, id).await?;
         if task.task.state.is_over() || tokio::time::Instant::now() >= until {
-            return Ok(Json(task));
+            return Ok(Json(Versioned::new(task)));
         }
         loop {
             match tokio::time::timeout_at(until, news.recv()).await {

@@ -4,19 +4,20 @@
 //! null, zero or empty.
 
 use super::answer::Failure;
+use super::request::Query;
 use super::tasks::view;
 use super::{Peer, SCHEMA, State};
 use crate::journal::{Journal, JournalError};
 use crate::owner::{Answer, Command, Form, Page, PageRequest, Rows, TaskView};
 use crate::record::Moment;
 use axum::body::{Body, Bytes};
-use axum::extract::Query;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use coloc_model::TaskId;
 use futures_util::stream;
 use futures_util::{StreamExt as _, TryStreamExt as _};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The most ended tasks in one answer.
@@ -25,7 +26,7 @@ const MOST_ENDED: u32 = 100_000;
 pub(crate) const LINES: &str = "application/x-ndjson";
 
 /// What a list is to have.
-#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ListRequest {
     /// Ended tasks too.

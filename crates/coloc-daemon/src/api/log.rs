@@ -1,10 +1,11 @@
 //! A task's output, piece by piece.
 
 use super::answer::Failure;
+use super::request::{Path, Query};
 use super::tasks::detail;
 use super::{Peer, State};
-use axum::extract::{Path, Query};
 use axum::http::HeaderMap;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io::{Read as _, Seek as _, SeekFrom};
 
@@ -12,7 +13,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 const MOST: u64 = 1 << 20;
 
 /// Which part of a log.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct LogRequest {
     /// From this byte on.

@@ -1,25 +1,38 @@
-//! The daemon's HTTP interface: JSON over a Unix socket, where the kernel says who calls.
+//! The daemon's HTTP interface: JSON over a Unix socket, where the kernel says who calls, and over TLS, where a token
+//! does.
 
 mod answer;
 mod caller;
 mod door;
 mod events;
+mod expected;
 mod list;
 mod log;
+mod openapi;
+mod past;
+mod request;
+mod routes;
+mod stall;
 mod tasks;
+mod tokens;
+mod version;
 
-pub use answer::{ApiError, Changed, Gpus, Listed, Submitted};
-pub use caller::Peer;
+pub use answer::{ApiError, Changed, Draining, Foreseen, Gpus, Listed, Submitted, Versioned};
+use caller::Peer;
 pub(crate) use door::SILENCE;
-pub use door::serve;
+pub use door::{serve, serve_remote};
 pub(crate) use list::LINES;
+pub use openapi::document;
+pub use tokens::{Reach, TokenList, TokenMade, TokenRequest};
+pub(crate) use version::SCHEMA_HEADER;
 
 use crate::journal::Journal;
-use crate::owner::{Answer, Caller, Command, Input, Refused, TaskView};
+use crate::owner::{Answer, Caller, Command, Input, Refused, StatusView, TaskView};
+use crate::tokens::Tokens;
 use answer::Failure;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post};
 use axum::{Json, Router};
+use request::Body;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -40,6 +53,10 @@ pub struct Desk {
     pub journal: PathBuf,
     /// Where attempts have their directories.
     pub runs: PathBuf,
+    /// What strangers show.
+    pub tokens: Arc<Tokens>,
+    /// Where the daemon can be reached from elsewhere.
+    pub reach: Option<Reach>,
     /// Changes of tasks.
     pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
 }
@@ -84,21 +101,22 @@ impl Desk {
     }
 }
 
-/// Every route.
+/// Serves every route.
 pub fn router(desk: Desk) -> Router {
-    Router::new()
-        .route("/v1/tasks", post(tasks::submit).get(list::list))
-        .route("/v1/tasks/change", post(tasks::change))
-        .route("/v1/tasks/{id}", get(tasks::show))
-        .route("/v1/tasks/{id}/why", get(tasks::why))
-        .route("/v1/tasks/{id}/wait", get(events::wait))
-        .route("/v1/tasks/{id}/log", get(log::read))
-        .route("/v1/events", get(events::stream))
-        .route("/v1/gpus", get(gpus))
-        .route("/v1/status", get(status))
-        .route("/v1/drain", post(drain))
+    let desk = Arc::new(desk);
+    let served = routes::routes().into_iter();
+    let router =
+        served.fold(Router::new(), |router, route| router.route(route.path, route.handler));
+    router
+        .fallback(|uri: axum::http::Uri| async move { Failure::NoRoute(uri.path().to_owned()) })
+        .method_not_allowed_fallback(|uri: axum::http::Uri| async move {
+            let what = format!("{} is asked in another way: see GET /openapi.json", uri.path());
+            Failure::Malformed(axum::http::StatusCode::METHOD_NOT_ALLOWED, what)
+        })
+        .layer(axum::middleware::from_fn_with_state(desk.clone(), caller::admit))
+        .layer(axum::middleware::from_fn(version::agree))
         .layer(DefaultBodyLimit::max(LARGEST_REQUEST))
-        .with_state(Arc::new(desk))
+        .with_state(desk)
 }
 
 type State = axum::extract::State<Arc<Desk>>;
@@ -110,16 +128,20 @@ async fn gpus(desk: State, peer: Peer) -> Result<Json<Gpus>, Failure> {
     }
 }
 
-async fn status(desk: State, peer: Peer) -> Result<Json<crate::owner::StatusView>, Failure> {
+async fn status(desk: State, peer: Peer) -> Result<Json<Versioned<StatusView>>, Failure> {
     match desk.ask(peer.caller(), Command::Status).await? {
-        Answer::Status(status) => Ok(Json(status)),
+        Answer::Status(status) => Ok(Json(Versioned::new(status))),
         other => Err(Failure::unexpected(other)),
     }
 }
 
-async fn drain(desk: State, peer: Peer, Json(draining): Json<bool>) -> Result<(), Failure> {
+async fn drain(
+    desk: State,
+    peer: Peer,
+    Body(draining): Body<bool>,
+) -> Result<Json<Versioned<Draining>>, Failure> {
     match desk.ask(peer.caller(), Command::Drain(draining)).await? {
-        Answer::Done => Ok(()),
+        Answer::Done => Ok(Json(Versioned::new(Draining { draining }))),
         other => Err(Failure::unexpected(other)),
     }
 }

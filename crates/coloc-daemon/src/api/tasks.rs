@@ -1,20 +1,21 @@
 //! Tasks: submit, show, change.
 
-use super::answer::{Changed, Failure, Submitted};
+use super::answer::{Changed, Failure, Submitted, Versioned};
+use super::request::{Body, Path};
 use super::{Desk, Peer, SCHEMA, State};
 use crate::owner::{Answer, Change, Command, Submission, TaskDetail, TaskView, WhyView, task_view};
 use crate::record::Record;
 use crate::run::RunDir;
 use crate::spec::TaskSpec;
 use axum::Json;
-use axum::extract::Path;
 use coloc_model::TaskId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(super) async fn submit(
     desk: State,
     peer: Peer,
-    Json(submission): Json<Submission>,
+    Body(submission): Body<Submission>,
 ) -> Result<Json<Submitted>, Failure> {
     match desk.ask(peer.caller(), Command::Submit(Box::new(submission))).await? {
         Answer::Submitted { ids } => {
@@ -32,8 +33,8 @@ pub(super) async fn show(
     desk: State,
     peer: Peer,
     Path(id): Path<u32>,
-) -> Result<Json<TaskDetail>, Failure> {
-    detail(&desk, peer, id).await.map(Json)
+) -> Result<Json<Versioned<TaskDetail>>, Failure> {
+    detail(&desk, peer, id).await.map(|task| Json(Versioned::new(task)))
 }
 
 pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<TaskDetail, Failure> {
@@ -57,15 +58,15 @@ pub(super) async fn why(
     desk: State,
     peer: Peer,
     Path(id): Path<u32>,
-) -> Result<Json<WhyView>, Failure> {
+) -> Result<Json<Versioned<WhyView>>, Failure> {
     match desk.ask(peer.caller(), Command::Why(TaskId(id))).await? {
-        Answer::Why(why) => Ok(Json(*why)),
+        Answer::Why(why) => Ok(Json(Versioned::new(*why))),
         other => Err(Failure::unexpected(other)),
     }
 }
 
 /// Something to be done with tasks.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChangeRequest {
     /// The tasks.
@@ -77,7 +78,7 @@ pub(super) struct ChangeRequest {
 pub(super) async fn change(
     desk: State,
     peer: Peer,
-    Json(request): Json<ChangeRequest>,
+    Body(request): Body<ChangeRequest>,
 ) -> Result<Json<Changed>, Failure> {
     let ids = request.ids.into_iter().map(TaskId).collect();
     match desk.ask(peer.caller(), Command::Change(ids, request.change)).await? {

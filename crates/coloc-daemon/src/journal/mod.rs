@@ -5,13 +5,16 @@
 //! nothing again. Samples stay out of it.
 
 mod schema;
+mod setup;
 
 pub use schema::SCHEMA_VERSION;
+pub use setup::Setup;
 
 use crate::record::{Moment, Record, SpecId};
 use crate::spec::TaskSpec;
 use coloc_model::TaskId;
 use rusqlite::{Connection, OptionalExtension, params};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -53,7 +56,7 @@ impl From<rusqlite::Error> for JournalError {
 }
 
 /// A line of a task's story.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct StoryLine {
     /// When.
     pub at: Moment,
@@ -106,6 +109,7 @@ impl Journal {
     /// A second connection, which only reads: old tasks are looked up without stopping the owner.
     pub fn open_reader(path: &Path) -> Result<Self, JournalError> {
         let db = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        schema::version(&db)?;
         Ok(Journal { db })
     }
 

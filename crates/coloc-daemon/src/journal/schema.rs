@@ -4,8 +4,8 @@ use super::JournalError;
 use rusqlite::Connection;
 
 /// What each version adds to the one before.
-const MIGRATIONS: [&str; 1] =
-    ["CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+const MIGRATIONS: [&str; 2] = [
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
      CREATE TABLE specs (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
      CREATE TABLE tasks (
          id INTEGER PRIMARY KEY,
@@ -21,16 +21,24 @@ const MIGRATIONS: [&str; 1] =
          at_ms INTEGER NOT NULL,
          what TEXT NOT NULL
      ) STRICT;
-     CREATE INDEX story_of_task ON story (task);"];
+     CREATE INDEX story_of_task ON story (task);",
+    "CREATE TABLE setups (at_ms INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;",
+];
 
 /// The version that this coloc writes.
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
-pub(super) fn migrate(db: &mut Connection) -> Result<(), JournalError> {
+/// The version of a journal, if this coloc can read it.
+pub(super) fn version(db: &Connection) -> Result<u32, JournalError> {
     let found: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found > SCHEMA_VERSION {
         return Err(JournalError::TooNew { found });
     }
+    Ok(found)
+}
+
+pub(super) fn migrate(db: &mut Connection) -> Result<(), JournalError> {
+    let found = version(db)?;
     for (done, migration) in MIGRATIONS.iter().enumerate().skip(found as usize) {
         let transaction = db.transaction()?;
         transaction.execute_batch(migration)?;

@@ -1,12 +1,14 @@
 //! What people can ask for, and whether they may.
 
 use super::{
-    Ending, Owner, Page, PageRequest, StatusView, Submission, TaskDetail, TaskView, WhyView,
+    Ending, Owner, Page, PageRequest, Snapshot, StatusView, Submission, TaskDetail, TaskView,
+    WhyView,
 };
 use crate::record::{Phase, Uid};
 use crate::spec::TaskUpdate;
 use coloc_core::{Effect, Event};
 use coloc_model::{TaskId, Time};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Who asks.
@@ -33,6 +35,8 @@ pub enum Command {
     Show(TaskId),
     /// Why it waits.
     Why(TaskId),
+    /// Everything that a look ahead needs.
+    Snapshot,
     /// The last look of the monitor.
     Gpus,
     /// How the daemon is.
@@ -42,7 +46,7 @@ pub enum Command {
 }
 
 /// What can be done with a task.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// Make it go away.
@@ -75,6 +79,8 @@ pub enum Answer {
     Task(Option<Box<TaskDetail>>),
     /// Why a task waits.
     Why(Box<WhyView>),
+    /// How everything stands.
+    Snapshot(Box<Snapshot>),
     /// The GPUs.
     Gpus(Vec<super::GpuView>),
     /// How the daemon is.
@@ -116,6 +122,14 @@ pub enum Refused {
     /// The disk is full.
     #[error("the disk with the journal is full: nothing new is taken until there is room")]
     DiskFull,
+    /// To look ahead would take too long.
+    #[error("{tasks} tasks have not ended: nobody looks ahead with more than {most}")]
+    TooManyToForesee {
+        /// How many there are.
+        tasks: usize,
+        /// How many may be.
+        most: usize,
+    },
     /// The daemon is about to stop.
     #[error("the daemon is draining: nothing new is taken")]
     Draining,
@@ -147,6 +161,10 @@ impl Owner {
             Command::Why(task) => match self.why(now, task) {
                 Some(why) => Answer::Why(Box::new(why)),
                 None => Answer::Refused(Refused::NoSuchTask(task)),
+            },
+            Command::Snapshot => match self.snapshot(now) {
+                Ok(snapshot) => Answer::Snapshot(Box::new(snapshot)),
+                Err(refused) => Answer::Refused(refused),
             },
             Command::Gpus => Answer::Gpus(self.gpu_views()),
             Command::Status => Answer::Status(self.status()),

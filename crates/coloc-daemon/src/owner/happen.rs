@@ -196,6 +196,7 @@ impl Owner {
                 self.scheduler.note(now, Event::TaskSeen { task, used }, wishes);
             }
         }
+        self.account(now, &sighting);
         self.stop_the_idle(now, &sighting, wishes);
         self.last_seen = sighting;
         if !self.launcher.sharing.partitions.is_empty() {

@@ -13,14 +13,17 @@ mod idle;
 mod loss;
 mod page;
 mod restore;
+mod snapshot;
 mod submit;
 mod texts;
 mod update;
+mod usage;
 mod view;
 
 pub use command::{Answer, Caller, Change, Command, Refused};
 pub(crate) use page::Rows;
 pub use page::{Form, Page, PageRequest};
+pub use snapshot::{Snapshot, Standing};
 pub use submit::{ArrayRequest, Submission};
 pub(crate) use view::task_view;
 pub use view::{GpuView, StatusView, TaskDetail, TaskView, WhyView};
@@ -108,6 +111,7 @@ pub struct Owner {
     last_seen: Sighting,
     /// GPUs that cannot be used, since when.
     away: FxHashMap<GpuId, Time>,
+    last_look: Time,
     idle: idle::IdleSince,
     news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
     stop: bool,
@@ -176,6 +180,7 @@ impl Owner {
             roots_changed: true,
             last_seen: Sighting::default(),
             away: FxHashMap::default(),
+            last_look: Time::NEVER,
             idle: idle::IdleSince::default(),
             news,
             stop: false,

@@ -6,6 +6,7 @@ use crate::record::{ArrayPlace, Moment, Record, SpecId};
 use crate::spec::TaskSpec;
 use coloc_model::{Bytes, Estimate, Task, TaskId};
 use rustc_hash::FxHashSet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ const LARGEST_ARRAY: usize = 100_000;
 const LARGEST_SPEC: usize = 4 << 20;
 
 /// What somebody submits.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Submission {
     /// The task.
@@ -29,7 +30,7 @@ pub struct Submission {
 }
 
 /// Tasks that differ in a number.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayRequest {
     /// The numbers.

@@ -6,10 +6,11 @@ use crate::record::{Exit, Holds, Phase, Record};
 use crate::spec::TaskSpec;
 use coloc_core::Explanation;
 use coloc_model::{Placement, TaskId, Time};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A task in a list.
-#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct TaskView {
     /// Its id.
     pub id: u32,
@@ -62,7 +63,7 @@ pub struct TaskView {
 }
 
 /// A task with everything that is known of it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct TaskDetail {
     /// As in a list.
     #[serde(flatten)]
@@ -81,7 +82,7 @@ pub struct TaskDetail {
 }
 
 /// Why a task waits.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct WhyView {
     /// The task.
     pub task: TaskView,
@@ -94,7 +95,7 @@ pub struct WhyView {
 }
 
 /// What one GPU says to a task.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct GpuWhy {
     /// The GPU.
     pub gpu: u32,
@@ -103,7 +104,7 @@ pub struct GpuWhy {
 }
 
 /// A GPU as the daemon sees it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct GpuView {
     /// Its number.
     pub index: u32,
@@ -127,7 +128,7 @@ pub struct GpuView {
 }
 
 /// How the daemon is.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct StatusView {
     /// Its version.
     pub version: String,

@@ -42,6 +42,9 @@ impl<O: Observer> Run<'_, O> {
         let spread = slots.iter().any(|slot| node(slot) != node(&slots[0]));
         for slot in slots.iter() {
             let mut guest = self.guest(task, seat, slot);
+            if growth.is_none() {
+                guest.held = plateau;
+            }
             if spread {
                 guest.speed *= self.spread_speed(task, slot);
             }
@@ -52,9 +55,10 @@ impl<O: Observer> Run<'_, O> {
         if let Some((after, _)) = growth.and_then(Growth::next) {
             self.agenda.add(Due::grow(now + after, task, seat, stamp));
         }
-        let held = growth.map_or(plateau, |growth| growth.held(plateau));
         self.crowd_changed(now, &slots);
-        self.allocate(now, task, seat, &slots, held);
+        if let Some(growth) = growth {
+            self.allocate(now, task, seat, &slots, growth.held(plateau));
+        }
     }
 
     /// How a task's memory grows, step by step; `None` where it has room and nobody looks: then it holds

@@ -2,8 +2,12 @@
 
 use crate::error::CliError;
 use clap::Args;
-use coloc_daemon::client::Client;
-use std::path::PathBuf;
+use coloc_daemon::client::{Address, Client, Host, Secret};
+use coloc_daemon::fingerprint::Fingerprint;
+use coloc_daemon::tls::Trust;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 /// Where a system's daemon listens.
 const SYSTEM_SOCKET: &str = "/run/coloc/coloc.sock";
@@ -16,16 +20,63 @@ pub(crate) struct SocketArg {
     /// The daemon's socket [default: the user's own, else the system's]
     #[arg(long, value_name = "PATH", env = "COLOC_SOCKET", global = true)]
     pub(crate) socket: Option<PathBuf>,
+    /// A daemon elsewhere, such as gpu1:7450; wins over a socket
+    #[arg(long, value_name = "HOST:PORT", env = "COLOC_HOST", global = true)]
+    pub(crate) host: Option<Host>,
+    /// What the certificate of the daemon elsewhere is known by
+    #[arg(long, value_name = "SHA256", env = "COLOC_FINGERPRINT", global = true)]
+    pub(crate) fingerprint: Option<Fingerprint>,
+    /// Certificates, in PEM, of those who may vouch for the daemon elsewhere
+    #[arg(long, value_name = "FILE", env = "COLOC_CA", global = true)]
+    pub(crate) ca: Option<PathBuf>,
+    /// A file with the token for the daemon elsewhere, unless COLOC_TOKEN has it [default: coloc/token in the user's configuration]
+    #[arg(long, value_name = "FILE", env = "COLOC_TOKEN_FILE", global = true)]
+    pub(crate) token_file: Option<PathBuf>,
 }
+
+/// The flags of [`SocketArg`].
+pub(crate) const FLAGS: [&str; 5] = ["socket", "host", "fingerprint", "ca", "token-file"];
 
 impl SocketArg {
     pub(crate) fn connect(&self) -> Result<Client, CliError> {
+        if let Some(host) = self.host.clone() {
+            let trust = match (&self.fingerprint, &self.ca) {
+                (Some(fingerprint), _) => Trust::Pinned(*fingerprint),
+                (None, Some(file)) => Trust::Authorities(file.clone()),
+                (None, None) => Trust::Nobody,
+            };
+            let token = token(self.token_file.as_deref())?;
+            return Ok(Client::reach(Address::Remote { host, token, trust })?);
+        }
         let socket = self.socket.clone().unwrap_or_else(|| {
             let (own, system) = (own_socket(), PathBuf::from(SYSTEM_SOCKET));
             if !own.exists() && system.exists() { system } else { own }
         });
         Ok(Client::connect(&socket)?)
     }
+}
+
+/// The token: a variable has it, or a file that nobody else can read.
+fn token(named: Option<&Path>) -> Result<Option<Secret>, CliError> {
+    if let Some(token) = std::env::var("COLOC_TOKEN").ok().filter(|token| !token.is_empty()) {
+        return Ok(Some(Secret(token)));
+    }
+    let usual = || Some(crate::config::user_file()?.with_file_name("token"));
+    let Some(file) = named.map(Path::to_owned).or_else(usual) else { return Ok(None) };
+    let wrong = |problem: String| CliError::Usage(format!("{}: {problem}", file.display()));
+    let metadata = match std::fs::metadata(&file) {
+        Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        other => other.map_err(|error| wrong(error.to_string()))?,
+    };
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        let problem = format!("others can read this token (mode {mode:o}): chmod 600 it");
+        return Err(wrong(problem));
+    }
+    let text = std::fs::read_to_string(&file).map_err(|error| wrong(error.to_string()))?;
+    Ok(Some(Secret(text.trim().to_owned())))
 }
 
 /// Where a daemon listens that this user starts.

@@ -166,12 +166,18 @@ fn is_settable(section: &str, flag: &Arg) -> bool {
     flag.get_long().is_some_and(|key| is_key(section, key))
 }
 
+/// Flags of the daemon that are about the network.
+const API_FLAGS: [&str; 3] = ["listen", "tls-cert", "tls-key"];
+
 /// Whether a flag may be a key of a section.
 pub(crate) fn is_key(section: &str, key: &str) -> bool {
     let typed = ["help", "json", "dry-run", "parsable", "wrap", "slurm"];
+    let connection = crate::args::live::FLAGS;
     match section {
-        "client" => key == "socket",
-        "submit" => !typed.contains(&key) && key != "socket",
+        "client" => connection.contains(&key),
+        "submit" => !typed.contains(&key) && !connection.contains(&key),
+        "api" => API_FLAGS.contains(&key),
+        "daemon" => !typed.contains(&key) && !API_FLAGS.contains(&key),
         _ => !typed.contains(&key),
     }
 }

@@ -50,11 +50,12 @@ struct Comparison<'a> {
     policies: Vec<Row<'a>>,
 }
 
+/// A policy's row of a JSON answer.
 #[derive(Serialize)]
-struct Row<'a> {
-    name: &'a str,
+pub(crate) struct Row<'a> {
+    pub(crate) name: &'a str,
     #[serde(flatten)]
-    summary: &'a Summary,
+    pub(crate) summary: &'a Summary,
 }
 
 impl Compare {
@@ -101,9 +102,22 @@ pub(crate) fn play(
         physics.apply(&mut simulation, trace)?;
         named.args.service.apply(&mut simulation)?;
         named.args.accounts.apply(&mut simulation, trace)?;
+        PolicyRun::play(named.name.clone(), &simulation, trace, record)
+    };
+    policies.iter().map(play_one).collect()
+}
+
+impl PolicyRun {
+    /// Plays one simulation, with everything that happened if it is to be drawn.
+    pub(crate) fn play(
+        name: String,
+        simulation: &Simulation,
+        trace: &Trace,
+        record: bool,
+    ) -> Result<Self, CliError> {
         let mut timeline = Timeline::default();
         let (summary, _) = if record {
-            timeline = Timeline::new(fleet.len());
+            timeline = Timeline::new(simulation.fleet.len());
             simulation.run(trace, &mut timeline)?
         } else {
             let mut progress = Progress::new(trace.tasks().len());
@@ -111,9 +125,8 @@ pub(crate) fn play(
             progress.done();
             outcome
         };
-        Ok(PolicyRun { name: named.name.clone(), summary, timeline })
-    };
-    policies.iter().map(play_one).collect()
+        Ok(PolicyRun { name, summary, timeline })
+    }
 }
 
 /// The data of the HTML page.

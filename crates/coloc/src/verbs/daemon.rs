@@ -4,10 +4,12 @@ use crate::args::live::{own_socket, own_state};
 use crate::args::policy::{PolicyArgs, PresetFlag};
 use crate::error::CliError;
 use clap::Args;
-use coloc_daemon::serve::{self, Options};
+use coloc_daemon::serve::{self, Listen, Options};
+use coloc_daemon::tls::Identity;
 use coloc_emu_tools::run::FleetHome;
 use coloc_model::{Fleet, Millis};
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,6 +30,15 @@ pub(crate) struct Daemon {
     /// Where to listen
     #[arg(long, value_name = "PATH", env = "COLOC_SOCKET")]
     socket: Option<PathBuf>,
+    /// Also listen on the network, with TLS, such as 0.0.0.0:7450
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// The certificate to show there, in PEM [default: one that the daemon makes]
+    #[arg(long, value_name = "FILE", requires_all = ["listen", "tls_key"])]
+    tls_cert: Option<PathBuf>,
+    /// Its key, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Where to keep what must survive
     #[arg(long, value_name = "DIR", env = "COLOC_STATE")]
     state: Option<PathBuf>,
@@ -56,6 +67,7 @@ impl Daemon {
         self.policy.preset.get_or_insert(PresetFlag::Coloc);
         let options = Options {
             socket: self.socket.clone().unwrap_or_else(own_socket),
+            listen: self.door(),
             policy: self.policy.policy(),
             time_scale: self.time_scale,
             period: Millis::from_secs_f64(self.period),
@@ -70,6 +82,12 @@ impl Daemon {
         };
         eprintln!("coloc daemon: listening at {}", options.socket.display());
         Ok(serve::run(options)?)
+    }
+
+    fn door(&self) -> Option<Listen> {
+        let files = self.tls_cert.clone().zip(self.tls_key.clone());
+        let identity = files.map(|(certificate, key)| Identity { certificate, key });
+        self.listen.map(|address| Listen { address, identity })
     }
 
     /// A flag that would be taken and then ignored is worse than none.

@@ -119,9 +119,11 @@ fn configuration_text() -> String {
     );
     let mut program = Cli::command();
     program.build();
-    for section in ["daemon", "submit"] {
+    for (section, verb) in
+        [("daemon", "daemon"), ("api", "daemon"), ("submit", "submit"), ("client", "queue")]
+    {
         text.push_str(&format!("\n[{section}]\n"));
-        let flags = program.find_subcommand(section).into_iter().flat_map(|c| c.get_arguments());
+        let flags = program.find_subcommand(verb).into_iter().flat_map(|c| c.get_arguments());
         for flag in flags.filter(|flag| !flag.is_hide_set()) {
             let Some(key) = flag.get_long().filter(|key| config::is_key(section, key)) else {
                 continue;

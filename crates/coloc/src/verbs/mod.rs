@@ -1,5 +1,7 @@
 //! One file a verb.
 
+pub(crate) mod agree;
+pub(crate) mod api;
 pub(crate) mod change;
 pub(crate) mod collocate;
 pub(crate) mod compare;
@@ -11,6 +13,7 @@ pub(crate) mod doctor;
 pub(crate) mod drain;
 pub(crate) mod emu;
 pub(crate) mod estimate;
+pub(crate) mod expected;
 pub(crate) mod gpus;
 pub(crate) mod history;
 pub(crate) mod init;
@@ -23,7 +26,9 @@ pub(crate) mod show;
 pub(crate) mod simulate;
 pub(crate) mod submit;
 pub(crate) mod sweep;
+pub(crate) mod token;
 pub(crate) mod trace;
 pub(crate) mod update;
 pub(crate) mod wait;
+pub(crate) mod whatif;
 pub(crate) mod why;

@@ -37,6 +37,9 @@ pub(crate) struct Queue {
         value_delimiter = ','
     )]
     states: Vec<String>,
+    /// When they are expected to start and to end, and what that rests on
+    #[arg(long, visible_alias = "start", conflicts_with_all = ["all", "json", "noheader"])]
+    expected: bool,
     /// Leave the header out
     #[arg(long)]
     noheader: bool,
@@ -61,6 +64,11 @@ impl Queue {
             (named(id) || (self.slurm && array.is_some_and(named)))
                 && (self.states.is_empty() || self.states.iter().any(|name| is_in(state, name)))
         };
+        if self.expected {
+            return super::expected::print(&mut client, &wanted, |task| {
+                meant(task.id, task.array_id, task.state)
+            });
+        }
         if self.json && (ids.is_some() || !self.states.is_empty()) {
             return print_some(&mut client, &wanted, |task| {
                 meant(task.id, task.array_id, task.state)

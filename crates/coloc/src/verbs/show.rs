@@ -5,7 +5,11 @@ use crate::error::CliError;
 use crate::output::{Answer, print_text};
 use crate::verbs::queue::clock;
 use clap::Args;
+use coloc_daemon::client::Client;
+use coloc_daemon::foresee::Expected;
 use coloc_daemon::owner::TaskDetail;
+use coloc_daemon::record::Moment;
+use serde::Serialize;
 use std::fmt::Write as _;
 
 /// Show everything about a task
@@ -25,17 +29,68 @@ impl Show {
         let mut client = self.socket.connect()?;
         for id in resolve(&mut client, &[self.task])? {
             let task = client.show(id)?;
+            let ahead = look_ahead(&mut client, &task);
             if self.json {
-                Answer { body: &task, wall_s: None }.print()?;
+                Answer { body: &Shown { task: &task, ahead }, wall_s: None }.print()?;
             } else {
-                print_text(&render(&task))?;
+                print_text(&render(&task, &ahead))?;
             }
         }
         Ok(())
     }
 }
 
-fn render(detail: &TaskDetail) -> String {
+/// A task and what is expected of it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    task: &'a TaskDetail,
+    #[serde(flatten)]
+    ahead: Ahead,
+}
+
+/// When a task that has not ended is expected to start and to end.
+#[derive(Default, Serialize)]
+struct Ahead {
+    expected_start_s: Option<f64>,
+    expected_end_s: Option<f64>,
+    expected_basis: Option<String>,
+}
+
+/// A task can be shown even where nobody can say what comes: then that is said.
+fn look_ahead(client: &mut Client, task: &TaskDetail) -> Ahead {
+    if task.task.state.is_over() {
+        return Ahead::default();
+    }
+    match client.expected(task.task.id) {
+        Ok(Expected { expected_start_s, expected_end_s, expected_basis, .. }) => {
+            Ahead { expected_start_s, expected_end_s, expected_basis: Some(expected_basis) }
+        }
+        Err(error) => {
+            Ahead { expected_basis: Some(format!("unknown: {error}")), ..Ahead::default() }
+        }
+    }
+}
+
+/// What is expected, in words: «in 12:30» rather than seconds since 1970.
+fn foretell(task: &TaskDetail, ahead: &Ahead) -> Option<String> {
+    let basis = ahead.expected_basis.as_ref()?;
+    let now = Moment::now().secs();
+    let when = |at: f64| match at - now {
+        past if past <= 0.0 => "now".to_owned(),
+        left => format!("in {}", clock(left)),
+    };
+    let start = ahead.expected_start_s.filter(|_| !task.task.state.is_on_gpus());
+    let start = start.map(|at| format!("starts {}", when(at)));
+    let end = ahead.expected_end_s.map(|at| format!("ends {}", when(at)));
+    let said: Vec<String> = start.into_iter().chain(end).collect();
+    Some(match said.is_empty() {
+        true => basis.clone(),
+        false => format!("{} ({basis})", said.join(", ")),
+    })
+}
+
+fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
     let task = &detail.task;
     let gib = |bytes: u64| format!("{:.2} GiB", bytes as f64 / (1u64 << 30) as f64);
     let optional = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
@@ -92,6 +147,9 @@ fn render(detail: &TaskDetail) -> String {
     let mut text = String::new();
     for (name, value) in facts {
         let _ = writeln!(text, "{name:<12}{value}");
+    }
+    if let Some(expected) = foretell(detail, ahead) {
+        let _ = writeln!(text, "{:<12}{expected}", "Expected");
     }
     let began = detail.story.first().map_or(0.0, |line| line.at.secs());
     let _ = writeln!(text, "Story");

@@ -1,6 +1,10 @@
 //! What the scheduler believes of tasks that it has seen before. The truth is in the world; this is
 //! learned from the monitor and kept per signature.
 
+mod temper;
+
+pub use temper::{Lesson, Temper, lost, tempered_harm, tempered_slowdown};
+
 use coloc_model::{Bytes, Fraction, Millis, SignatureId};
 use rustc_hash::FxHashMap;
 
@@ -47,6 +51,8 @@ pub struct Beliefs {
     peaks: FxHashMap<SignatureId, Bytes>,
     run_times: FxHashMap<SignatureId, Learned>,
     any_run_time: Learned,
+    tempers: FxHashMap<SignatureId, Temper>,
+    mildest: Temper,
     version: u64,
 }
 
@@ -120,7 +126,7 @@ pub fn predicted_harm(incumbents: impl Iterator<Item = f64> + Clone, newcomer: f
     let load: f64 = incumbents.clone().sum();
     let crowd = |total: f64| total.max(1.0);
     let stretched = crowd(load + newcomer);
-    let own = (1.0 + PRODUCT_PRIOR * newcomer * load) * stretched - 1.0;
+    let own = slowdown(newcomer, load) - 1.0;
     let others: f64 = incumbents
         .map(|demand| {
             let before = (1.0 + PRODUCT_PRIOR * demand * (load - demand)) * crowd(load);
@@ -131,10 +137,16 @@ pub fn predicted_harm(incumbents: impl Iterator<Item = f64> + Clone, newcomer: f
     own + others
 }
 
-/// A lower bound of [`predicted_harm`] from the incumbents' total demand alone, which grows with it.
-pub(crate) fn least_harm(load: f64, newcomer: f64) -> f64 {
+/// How many times as long a task is believed to take beside others as alone. Demands are SM shares.
+pub fn slowdown(own: f64, others: f64) -> f64 {
+    (1.0 + PRODUCT_PRIOR * own * others) * (own + others).max(1.0)
+}
+
+/// A lower bound of [`predicted_harm`] from the incumbents' total demand alone, which grows with it. Where tasks are known
+/// to be milder than usual, `mildness` is the least that a product can be of the usual.
+pub(crate) fn least_harm(load: f64, newcomer: f64, mildness: f64) -> f64 {
     let stretched = (load + newcomer).max(1.0);
-    let product = PRODUCT_PRIOR * newcomer * load * stretched;
+    let product = PRODUCT_PRIOR * mildness * newcomer * load * stretched;
     // At least one incumbent is stretched, and together they feel the newcomer's product.
     let others = if load > 0.0 { product + stretched - load.max(1.0) } else { 0.0 };
     product + stretched - 1.0 + others
@@ -173,8 +185,9 @@ mod tests {
         ) {
             let load: f64 = incumbents.iter().sum();
             let harm = predicted_harm(incumbents.iter().copied(), newcomer);
-            prop_assert!(least_harm(load, newcomer) <= harm + 1e-9);
-            prop_assert!(least_harm(load * less, newcomer) <= least_harm(load, newcomer) + 1e-9);
+            let least = |load| least_harm(load, newcomer, 1.0);
+            prop_assert!(least(load) <= harm + 1e-9);
+            prop_assert!(least(load * less) <= least(load) + 1e-9);
         }
     }
 }

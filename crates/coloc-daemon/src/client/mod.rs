@@ -1,11 +1,21 @@
 //! Talking to a daemon.
 
-use crate::api::{ApiError, Changed, Gpus, LINES, Listed, SCHEMA, SILENCE, Submitted};
+mod address;
+
+pub use address::{Address, Host, Secret};
+
+use crate::api::{
+    ApiError, Changed, Foreseen, Gpus, LINES, Listed, SCHEMA, SCHEMA_HEADER, SILENCE, Submitted,
+    TokenList, TokenMade, TokenRequest,
+};
+use crate::foresee::Expected;
 use crate::owner::{Change, StatusView, Submission, TaskDetail, TaskView, WhyView};
+use crate::past::Past;
+use crate::tls::TlsError;
+use address::open;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode};
-use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
@@ -23,6 +33,17 @@ pub enum ClientError {
         /// What the system says.
         source: io::Error,
     },
+    /// Nobody answers elsewhere, or not who should.
+    #[error("no daemon answers at {host}: {source}")]
+    NoHost {
+        /// Where.
+        host: Host,
+        /// What the system, or TLS, says.
+        source: io::Error,
+    },
+    /// TLS cannot be set up.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// It says no.
     #[error("{message}")]
     Refused {
@@ -31,6 +52,9 @@ pub enum ClientError {
         /// Its reason.
         message: String,
     },
+    /// It is of a later time.
+    #[error("the daemon answers by schema {0}, this program knows {SCHEMA}: update this program")]
+    Newer(u32),
     /// The connection broke.
     #[error("the daemon hung up: {0}")]
     Broken(String),
@@ -50,16 +74,19 @@ pub struct Wanted<'a> {
 impl Wanted<'_> {
     fn path(&self) -> String {
         let mut path = format!("/v1/tasks?all={}&since_s={}", self.all, self.since_s);
-        if let Some(user) = self.user {
-            path.push_str("&user=");
-            for byte in user.bytes() {
-                match byte {
-                    b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => path.push(byte.into()),
-                    other => path.push_str(&format!("%{other:02X}")),
-                }
-            }
-        }
+        push_user(&mut path, self.user);
         path
+    }
+}
+
+fn push_user(path: &mut String, user: Option<&str>) {
+    let Some(user) = user else { return };
+    path.push_str("&user=");
+    for byte in user.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => path.push(byte.into()),
+            other => path.push_str(&format!("%{other:02X}")),
+        }
     }
 }
 
@@ -68,28 +95,33 @@ const JSON: &str = "application/json";
 /// A connection to a daemon. One request at a time.
 pub struct Client {
     runtime: tokio::runtime::Runtime,
-    socket: PathBuf,
+    address: Address,
     sender: Sender,
     used: Instant,
 }
 
 impl Client {
-    /// Connects.
+    /// Connects to a daemon on this machine.
     pub fn connect(socket: &Path) -> Result<Self, ClientError> {
-        let unreachable = |source| ClientError::Unreachable { socket: socket.to_owned(), source };
+        Client::reach(Address::Socket(socket.to_owned()))
+    }
+
+    /// Connects to a daemon anywhere.
+    pub fn reach(address: Address) -> Result<Self, ClientError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(unreachable)?;
-        let sender = runtime.block_on(open(socket))?;
-        Ok(Client { runtime, socket: socket.to_owned(), sender, used: Instant::now() })
+        let runtime = runtime.map_err(broken)?;
+        let sender = runtime.block_on(open(&address))?;
+        Ok(Client { runtime, address, sender, used: Instant::now() })
     }
 
     /// The connection, a new one if the daemon may have hung up on it.
-    fn connection(&mut self) -> Result<(&mut tokio::runtime::Runtime, &mut Sender), ClientError> {
+    fn connection(&mut self) -> Result<Connection<'_>, ClientError> {
         if self.used.elapsed() > SILENCE / 2 {
-            self.sender = self.runtime.block_on(open(&self.socket))?;
+            self.sender = self.runtime.block_on(open(&self.address))?;
         }
         self.used = Instant::now();
-        Ok((&mut self.runtime, &mut self.sender))
+        let (sender, token) = (&mut self.sender, self.address.token());
+        Ok((&mut self.runtime, Line { sender, token }))
     }
 
     /// Submits tasks.
@@ -145,6 +177,23 @@ impl Client {
         self.get(&format!("/v1/tasks/{id}/why"))
     }
 
+    /// Asks when a task is expected to start and to end.
+    pub fn expected(&mut self, id: u32) -> Result<Expected, ClientError> {
+        self.get(&format!("/v1/tasks/{id}/expected"))
+    }
+
+    /// The same of every task that has not ended.
+    pub fn all_expected(&mut self) -> Result<Foreseen, ClientError> {
+        self.get("/v1/expected")
+    }
+
+    /// What ran since then, by one user or by all.
+    pub fn past(&mut self, since_s: f64, user: Option<&str>) -> Result<Past, ClientError> {
+        let mut path = format!("/v1/past?since_s={since_s}");
+        push_user(&mut path, user);
+        self.get(&path)
+    }
+
     /// Waits until a task has ended.
     pub fn wait(&mut self, id: u32) -> Result<TaskDetail, ClientError> {
         loop {
@@ -184,6 +233,21 @@ impl Client {
         self.send(Method::POST, "/v1/drain", body).map(|_| ())
     }
 
+    /// Makes a token.
+    pub fn create_token(&mut self, request: &TokenRequest) -> Result<TokenMade, ClientError> {
+        self.post("/v1/tokens", request)
+    }
+
+    /// Lists tokens.
+    pub fn tokens(&mut self) -> Result<TokenList, ClientError> {
+        self.get("/v1/tokens")
+    }
+
+    /// Makes a token useless.
+    pub fn revoke_token(&mut self, id: u32) -> Result<(), ClientError> {
+        self.send(Method::POST, &format!("/v1/tokens/{id}/revoke"), Bytes::new()).map(|_| ())
+    }
+
     fn get<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, ClientError> {
         let (_, body) = self.send(Method::GET, path, Bytes::new())?;
         serde_json::from_slice(&body).map_err(broken)
@@ -205,9 +269,9 @@ impl Client {
         path: &str,
         body: Bytes,
     ) -> Result<(hyper::HeaderMap, Bytes), ClientError> {
-        let (runtime, sender) = self.connection()?;
+        let (runtime, line) = self.connection()?;
         runtime.block_on(async {
-            let (parts, body) = ask(sender, method, path, JSON, body).await?;
+            let (parts, body) = ask(line, method, path, JSON, body).await?;
             Ok((parts.headers, body.collect().await.map_err(broken)?.to_bytes()))
         })
     }
@@ -218,9 +282,9 @@ impl Client {
         accept: &str,
         mut see: impl FnMut(&[u8]) -> Result<(), ClientError>,
     ) -> Result<(), ClientError> {
-        let (runtime, sender) = self.connection()?;
+        let (runtime, line) = self.connection()?;
         runtime.block_on(async {
-            let (_, mut body) = ask(sender, Method::GET, path, accept, Bytes::new()).await?;
+            let (_, mut body) = ask(line, Method::GET, path, accept, Bytes::new()).await?;
             while let Some(frame) = body.frame().await {
                 if let Some(piece) = frame.map_err(broken)?.data_ref() {
                     see(piece)?;
@@ -231,45 +295,52 @@ impl Client {
     }
 }
 
-async fn open(socket: &Path) -> Result<Sender, ClientError> {
-    let stream = tokio::net::UnixStream::connect(socket).await;
-    let stream =
-        stream.map_err(|source| ClientError::Unreachable { socket: socket.to_owned(), source })?;
-    let connection = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-    let (sender, connection) = connection.map_err(broken)?;
-    tokio::spawn(connection);
-    Ok(sender)
-}
-
 /// Asks, and reads the answer only if it is no.
 async fn ask(
-    sender: &mut Sender,
+    line: Line<'_>,
     method: Method,
     path: &str,
     accept: &str,
     body: Bytes,
 ) -> Result<(hyper::http::response::Parts, hyper::body::Incoming), ClientError> {
-    let request = Request::builder()
+    let Line { sender, token } = line;
+    let mut request = Request::builder();
+    if let Some(token) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    let request = request
         .method(method)
         .uri(path)
         .header("host", "coloc")
         .header("accept", accept)
         .header("content-type", JSON)
+        .header(SCHEMA_HEADER, SCHEMA)
         .body(Full::new(body))
         .map_err(broken)?;
     sender.ready().await.map_err(broken)?;
     let (parts, body) = sender.send_request(request).await.map_err(broken)?.into_parts();
+    let schema = parts.headers.get(SCHEMA_HEADER).and_then(|version| version.to_str().ok());
+    if let Some(newer) = schema.and_then(|v| v.parse().ok()).filter(|&version| version > SCHEMA) {
+        return Err(ClientError::Newer(newer));
+    }
     if parts.status == StatusCode::OK {
         return Ok((parts, body));
     }
     let body = body.collect().await.map_err(broken)?.to_bytes();
     let message = match serde_json::from_slice::<ApiError>(&body) {
-        Ok(ApiError { error }) => error,
+        Ok(ApiError { error, .. }) => error,
         Err(_) => String::from_utf8_lossy(&body).into_owned(),
     };
     Err(ClientError::Refused { status: parts.status.as_u16(), message })
 }
 
+/// A connection, and what is shown on it.
+struct Line<'a> {
+    sender: &'a mut Sender,
+    token: Option<&'a str>,
+}
+
+type Connection<'a> = (&'a mut tokio::runtime::Runtime, Line<'a>);
 type Sender = hyper::client::conn::http1::SendRequest<Full<Bytes>>;
 
 fn broken(error: impl std::fmt::Display) -> ClientError {

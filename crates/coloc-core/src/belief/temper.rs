@@ -1,0 +1,172 @@
+//! How tasks of a kind take neighbours and what they are to them, where somebody measured it.
+
+use super::{Beliefs, Learned, PRODUCT_PRIOR, slowdown};
+use coloc_model::{Bytes, Fraction, SignatureId};
+use serde::{Deserialize, Serialize};
+
+/// A measurement counts as much as this many sightings.
+const WEIGHT: u32 = 8;
+/// Beyond these a measurement says more of the day than of the task.
+const WILDEST: f64 = 8.0;
+const MILDEST: f64 = 0.125;
+
+/// How a kind of task takes neighbours and is one, against what is believed of tasks that nobody measured.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Temper {
+    /// How much others slow it.
+    pub sensitivity: f64,
+    /// How much it slows others.
+    pub pressure: f64,
+}
+
+impl Temper {
+    /// As the model expects.
+    pub const USUAL: Temper = Temper { sensitivity: 1.0, pressure: 1.0 };
+
+    /// The temper of tasks that were measured side by side: what each lost for the other, against what was believed of
+    /// it. Which of the two was to blame a pair cannot tell, so it is divided between them.
+    pub fn of_pair(lost: f64, others_lost: f64) -> Temper {
+        let part = |factor: f64| factor.clamp(MILDEST, WILDEST).sqrt();
+        Temper { sensitivity: part(lost), pressure: part(others_lost) }
+    }
+}
+
+impl Default for Temper {
+    fn default() -> Self {
+        Temper::USUAL
+    }
+}
+
+/// What a measured slow-down is, of the slow-down for neighbours that was believed; `None` where the believed one is too
+/// small to compare with, or where the device as a whole was the limit.
+pub fn lost(measured: f64, own: f64, others: f64) -> Option<f64> {
+    let stretched = (own + others).max(1.0);
+    let believed = PRODUCT_PRIOR * own * others;
+    let lost = (measured / stretched - 1.0) / believed;
+    (believed > 0.01 && lost.is_finite()).then(|| lost.clamp(MILDEST, WILDEST))
+}
+
+/// What was found out about tasks of one kind.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Lesson {
+    /// How busy one keeps a GPU that it has to itself.
+    pub sm: Option<Fraction>,
+    /// The most memory it held.
+    pub peak: Option<Bytes>,
+    /// How it takes neighbours, and is one.
+    pub temper: Option<Temper>,
+}
+
+impl Beliefs {
+    /// Believes what was measured.
+    pub(crate) fn teach(&mut self, signature: SignatureId, lesson: &Lesson) {
+        if let Some(sm) = lesson.sm {
+            let count = self.sm.get(&signature).map_or(0, |known| known.count).max(WEIGHT);
+            self.sm.insert(signature, Learned { mean: sm.get(), count });
+        }
+        if let Some(peak) = lesson.peak {
+            self.learn_peak(signature, peak);
+        }
+        if let Some(Temper { sensitivity, pressure }) = lesson.temper {
+            // Nobody is so mild that neighbours do not matter at all, nor beyond all measure.
+            let sane =
+                |value: f64| if value.is_finite() { value.clamp(MILDEST, WILDEST) } else { 1.0 };
+            let temper = Temper { sensitivity: sane(sensitivity), pressure: sane(pressure) };
+            self.mildest.sensitivity = self.mildest.sensitivity.min(temper.sensitivity);
+            self.mildest.pressure = self.mildest.pressure.min(temper.pressure);
+            self.tempers.insert(signature, temper);
+        }
+        self.version += 1;
+    }
+
+    /// How tasks of a kind take neighbours, and are ones.
+    pub fn temper(&self, signature: SignatureId) -> Temper {
+        self.tempers.get(&signature).copied().unwrap_or_default()
+    }
+
+    /// The least that what any two tasks do to each other can be, of the usual.
+    pub(crate) fn mildness(&self) -> f64 {
+        self.mildest.sensitivity * self.mildest.pressure
+    }
+}
+
+/// [`super::predicted_harm`] among tasks of which some were measured. Each has its SM demand and its temper.
+pub fn tempered_harm(
+    incumbents: impl Iterator<Item = (f64, Temper)> + Clone,
+    newcomer: (f64, Temper),
+) -> f64 {
+    let (joining, temper) = newcomer;
+    let load: f64 = incumbents.clone().map(|(demand, _)| demand).sum();
+    let felt: f64 = incumbents.clone().map(|(demand, temper)| demand * temper.pressure).sum();
+    let takes = |own: f64, temper: Temper, felt: f64, all: f64| {
+        (1.0 + PRODUCT_PRIOR * own * temper.sensitivity * felt) * all.max(1.0)
+    };
+    let own = takes(joining, temper, felt, load + joining) - 1.0;
+    let others: f64 = incumbents
+        .map(|(demand, its)| {
+            let before = felt - demand * its.pressure;
+            let after = before + joining * temper.pressure;
+            takes(demand, its, after, load + joining) - takes(demand, its, before, load)
+        })
+        .sum();
+    own + others
+}
+
+/// How many times as long a task of this temper takes beside others of that temper.
+pub fn tempered_slowdown(own: (f64, Temper), others: (f64, Temper)) -> f64 {
+    let usual = slowdown(own.0, others.0);
+    let stretched = (own.0 + others.0).max(1.0);
+    (usual / stretched - 1.0) * own.1.sensitivity * others.1.pressure * stretched + stretched
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{least_harm, predicted_harm};
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_was_measured_is_what_is_believed_afterwards() {
+        let (own, measured) = (0.6, 1.5);
+        let factor = lost(measured, own, own).expect("a slow-down to speak of");
+        let temper = Temper::of_pair(factor, factor);
+        let believed = tempered_slowdown((own, temper), (own, temper));
+        assert!((believed - measured).abs() < 1e-9, "{believed}");
+        assert_eq!(lost(1.0, 0.05, 0.05), None, "too small to compare with");
+    }
+
+    #[test]
+    fn lessons_are_remembered_and_nonsense_is_tamed() {
+        let (mut beliefs, kind) = (Beliefs::default(), SignatureId(4));
+        assert_eq!((beliefs.temper(kind), beliefs.mildness()), (Temper::USUAL, 1.0));
+        let temper = Some(Temper { sensitivity: f64::NAN, pressure: -3.0 });
+        let lesson = Lesson { sm: Some(Fraction::new(0.7)), peak: None, temper };
+        beliefs.teach(kind, &lesson);
+        assert_eq!(beliefs.sm_demand(kind, None), 0.7);
+        assert_eq!(beliefs.temper(kind), Temper { sensitivity: 1.0, pressure: MILDEST });
+        assert_eq!(beliefs.mildness(), MILDEST);
+    }
+
+    proptest! {
+        #[test]
+        fn the_bound_holds_whatever_was_measured(
+            incumbents in prop::collection::vec((0.0f64..1.0, 0.125f64..8.0, 0.125f64..8.0), 0..6),
+            newcomer in (0.0f64..1.0, 0.125f64..8.0, 0.125f64..8.0),
+        ) {
+            let with = |(demand, sensitivity, pressure)| (demand, Temper { sensitivity, pressure });
+            let all: Vec<(f64, Temper)> = incumbents.into_iter().map(with).collect();
+            let newcomer = with(newcomer);
+            let load: f64 = all.iter().map(|(demand, _)| demand).sum();
+            let tempers = || all.iter().chain([&newcomer]).map(|(_, temper)| *temper);
+            let least = |of: fn(Temper) -> f64| tempers().map(of).fold(1.0, f64::min);
+            let mildness = least(|t| t.sensitivity) * least(|t| t.pressure);
+            let harm = tempered_harm(all.iter().copied(), newcomer);
+            prop_assert!(least_harm(load, newcomer.0, mildness) <= harm + 1e-9);
+            let usual = all.iter().map(|(demand, _)| (*demand, Temper::USUAL));
+            let plain = predicted_harm(all.iter().map(|(demand, _)| *demand), newcomer.0);
+            let same = tempered_harm(usual, (newcomer.0, Temper::USUAL));
+            prop_assert!((plain - same).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! When tasks are expected to start and to end. The owner hands out a copy of itself and goes on; one look ahead at a
+//! time is played on another thread.
+
+use super::answer::Versioned;
+use super::answer::{Failure, Foreseen};
+use super::request::Path;
+use super::{Desk, Peer, SCHEMA, State};
+use crate::foresee::{Expected, RunTimes, foresee};
+use crate::owner::{Answer, Command};
+use axum::Json;
+use coloc_model::TaskId;
+use tokio::sync::Semaphore;
+
+/// However many ask, only one core is busy with it.
+static ONE_AT_A_TIME: Semaphore = Semaphore::const_new(1);
+
+pub(super) async fn one(
+    desk: State,
+    peer: Peer,
+    Path(id): Path<u32>,
+) -> Result<Json<Versioned<Expected>>, Failure> {
+    let found = look_ahead(&desk, peer, Some(TaskId(id))).await?.pop();
+    found.map(|found| Json(Versioned::new(found))).ok_or(Failure::NoTask(id))
+}
+
+pub(super) async fn all(desk: State, peer: Peer) -> Result<Json<Foreseen>, Failure> {
+    let tasks = look_ahead(&desk, peer, None).await?;
+    Ok(Json(Foreseen { schema: SCHEMA, tasks }))
+}
+
+async fn look_ahead(
+    desk: &Desk,
+    peer: Peer,
+    target: Option<TaskId>,
+) -> Result<Vec<Expected>, Failure> {
+    let _turn = ONE_AT_A_TIME.acquire().await.map_err(|_| Failure::Stopping)?;
+    let snapshot = match desk.ask(peer.caller(), Command::Snapshot).await? {
+        Answer::Snapshot(snapshot) => *snapshot,
+        other => return Err(Failure::unexpected(other)),
+    };
+    desk.read(move |journal| {
+        let times = RunTimes::read(journal, &snapshot.clock)?;
+        Ok(foresee(snapshot, &times, target))
+    })
+    .await
+}

@@ -1,0 +1,161 @@
+//! Every route, with what it takes and answers. What is served and what the document says come from this one table.
+
+use super::answer::{Changed, Draining, Foreseen, Gpus, Listed, Submitted, Versioned};
+use super::list::ListRequest;
+use super::log::LogRequest;
+use super::past::PastRequest;
+use super::tasks::ChangeRequest;
+use super::tokens::{TokenList, TokenMade, TokenRequest};
+use super::{Desk, events, expected, list, log, openapi, past, tasks, tokens};
+use crate::foresee::Expected;
+use crate::owner::{StatusView, Submission, TaskDetail, TaskView, WhyView};
+use crate::past::Past;
+use crate::tokens::TokenView;
+use axum::handler::Handler;
+use axum::routing::{self, MethodRouter};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use std::sync::Arc;
+
+/// A route.
+pub(super) struct Route {
+    pub(super) path: &'static str,
+    pub(super) method: &'static str,
+    /// Its name in generated clients.
+    pub(super) id: &'static str,
+    pub(super) does: &'static str,
+    pub(super) query: Option<Shape>,
+    pub(super) body: Option<Shape>,
+    pub(super) answer: (&'static str, Option<Shape>),
+    pub(super) handler: MethodRouter<Arc<Desk>>,
+}
+
+/// Describes a type.
+pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
+
+const JSON: &str = "application/json";
+
+impl Route {
+    fn get<T: 'static>(
+        path: &'static str,
+        id: &'static str,
+        handler: impl Handler<T, Arc<Desk>>,
+    ) -> Self {
+        Route::new("get", path, id, routing::get(handler))
+    }
+
+    fn post<T: 'static>(
+        path: &'static str,
+        id: &'static str,
+        handler: impl Handler<T, Arc<Desk>>,
+    ) -> Self {
+        Route::new("post", path, id, routing::post(handler))
+    }
+
+    fn new(
+        method: &'static str,
+        path: &'static str,
+        id: &'static str,
+        handler: MethodRouter<Arc<Desk>>,
+    ) -> Self {
+        let (does, answer) = ("", (JSON, None));
+        Route { path, method, id, does, query: None, body: None, answer, handler }
+    }
+
+    fn does(self, does: &'static str) -> Self {
+        Route { does, ..self }
+    }
+
+    fn asks<Q: JsonSchema>(self) -> Self {
+        Route { query: Some(|generator| generator.subschema_for::<Q>()), ..self }
+    }
+
+    fn takes<B: JsonSchema>(self) -> Self {
+        Route { body: Some(|generator| generator.subschema_for::<B>()), ..self }
+    }
+
+    fn answers<A: JsonSchema>(self) -> Self {
+        self.answers_as::<A>(JSON)
+    }
+
+    fn answers_as<A: JsonSchema>(self, kind: &'static str) -> Self {
+        Route { answer: (kind, Some(|generator| generator.subschema_for::<A>())), ..self }
+    }
+
+    fn answers_bytes(self, kind: &'static str) -> Self {
+        Route { answer: (kind, None), ..self }
+    }
+}
+
+/// Every route.
+pub(super) fn routes() -> Vec<Route> {
+    let mut all = tasks_routes();
+    all.extend([
+        Route::get("/v1/events", "watchEvents", events::stream)
+            .does("Every change of every task as server-sent events: `task` with a task, `missed` for who was too slow")
+            .answers_as::<TaskView>("text/event-stream"),
+        Route::get("/v1/expected", "expectTasks", expected::all)
+            .does("When each task is expected to start and to end, if nothing else is submitted")
+            .answers::<Foreseen>(),
+        Route::get("/v1/past", "readPast", past::read)
+            .does("What ran, as a simulation needs it")
+            .asks::<PastRequest>()
+            .answers::<Past>(),
+        Route::get("/v1/gpus", "listGpus", super::gpus)
+            .does("The GPUs as the scheduler sees them")
+            .answers::<Gpus>(),
+        Route::get("/v1/status", "showStatus", super::status)
+            .does("How the daemon is")
+            .answers::<Versioned<StatusView>>(),
+        Route::post("/v1/drain", "drain", super::drain)
+            .does("Start nothing new (true), or go on (false); for administrators")
+            .takes::<bool>()
+            .answers::<Versioned<Draining>>(),
+        Route::get("/v1/tokens", "listTokens", tokens::list)
+            .does("The caller's tokens, or for an administrator everybody's")
+            .answers::<TokenList>(),
+        Route::post("/v1/tokens", "createToken", tokens::create)
+            .does("Make a token for the network; over the socket only")
+            .takes::<TokenRequest>()
+            .answers::<TokenMade>(),
+        Route::post("/v1/tokens/{id}/revoke", "revokeToken", tokens::revoke)
+            .does("Make a token useless")
+            .answers::<Versioned<TokenView>>(),
+        Route::get("/openapi.json", "describe", openapi::serve)
+            .does("This document")
+            .answers_bytes(JSON),
+    ]);
+    all
+}
+
+fn tasks_routes() -> Vec<Route> {
+    vec![
+        Route::get("/v1/tasks", "listTasks", list::list)
+            .does("Tasks; with `accept: application/x-ndjson` a line each, without what is null, zero or empty")
+            .asks::<ListRequest>()
+            .answers::<Listed>(),
+        Route::post("/v1/tasks", "submitTasks", tasks::submit)
+            .does("Submit a task or an array of them; they are on the disk when this is answered")
+            .takes::<Submission>()
+            .answers::<Submitted>(),
+        Route::post("/v1/tasks/change", "changeTasks", tasks::change)
+            .does("Cancel, hold, release, requeue or update tasks")
+            .takes::<ChangeRequest>()
+            .answers::<Changed>(),
+        Route::get("/v1/tasks/{id}", "showTask", tasks::show)
+            .does("Everything that is known of a task")
+            .answers::<Versioned<TaskDetail>>(),
+        Route::get("/v1/tasks/{id}/why", "explainTask", tasks::why)
+            .does("What keeps a task waiting, GPU by GPU")
+            .answers::<Versioned<WhyView>>(),
+        Route::get("/v1/tasks/{id}/expected", "expectTask", expected::one)
+            .does("When a task is expected to start and to end, if nothing else is submitted")
+            .answers::<Versioned<Expected>>(),
+        Route::get("/v1/tasks/{id}/wait", "waitForTask", events::wait)
+            .does("Answers when the task has ended, or after 50 s with how it stands: ask again")
+            .answers::<Versioned<TaskDetail>>(),
+        Route::get("/v1/tasks/{id}/log", "readLog", log::read)
+            .does("A part of the task's output; the header `x-state` says where the task stands")
+            .asks::<LogRequest>()
+            .answers_bytes("application/octet-stream"),
+    ]
+}

@@ -1,0 +1,132 @@
+//! When tasks are expected to start and to end: the scheduler itself, played on by the simulator from where it stands.
+
+mod run_times;
+mod words;
+
+pub use run_times::{Basis, RunTimes};
+
+use crate::owner::{Snapshot, Standing};
+use crate::spec::{Dependency, DependencyKind};
+use coloc_model::{Bytes, TaskId, Time};
+use coloc_sim::forecast::{Expectation, Forecast, Gate};
+use rustc_hash::{FxHashMap, FxHashSet};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// No look ahead takes longer.
+const LONGEST: Duration = Duration::from_secs(5);
+/// Or has more steps: enough for every task of the longest queue to start and end.
+const MOST_STEPS: usize = 200_000;
+
+/// When a task is expected to start and to end.
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct Expected {
+    /// The task.
+    pub id: u32,
+    /// When it will start, in seconds since 1970; its start, if it runs.
+    pub expected_start_s: Option<f64>,
+    /// When it will end.
+    pub expected_end_s: Option<f64>,
+    /// What was assumed, or why nobody can tell.
+    pub expected_basis: String,
+}
+
+/// Looks ahead from a snapshot: at one task, or at all.
+pub fn foresee(snapshot: Snapshot, times: &RunTimes, target: Option<TaskId>) -> Vec<Expected> {
+    let Snapshot { scheduler, clock, now, wake_at, stands_still, tasks } = snapshot;
+    let live: FxHashSet<TaskId> = tasks.iter().map(|standing| standing.task.id).collect();
+    let mut bases = FxHashMap::default();
+    let beliefs = scheduler.beliefs().clone();
+    let mut forecast = Forecast::new(scheduler, now, wake_at);
+    for standing in &tasks {
+        let Standing { task, spec, .. } = standing;
+        let sm = beliefs.sm_demand(task.signature, task.estimate.and_then(|e| e.sm));
+        let said = task.estimate.map(|estimate| estimate.peak);
+        let seen = beliefs.peak(task.signature).map(|peak| peak.exact);
+        let memory = standing.peak.max(seen.or(said).unwrap_or(Bytes::ZERO));
+        let (run, new_basis) = times.of_new(spec);
+        let expected = Expectation::new(run, sm, memory);
+        let mut basis = new_basis;
+        match (&standing.placement, standing.started) {
+            (Some(placement), Some(started)) => {
+                let (end, end_basis) = times.end_of(spec, started, now);
+                basis = end_basis;
+                forecast.runs(task.id, placement.clone(), end, expected);
+            }
+            _ if standing.in_core => forecast.waits(task.id, expected),
+            _ => {
+                if never(standing, &live).is_none() {
+                    let begin = spec.begin_ms.map(|at| clock.time(crate::record::Moment(at)));
+                    forecast.comes(task.clone(), gate(standing, begin, &live), expected);
+                }
+            }
+        }
+        if let Some(place) = standing.array.filter(|_| standing.in_core) {
+            forecast.at_work(task.id, place.array);
+        }
+        bases.insert(task.id, basis);
+    }
+    let began = Instant::now();
+    let go_on = |steps: usize| steps < MOST_STEPS && began.elapsed() < LONGEST;
+    let foreseen = match stands_still {
+        // Nothing starts, but what runs will end.
+        Some(_) => {
+            coloc_sim::forecast::Foreseen { ends: ends(&tasks, times, now), ..Default::default() }
+        }
+        None => forecast.play(target, go_on),
+    };
+    let moment = |time: Time| clock.moment(time).secs();
+    let wanted = tasks.iter().filter(|s| target.is_none_or(|target| target == s.task.id));
+    let view = |standing: &Standing| {
+        let id = standing.task.id;
+        let start = standing.started.or_else(|| foreseen.starts.get(&id).copied());
+        let end = foreseen.ends.get(&id).copied();
+        let never = never(standing, &live)
+            .or_else(|| stands_still.filter(|_| start.is_none()).map(str::to_owned));
+        let expected_basis = match never {
+            Some(why) => format!("unknown: {why}"),
+            None => words::basis(id, start, end, foreseen.cut_short, &bases),
+        };
+        Expected {
+            id: id.0,
+            expected_start_s: start.map(moment),
+            expected_end_s: end.map(moment),
+            expected_basis,
+        }
+    };
+    wanted.map(view).collect()
+}
+
+/// When those end that run.
+fn ends(tasks: &[Standing], times: &RunTimes, now: Time) -> FxHashMap<TaskId, Time> {
+    let end = |standing: &Standing| {
+        let (end, _) = times.end_of(&standing.spec, standing.started?, now);
+        Some((standing.task.id, end?))
+    };
+    tasks.iter().filter_map(end).collect()
+}
+
+/// Why nobody can tell when a task will be let in.
+fn never(standing: &Standing, live: &FxHashSet<TaskId>) -> Option<String> {
+    if standing.in_core {
+        return None;
+    }
+    if standing.held {
+        return Some("it is held".to_owned());
+    }
+    let waits = |dependency: &&Dependency| {
+        dependency.when == DependencyKind::AfterNotOk && live.contains(&dependency.task)
+    };
+    let on_failure = standing.spec.after.iter().find(waits)?;
+    Some(format!("it starts only if task {} does not end well", on_failure.task))
+}
+
+fn gate(standing: &Standing, begin: Option<Time>, live: &FxHashSet<TaskId>) -> Gate {
+    let after = standing.spec.after.iter().map(|dependency| dependency.task);
+    Gate {
+        begin,
+        after: after.filter(|task| live.contains(task)).collect(),
+        array: standing.array.map(|place| (place.array, place.at_once)),
+    }
+}

@@ -1,0 +1,79 @@
+//! Journals of every version that was ever written, kept as they were: each must be readable for ever.
+
+use coloc_core::preset::MemoryKnowledge;
+use coloc_core::{Policy, Preset};
+use coloc_daemon::journal::{Journal, JournalError, SCHEMA_VERSION, Setup};
+use coloc_daemon::past;
+use coloc_daemon::record::{Moment, Phase};
+use coloc_model::{GpuModel, Millis, TaskId};
+use std::path::PathBuf;
+
+/// One for each version.
+const WRITTEN: [&str; 2] =
+    [include_str!("journals/version_1.sql"), include_str!("journals/version_2.sql")];
+
+fn unpack(place: &tempfile::TempDir, sql: &str) -> PathBuf {
+    let path = place.path().join("journal.db");
+    let db = rusqlite::Connection::open(&path).expect("a file");
+    db.execute_batch(sql).expect("a journal");
+    path
+}
+
+#[test]
+fn every_version_is_kept_and_read() {
+    assert_eq!(WRITTEN.len() as u32, SCHEMA_VERSION, "a new version needs a journal of its own");
+    for sql in WRITTEN {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = unpack(&place, sql);
+        // Before anybody brings it up to date, by a reader.
+        let reader = Journal::open_reader(&path).expect("readable");
+        check(&past::read(&reader, Moment(0), None).expect("a past"));
+        drop(reader);
+        let mut journal = Journal::open(&path).expect("migrated");
+        let saved = journal.load().expect("loaded");
+        assert_eq!((saved.next_task, saved.next_spec), (4, 4));
+        let [(task, spec)] = &saved.live[..] else { panic!("one waits: {saved:?}") };
+        assert!(task.id == TaskId(3) && task.held && task.phase == Phase::Pending);
+        assert_eq!(spec.time_limit, Some(Millis::from_secs(60)));
+        assert!(!journal.story(TaskId(1)).expect("a story").is_empty());
+        check(&past::read(&journal, Moment(0), None).expect("a past"));
+    }
+}
+
+fn check(past: &past::Past) {
+    let tasks: Vec<(&str, Phase)> =
+        past.tasks.iter().map(|task| (task.kind.as_str(), task.state)).collect();
+    assert_eq!(tasks, [("first", Phase::Completed), ("second", Phase::Failed)]);
+    assert_eq!(past.tasks[0].memory_bytes, Some(2 << 30));
+}
+
+#[test]
+fn a_setup_is_written_when_it_changes() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = unpack(&place, WRITTEN[0]);
+    let mut journal = Journal::open(&path).expect("migrated");
+    assert_eq!(journal.setup().expect("readable"), None);
+    let policy: Policy = Preset::Coloc.policy(MemoryKnowledge::Estimate);
+    let setup = Setup { policy, gpus: vec![GpuModel::A100_40GB; 2], time_scale: 1.0 };
+    journal.note_setup(&setup).expect("written");
+    journal.note_setup(&setup).expect("not written again");
+    assert_eq!(journal.setup().expect("readable").as_ref(), Some(&setup));
+    let rows: u32 = rusqlite::Connection::open(&path)
+        .and_then(|db| db.query_row("SELECT COUNT(*) FROM setups", [], |row| row.get(0)))
+        .expect("a count");
+    assert_eq!(rows, 1);
+}
+
+#[test]
+fn a_newer_journal_is_left_alone_and_garbage_is_said_to_be_garbage() {
+    let place = tempfile::tempdir().expect("a directory");
+    let newer = format!("{}PRAGMA user_version = 99;", WRITTEN[0]);
+    let path = unpack(&place, &newer);
+    for opened in [Journal::open(&path), Journal::open_reader(&path)] {
+        assert!(matches!(opened, Err(JournalError::TooNew { found: 99 })), "{opened:?}");
+    }
+    std::fs::write(&path, b"this is no journal, whatever its name says").expect("written");
+    let opened = Journal::open_reader(&path);
+    assert!(matches!(opened, Err(JournalError::Sqlite(_))), "{opened:?}");
+    assert!(Journal::open_reader(&place.path().join("nothing")).is_err());
+}

@@ -1,0 +1,120 @@
+//! What is foreseen is what comes: a forecast from the middle of a queue against arithmetic.
+
+use coloc_core::policy::{Place, Queue};
+use coloc_core::{Effect, Event, Policy, Preset, Scheduler, preset::MemoryKnowledge};
+use coloc_model::{
+    Bytes, Estimate, Millis, Placement, Share, SignatureId, Task, TaskId, Time, UserId,
+};
+use coloc_sim::forecast::{Expectation, Forecast, Foreseen, Gate};
+
+fn task(id: u32) -> Task {
+    Task {
+        id: TaskId(id),
+        signature: SignatureId(id),
+        user: UserId(0),
+        gpus: 1,
+        exclusive: false,
+        estimate: Some(Estimate::exact(Bytes::from_mib(1000))),
+        duration: None,
+        priority: 0,
+    }
+}
+
+fn at(seconds: u64) -> Time {
+    Time::START + Millis::from_secs(seconds)
+}
+
+fn takes(seconds: u64) -> Expectation {
+    Expectation::new(Some(Millis::from_secs(seconds)), 0.95, Bytes::from_mib(1000))
+}
+
+/// A scheduler in which these were submitted at the start, and where those run that it started.
+fn begun(policy: Policy, fleet: &str, tasks: u32) -> (Scheduler, Vec<(TaskId, Placement)>) {
+    let mut scheduler = Scheduler::new(&fleet.parse().expect("a fleet"), policy);
+    let mut running = Vec::new();
+    for id in 1..=tasks {
+        for effect in scheduler.on_event(Time::START, Event::Submitted(task(id))) {
+            if let Effect::Launch { task, placement } = effect {
+                running.push((task, placement));
+            }
+        }
+    }
+    (scheduler, running)
+}
+
+fn exclusive() -> Policy {
+    Policy::plain(Queue::Fifo, Place::Exclusive, Share::Exclusive)
+}
+
+fn play(forecast: Forecast) -> Foreseen {
+    forecast.play(None, |steps| steps < 10_000)
+}
+
+#[test]
+fn a_queue_on_one_gpu_goes_one_after_the_other() {
+    let (scheduler, running) = begun(exclusive(), "1xA100-40GB", 3);
+    assert_eq!(running.len(), 1);
+    let mut forecast = Forecast::new(scheduler, at(40), Time::NEVER);
+    forecast.runs(TaskId(1), running[0].1.clone(), Some(at(100)), takes(100));
+    forecast.waits(TaskId(2), takes(50));
+    forecast.waits(TaskId(3), takes(7));
+    let seen = play(forecast);
+    assert_eq!(seen.ends[&TaskId(1)], at(100));
+    assert_eq!((seen.starts[&TaskId(2)], seen.ends[&TaskId(2)]), (at(100), at(150)));
+    assert_eq!((seen.starts[&TaskId(3)], seen.ends[&TaskId(3)]), (at(150), at(157)));
+}
+
+#[test]
+fn nobody_knows_when_somebody_starts_behind_a_task_of_unknown_length() {
+    let (scheduler, running) = begun(exclusive(), "2xA100-40GB", 4);
+    let mut forecast = Forecast::new(scheduler, at(1), Time::NEVER);
+    forecast.runs(TaskId(1), running[0].1.clone(), None, Expectation::default());
+    forecast.runs(TaskId(2), running[1].1.clone(), Some(at(10)), takes(10));
+    forecast.waits(TaskId(3), Expectation { run: None, ..takes(1) });
+    forecast.waits(TaskId(4), takes(1));
+    let seen = play(forecast);
+    assert_eq!(seen.starts[&TaskId(3)], at(10));
+    assert!(!seen.ends.contains_key(&TaskId(3)) && !seen.starts.contains_key(&TaskId(4)));
+    assert!(!seen.cut_short);
+}
+
+#[test]
+fn hours_dependencies_and_arrays_are_waited_for() {
+    let (scheduler, running) = begun(exclusive(), "4xA100-40GB", 1);
+    let mut forecast = Forecast::new(scheduler, at(5), Time::NEVER);
+    forecast.runs(TaskId(1), running[0].1.clone(), Some(at(20)), takes(20));
+    let gate = Gate { begin: Some(at(60)), ..Gate::default() };
+    forecast.comes(task(2), gate, takes(10));
+    let gate = Gate { after: vec![TaskId(1), TaskId(2)], ..Gate::default() };
+    forecast.comes(task(3), gate, takes(1));
+    for id in 10..14 {
+        let gate = Gate { array: Some((TaskId(10), Some(2))), ..Gate::default() };
+        forecast.comes(task(id), gate, takes(3));
+    }
+    let seen = play(forecast);
+    assert_eq!((seen.starts[&TaskId(2)], seen.starts[&TaskId(3)]), (at(60), at(70)));
+    let array: Vec<Time> = (10..14).map(|id| seen.starts[&TaskId(id)]).collect();
+    assert_eq!(array, [at(5), at(5), at(8), at(8)]);
+}
+
+#[test]
+fn gates_on_activity_open_when_the_busy_have_left() {
+    let policy = Preset::CarmaV2.policy(MemoryKnowledge::Estimate);
+    let (scheduler, running) = begun(policy, "1xA100-40GB", 2);
+    assert_eq!(running.len(), 1, "one decision a second");
+    let mut forecast = Forecast::new(scheduler, at(0), at(1));
+    forecast.runs(TaskId(1), running[0].1.clone(), Some(at(300)), takes(300));
+    forecast.waits(TaskId(2), takes(10));
+    let start = play(forecast).starts[&TaskId(2)];
+    assert!(start <= at(302), "{start:?}");
+}
+
+#[test]
+fn a_forecast_can_be_cut_short() {
+    let (scheduler, running) = begun(exclusive(), "1xA100-40GB", 3);
+    let mut forecast = Forecast::new(scheduler, at(0), Time::NEVER);
+    forecast.runs(TaskId(1), running[0].1.clone(), Some(at(100)), takes(100));
+    forecast.waits(TaskId(2), takes(50));
+    let seen = forecast.play(None, |steps| steps < 1);
+    assert!(seen.cut_short && seen.starts.contains_key(&TaskId(2)));
+}

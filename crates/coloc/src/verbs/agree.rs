@@ -1,0 +1,252 @@
+//! `coloc agree`: one trace live and simulated, side by side.
+
+use crate::args::input::{TraceFormat, read_fleet, read_trace};
+use crate::args::policy::{PlaceFlag, PolicyArgs, PresetFlag, QueueFlag, ShareFlag};
+use crate::error::CliError;
+use crate::live::replay::{Replay, Replayed};
+use crate::live::stage::Stage;
+use crate::output::table::table;
+use crate::output::{Answer, print_text};
+use clap::Args;
+use coloc_model::Fleet;
+use coloc_sim::{Silent, Simulation, Summary, Trace, trace};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often the daemons are looked at.
+const LOOK: Duration = Duration::from_millis(500);
+/// Memory that is mounted as a file system: how fast a disk is has no part in what is compared.
+const IN_MEMORY: &str = "/dev/shm";
+
+/// Play a trace on daemons with emulated GPUs and in the simulator, and compare
+#[derive(Args, Debug)]
+pub(crate) struct Agree {
+    /// The trace to play [default: the 90 tasks of the demo]
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Format of the trace
+    #[arg(long, value_enum, default_value = "coloc")]
+    format: TraceFormat,
+    /// Only the first tasks of it
+    #[arg(long, value_name = "N")]
+    tasks: Option<usize>,
+    /// The emulated machine
+    #[arg(long, value_name = "SPEC", default_value = "4xA100-40GB")]
+    fleet: String,
+    /// How many seconds pass for tasks in one second
+    #[arg(long, value_name = "X", default_value_t = 200.0)]
+    time_scale: f64,
+    /// The most that makespans may differ, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    tolerance: f64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A policy as the daemon and the simulator are told it.
+struct Told {
+    name: &'static str,
+    flags: &'static [&'static str],
+    args: PolicyArgs,
+}
+
+#[derive(Serialize)]
+struct Body {
+    tasks: usize,
+    fleet: String,
+    time_scale: f64,
+    tolerance_percent: f64,
+    agrees: bool,
+    policies: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    /// Makespan live over makespan simulated, less one.
+    makespan_difference: f64,
+    jct_difference: f64,
+    live: Replayed,
+    simulated: Summary,
+}
+
+impl Agree {
+    pub(crate) fn run(self) -> Result<(), CliError> {
+        if !(self.time_scale.is_finite() && (0.01..=1000.0).contains(&self.time_scale)) {
+            return Err(CliError::Usage(
+                "--time-scale: expected a number from 0.01 to 1000".into(),
+            ));
+        }
+        let (trace, fleet) = (self.load()?, read_fleet(&self.fleet)?);
+        let policies = both();
+        let simulated: Vec<Summary> =
+            policies.iter().map(|told| simulate(told, &trace, &fleet)).collect::<Result<_, _>>()?;
+        let in_memory = Path::new(IN_MEMORY).is_dir().then(|| PathBuf::from(IN_MEMORY));
+        let place = in_memory.unwrap_or_else(std::env::temp_dir);
+        let place = place.join(format!("coloc-agree-{}", std::process::id()));
+        let live = self.play(&place, &policies, &trace);
+        let _ = std::fs::remove_dir_all(&place);
+        let row = |((told, simulated), live): ((&Told, Summary), Replayed)| Row {
+            name: told.name,
+            makespan_difference: live.makespan_s / simulated.makespan_s - 1.0,
+            jct_difference: live.jct_mean_s / simulated.jct_mean_s - 1.0,
+            live,
+            simulated,
+        };
+        let rows: Vec<Row> = policies.iter().zip(simulated).zip(live?).map(row).collect();
+        self.tell(&fleet, rows)
+    }
+
+    fn load(&self) -> Result<Trace, CliError> {
+        let whole = match &self.trace {
+            Some(file) => read_trace(file, self.format)?,
+            None => trace::mix90(),
+        };
+        let most = self.tasks.unwrap_or(usize::MAX).clamp(1, whole.tasks().len());
+        let tasks = whole.tasks()[..most].to_vec();
+        Ok(Trace::new(tasks, whole.names().clone(), whole.users().clone()))
+    }
+
+    /// Plays the trace on a daemon for each policy, all at once: they mostly sleep.
+    fn play(
+        &self,
+        place: &Path,
+        policies: &[Told],
+        trace: &Trace,
+    ) -> Result<Vec<Replayed>, CliError> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [2, 15] {
+            let _ = coloc_daemon::signals::note_signal(signal, &interrupted);
+        }
+        let mut stages = Vec::new();
+        let mut outcome = Ok(Vec::new());
+        for told in policies {
+            match Stage::open(place, told.name, &self.fleet, self.time_scale, told.flags) {
+                Ok(stage) => stages.push(stage),
+                Err(error) => outcome = Err(error),
+            }
+        }
+        if outcome.is_ok() {
+            outcome = watch(&mut stages, trace, self.time_scale, &interrupted);
+        }
+        for stage in stages {
+            let _ = stage.close();
+        }
+        outcome
+    }
+
+    fn tell(&self, fleet: &Fleet, rows: Vec<Row>) -> Result<(), CliError> {
+        let within = |row: &Row| {
+            row.makespan_difference.abs() * 100.0 <= self.tolerance
+                && row.live.completed == row.simulated.completed
+        };
+        let agrees = rows.iter().all(within);
+        let (fleet, tasks) = (fleet.to_string(), rows.first().map_or(0, |row| row.live.tasks));
+        if self.json {
+            let body = Body {
+                tasks,
+                fleet,
+                time_scale: self.time_scale,
+                tolerance_percent: self.tolerance,
+                agrees,
+                policies: rows,
+            };
+            Answer { body: &body, wall_s: None }.print()?;
+        } else {
+            print_text(&format!(
+                "{tasks} tasks on {fleet}: emulated GPUs and real processes at {} times the speed of life, against the simulator\n\n{}",
+                self.time_scale,
+                render(&rows)
+            ))?;
+        }
+        if agrees {
+            return Ok(());
+        }
+        Err(CliError::Refused(format!(
+            "live and simulated makespans differ by more than {} %, or not all tasks completed",
+            self.tolerance
+        )))
+    }
+}
+
+/// One task a GPU, and ours. A daemon without a preset has ours, so that is what the simulator gets too.
+fn both() -> [Told; 2] {
+    let ours = PolicyArgs { preset: Some(PresetFlag::Coloc), ..PolicyArgs::default() };
+    let exclusive = PolicyArgs {
+        queue: Some(QueueFlag::Fifo),
+        place: Some(PlaceFlag::Exclusive),
+        share: Some(ShareFlag::Exclusive),
+        ..ours.clone()
+    };
+    let flags = &["--queue", "fifo", "--place", "exclusive", "--share", "exclusive"];
+    [
+        Told { name: "exclusive", flags, args: exclusive },
+        Told { name: "collocated", flags: &["--preset", "coloc"], args: ours },
+    ]
+}
+
+fn simulate(told: &Told, trace: &Trace, fleet: &Fleet) -> Result<Summary, CliError> {
+    let simulation = Simulation::new(fleet.clone(), told.args.policy(), told.args.estimator());
+    Ok(simulation.run(trace, &mut Silent)?.0)
+}
+
+/// Submits what is due on each stage until all tasks have ended.
+fn watch(
+    stages: &mut [Stage],
+    trace: &Trace,
+    time_scale: f64,
+    interrupted: &AtomicBool,
+) -> Result<Vec<Replayed>, CliError> {
+    let mut replays: Vec<Replay<'_>> =
+        stages.iter().map(|_| Replay::new(trace, time_scale)).collect();
+    loop {
+        let (mut over, mut pause) = (true, LOOK);
+        for (replay, stage) in replays.iter_mut().zip(&mut *stages) {
+            match replay.step(&mut stage.client)? {
+                Some(wait) => {
+                    (over, pause) = (false, pause.min(wait));
+                }
+                None => over &= stage.client.status()?.tasks == 0,
+            }
+        }
+        if over {
+            break;
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(CliError::Refused("interrupted; everything was stopped".to_owned()));
+        }
+        std::thread::sleep(pause);
+    }
+    let sum_up = |(replay, stage): (&Replay<'_>, &mut Stage)| {
+        let tasks = replay.tasks(&mut stage.client)?;
+        Ok(replay.sum_up(&tasks))
+    };
+    replays.iter().zip(stages).map(sum_up).collect()
+}
+
+fn render(rows: &[Row]) -> String {
+    let header = ["policy", "done", "makespan", "", "", "mean JCT", "", "", "OOMs", ""];
+    let names = ["", "", "live", "simulated", "difference", "live", "simulated", "difference"];
+    let names = names.iter().chain(&["live", "simulated"]).map(|&name| name.to_owned());
+    let minutes = |seconds: f64| format!("{:.1} min", seconds / 60.0);
+    let percent = |share: f64| format!("{:+.1} %", share * 100.0);
+    let row = |row: &Row| {
+        vec![
+            row.name.to_owned(),
+            format!("{}/{}", row.live.completed, row.live.tasks),
+            minutes(row.live.makespan_s),
+            minutes(row.simulated.makespan_s),
+            percent(row.makespan_difference),
+            minutes(row.live.jct_mean_s),
+            minutes(row.simulated.jct_mean_s),
+            percent(row.jct_difference),
+            row.live.oom_count.to_string(),
+            row.simulated.oom_count.to_string(),
+        ]
+    };
+    table(&header, std::iter::once(names.collect()).chain(rows.iter().map(row)))
+}

@@ -1,0 +1,48 @@
+//! `coloc queue --expected`: when tasks will start and end.
+
+use crate::error::CliError;
+use crate::output::print_text;
+use crate::output::table::table;
+use crate::verbs::queue::{clock, id_text};
+use coloc_daemon::client::{Client, Wanted};
+use coloc_daemon::foresee::Expected;
+use coloc_daemon::owner::TaskView;
+use coloc_daemon::record::Moment;
+use std::collections::BTreeMap;
+
+/// A table of the tasks that are meant.
+pub(crate) fn print(
+    client: &mut Client,
+    wanted: &Wanted<'_>,
+    meant: impl Fn(&TaskView) -> bool,
+) -> Result<(), CliError> {
+    let foreseen = client.all_expected()?.tasks.into_iter();
+    let foreseen: BTreeMap<u32, Expected> = foreseen.map(|each| (each.id, each)).collect();
+    let mut tasks: Vec<TaskView> = Vec::new();
+    client.each_task(wanted, |line| serde_json::from_slice(line).map(|task| tasks.push(task)))?;
+    tasks.retain(|task| meant(task) && foreseen.contains_key(&task.id));
+    let now = Moment::now().secs();
+    let row = |task: &TaskView| {
+        let expected = &foreseen[&task.id];
+        vec![
+            id_text(task),
+            task.name.clone(),
+            task.user.clone(),
+            task.state.to_string(),
+            when(expected.expected_start_s, now),
+            when(expected.expected_end_s, now),
+            expected.expected_basis.clone(),
+        ]
+    };
+    let header = ["ID", "NAME", "USER", "STATE", "START", "END", "BASIS"];
+    print_text(&table(&header, tasks.iter().map(row)))
+}
+
+/// How long until then, or since.
+fn when(at: Option<f64>, now: f64) -> String {
+    match at.map(|at| at - now) {
+        None => "unknown".to_owned(),
+        Some(left) if left >= 0.0 => format!("in {}", clock(left)),
+        Some(past) => format!("{} ago", clock(-past)),
+    }
+}

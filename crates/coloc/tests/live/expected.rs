@@ -1,0 +1,66 @@
+//! When tasks will start and end, against when they do.
+
+use super::home::{Home, text};
+use serde_json::Value;
+
+fn at(task: &Value, field: &str) -> f64 {
+    task[field].as_f64().unwrap_or_else(|| panic!("{field} in {task}"))
+}
+
+fn basis(task: &Value) -> &str {
+    task["expected_basis"].as_str().unwrap_or_else(|| panic!("a basis in {task}"))
+}
+
+#[test]
+fn a_waiting_task_starts_when_it_was_expected_to() {
+    let home = Home::new(&["--emulate", "1xA100-40GB", "--share", "exclusive"]);
+    // What the past shows: such a task takes about two seconds.
+    let before = home.submit(&["--", "sleep", "2"]);
+    home.wait_for_state(before, "completed");
+    let runs = home.submit(&["--", "sleep", "2"]);
+    let next = home.submit(&["-t", "0:03", "--", "sleep", "60"]);
+    let last = home.submit(&["--", "true"]);
+    home.wait_for_state(runs, "running");
+    let expected = home.show(next);
+    assert_eq!(expected["state"], "pending", "{expected}");
+    assert!(basis(&expected).contains("time limit"), "{expected}");
+    let table = home.run(&["queue", "--expected"]);
+    assert!(table.contains("END") && table.contains("by history"), "{table}");
+    let after = home.show(last);
+    let text = home.run(&["show", &last.to_string()]);
+    assert!(text.contains("Expected") && text.contains("no time limit and no history"), "{text}");
+    home.wait_for_state(last, "completed");
+    let (next, last) = (home.show(next), home.show(last));
+    // What was foreseen follows from what was known then, however busy the machine is.
+    let (before, runs) = (home.show(before), home.show(runs));
+    let run = at(&before, "ended_s") - at(&before, "started_s");
+    let start = at(&expected, "expected_start_s");
+    assert!((start - (at(&runs, "started_s") + run)).abs() < 0.1, "{expected}");
+    assert!((at(&expected, "expected_end_s") - start - 3.0).abs() < 0.1, "{expected}");
+    // What came is that, but for the moments that processes need to start and to go.
+    for (what, foreseen, seen) in [
+        ("start", at(&expected, "expected_start_s"), at(&next, "started_s")),
+        ("end", at(&expected, "expected_end_s"), at(&next, "ended_s")),
+        ("start of the last", at(&after, "expected_start_s"), at(&last, "started_s")),
+    ] {
+        assert!((foreseen - seen).abs() < 5.0, "{what}: {foreseen} expected, {seen} seen");
+    }
+    assert!(after["expected_end_s"].is_null(), "nobody knows how long it takes: {after}");
+    assert!(last["expected_start_s"].is_null() && last["expected_basis"].is_null(), "{last}");
+}
+
+#[test]
+fn what_nobody_can_know_is_said_and_not_invented() {
+    let home = Home::new(&["--emulate", "1xA100-40GB", "--share", "exclusive"]);
+    let endless = home.submit(&["--", "sleep", "60"]);
+    let behind = home.submit(&["-t", "1", "--", "true"]);
+    let held = home.submit(&["--hold", "-t", "1", "--", "true"]);
+    home.wait_for_state(endless, "running");
+    let task = home.show(behind);
+    assert!(task["expected_start_s"].is_null(), "{task}");
+    assert_eq!(basis(&task), format!("unknown: task {endless} has no time limit and no history"));
+    assert_eq!(basis(&home.show(held)), "unknown: it is held");
+    assert!(basis(&home.show(endless)).contains("end unknown"));
+    let refused = home.try_run(&["show", "999"]);
+    assert!(!refused.status.success() && text(&refused.stderr).contains("no task 999"));
+}
