@@ -13,9 +13,7 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-check-cfg=cfg(embedded_driver)");
     let is = |variable: &str, value: &str| env::var(variable).is_ok_and(|found| found == value);
-    if
-    /*trial*/
-    !is("CARGO_CFG_TARGET_OS", "linux") {
+    if !is("PROFILE", "release") || !is("CARGO_CFG_TARGET_OS", "linux") {
         return;
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
