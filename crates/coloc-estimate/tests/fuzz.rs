@@ -6,6 +6,7 @@ use coloc_estimate::dataset::{self, Kind};
 use coloc_estimate::graph::text;
 use coloc_estimate::hf::{self, Options};
 use coloc_estimate::summary::{self, SummaryOptions};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A small generator of its own, so that a failing input can be made again from its number.
@@ -81,7 +82,8 @@ fn fuzz(reader: &str, seeds: &[&str], read: impl Fn(&str)) {
         inputs += 1;
     }
     println!("{reader}: {inputs} inputs, the slowest took {slowest:?}");
-    assert!(slowest < Duration::from_secs(5), "an input took {slowest:?}");
+    // A hang, not a busy machine, takes this long.
+    assert!(slowest < Duration::from_secs(60), "an input took {slowest:?}");
 }
 
 const TABLE: &str = "----\n        Layer (type)               Output Shape         Param #\n====\n\
@@ -144,19 +146,13 @@ fn configs_survive() {
     });
 }
 
-/// Rows are read from files, so that each input is one.
 #[test]
 fn measured_rows_survive() {
     let seed = "Filename,Depth,Activations-Params,Activation Function,Total Activations,Total Parameters,\
         Batch Size,Max GPU Memory (MiB),Avg SMACT,Avg SMOCC\n\
         input:64_output:8_depth:2_arch:pyramid_batch:32.out,3,\"[('linear', 32, 2080), ('ReLU', 32, 0), \
         ('linear', 8, 264)]\",ReLU,72,2344,32,1451,0.1,0.05\n";
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("rows.csv");
-    let read = |text: &str, kind| {
-        std::fs::write(&path, text).unwrap();
-        dataset::read(&path, kind)
-    };
+    let read = |text: &str, kind| dataset::read_from(text.as_bytes(), Path::new("rows.csv"), kind);
     assert_eq!(read(seed, Kind::Mlp).unwrap().len(), 1);
     fuzz("measured rows", &[seed], |text| {
         for kind in [Kind::Mlp, Kind::Cnn, Kind::Transformer] {

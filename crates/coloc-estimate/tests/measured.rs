@@ -2,7 +2,9 @@
 //! tests say loudly that they did nothing.
 
 use coloc_estimate::dataset::{self, Kind, Prediction, Scores, score};
+use coloc_estimate::gpumemnet::GpuMemNet;
 use coloc_estimate::learned::DEFAULT_ENVIRONMENT;
+use coloc_estimate::run::RunConfig;
 use coloc_estimate::summary::{self, SummaryOptions};
 use coloc_estimate::{Estimator, ReplayEstimator, catalogue, horus};
 use std::path::PathBuf;
@@ -120,6 +122,48 @@ fn bert_is_met_and_doubtful_models_are_flagged() {
         assert!(estimate.bound.mib() > 0.85 * measured, "{name}: {}", estimate.bound.mib());
     }
     assert!(catalogue::task("maskrcnn").is_none(), "nobody has written its graph down");
+}
+
+/// Their own rows: far above chance only if weights and features belong together. Held-out rows are in the
+/// documentation.
+#[test]
+fn shipped_classifiers_fit_their_features() {
+    for (file, kind, least) in
+        [("mlp1", Kind::Mlp, 0.98), ("mlp2", Kind::Mlp, 0.98), ("cnn", Kind::Cnn, 0.82)]
+    {
+        let Some(path) = shared(&format!("estimator/{file}.csv")) else { return };
+        let rows = dataset::read(&path, kind).unwrap();
+        let nets = GpuMemNet::shipped(kind);
+        let predictions: Vec<_> = rows.iter().map(|row| nets.predict(row)).collect();
+        let bins = score(&rows, &predictions).bin_accuracy;
+        let accuracy = if kind == Kind::Mlp { bins.one } else { bins.eight };
+        assert!(accuracy >= least, "{file}: {accuracy}");
+    }
+}
+
+/// What the summaries of doubtful models say, with the measured MiB: an answer far off is a flagged one.
+#[test]
+fn summaries_of_doubtful_models_are_never_silently_wrong() {
+    for (file, batch, measured) in [
+        ("maskrcnn", 8, 28_606.0),
+        ("gpt2_large", 8, 28_356.0),
+        ("gpt2_xl", 2, 36_206.0),
+        ("xlnet_base_cased", 8, 9192.0),
+        ("xlnet_large_cased", 4, 19_330.0),
+        ("UNet", 8, 9910.0),
+        ("dlrm", 32_768, 1468.0),
+    ] {
+        let Some(path) = shared(&format!("summaries/carma/{file}.model")) else { return };
+        let text = std::fs::read_to_string(path).unwrap();
+        let graph = summary::parse(&text, &SummaryOptions::default()).unwrap().graph;
+        let replay = ReplayEstimator::shipped("carma").unwrap();
+        let estimate = replay.estimate(&graph, &RunConfig::new(batch));
+        let error = (estimate.peak.mib() - measured) / measured;
+        let flags: Vec<_> = estimate.flags.iter().map(|flag| flag.kind).collect();
+        let bound = estimate.bound.mib();
+        println!("{file}: {error:+.3}, bound {bound:.0} for {measured}, {flags:?}");
+        assert!(error.abs() < 0.05 || !flags.is_empty(), "{file} is silently off by {error}");
+    }
 }
 
 #[test]

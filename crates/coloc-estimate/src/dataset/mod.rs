@@ -140,8 +140,19 @@ pub use score::{BinAccuracy, Prediction, Scores, r2, score};
 
 /// Reads every row of a file.
 pub fn read(path: &Path, kind: Kind) -> Result<Vec<Row>, DatasetError> {
+    let file = std::fs::File::open(path)
+        .map_err(|source| DatasetError::Read { path: path.to_owned(), source: source.into() })?;
+    read_from(file, path, kind)
+}
+
+/// Reads every row of what `path` names in errors.
+pub fn read_from(
+    input: impl std::io::Read,
+    path: &Path,
+    kind: Kind,
+) -> Result<Vec<Row>, DatasetError> {
     let read_error = |source| DatasetError::Read { path: path.to_owned(), source };
-    let mut reader = csv::Reader::from_path(path).map_err(read_error)?;
+    let mut reader = csv::Reader::from_reader(input);
     let headers = reader.headers().map_err(read_error)?.clone();
     let columns = config::Columns::new(path, &headers);
     let mut rows = Vec::new();

@@ -87,14 +87,20 @@ pub(crate) fn plain_features(row: &Row) -> Vec<f64> {
         count(row, &["batch_normalization", "batchnorm2d"]),
         count(row, &["dropout"]),
     ];
-    plain.into_iter().map(libm::log1p).chain([sin, cos]).collect()
+    both_scales(&plain).chain([sin, cos]).collect()
+}
+
+/// Each number as it is and its logarithm. Memory is nearly linear in the numbers, so that the classes' edges
+/// are planes; the logarithms tell small nets apart.
+fn both_scales(plain: &[f64]) -> impl Iterator<Item = f64> + '_ {
+    plain.iter().flat_map(|&number| [number, libm::log1p(number)])
 }
 
 /// Features beside the sequence: batch, parameters, activations, their product with the batch.
 pub(crate) fn extra_features(row: &Row) -> Vec<f64> {
     let (activations, parameters) = row.totals;
     let batch = f64::from(row.run.batch);
-    [batch, parameters, activations, activations * batch].into_iter().map(libm::log1p).collect()
+    both_scales(&[batch, parameters, activations, activations * batch]).collect()
 }
 
 /// Numbers that describe one layer.

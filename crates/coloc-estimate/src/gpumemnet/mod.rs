@@ -1,7 +1,7 @@
 //! GPUMemNet's two classifiers, with their known faults mended and weights of our own.
 //!
-//! The features, classes and sizes are the published ones. Mended: features are taken in logarithms
-//! and scaled, attention runs along the layers instead of across the batch, and a fold never sees a
+//! The features, classes and sizes are the published ones. Mended: features are scaled, and taken in
+//! logarithms too; attention runs along the layers instead of across the batch, and a fold never sees a
 //! net that was trained on another fold.
 
 mod features;
@@ -13,7 +13,7 @@ use net::Net;
 #[cfg(feature = "train")]
 pub(crate) use net::Net as TrainedNet;
 #[cfg(feature = "train")]
-pub(crate) use net::{Dense, Encoder, EncoderLayer, Ensemble, Norm, position};
+pub(crate) use net::{Dense, Encoder, EncoderLayer, Ensemble, Norm, SUM_SCALE, position};
 pub use net::{NetError, Scaler};
 
 use crate::dataset::{Kind, Prediction, Row};
@@ -26,8 +26,8 @@ pub struct GpuMemNet {
 }
 
 impl GpuMemNet {
-    /// The shipped nets: the MLP ensemble for MLPs and CNNs, better on held-out rows than the transformer
-    /// ensemble. Transformers have too few measured rows for a classifier.
+    /// The shipped nets, those that are better on held-out rows: the transformer ensemble for MLPs, the MLP
+    /// ensemble for CNNs. Transformers have too few measured rows for a classifier.
     pub fn shipped(kind: Kind) -> Self {
         let bytes: Option<&[u8]> = match kind {
             Kind::Mlp => Some(include_bytes!("../../models/gpumemnet_mlp.net")),

@@ -6,6 +6,10 @@ use crate::dataset::Row;
 
 const MAGIC: [u8; 4] = *b"CGN1";
 
+/// A sum over some thirty layers becomes about as large as the scaled features beside it; else the head
+/// hardly sees them when its training starts.
+pub(crate) const SUM_SCALE: f32 = 1.0 / 32.0;
+
 /// The bytes are not a net.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("not a net of this version: {0}; retrain with `coloc estimate train`")]
@@ -172,7 +176,9 @@ impl Encoder {
             tokens = layer.apply(&tokens);
         }
         let width = self.embed.last().map_or(0, |layer| layer.bias.len());
-        tokens.iter().fold(vec![0.0; width], |sum, token| add(&sum, token))
+        let mut sum = tokens.iter().fold(vec![0.0; width], |sum, token| add(&sum, token));
+        sum.iter_mut().for_each(|value| *value *= SUM_SCALE);
+        sum
     }
 }
 

@@ -142,7 +142,7 @@ mod with_framework {
     fn write_nets(rows: &Rows, out: &std::path::Path) -> Result<(), EstimateError> {
         std::fs::create_dir_all(out).map_err(failed)?;
         let nets = [
-            ("gpumemnet_mlp.net", &rows.mlp, Kind::Mlp, Architecture::Mlp),
+            ("gpumemnet_mlp.net", &rows.mlp, Kind::Mlp, Architecture::Transformer),
             ("gpumemnet_cnn.net", &rows.cnn, Kind::Cnn, Architecture::Mlp),
         ];
         for (name, rows, kind, architecture) in nets {
