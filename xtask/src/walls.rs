@@ -26,6 +26,46 @@ const WALLS: [(&str, &[&str], &str); 4] = [
 const FORBIDDEN_IN_CORE: [&str; 6] =
     ["std::fs", "std::net", "std::process", "std::thread", "Instant::now", "SystemTime"];
 
+/// The only places with `unsafe`: where memory is shared with other programs, where C is called, and where C calls.
+/// Everywhere else the compiler denies it.
+const UNSAFE: [&str; 12] = [
+    "crates/coloc-emu/src/abi.rs",
+    "crates/coloc-emu/src/mapping.rs",
+    "crates/coloc-emu/src/sys.rs",
+    "crates/coloc-emu-cuda/src/lib.rs",
+    "crates/coloc-emu-nvml/src/lib.rs",
+    "crates/coloc-emu-tools/src/signals.rs",
+    "crates/coloc-emu-tools/tests/driver/main.rs",
+    "crates/coloc-gpu/src/driver/nvml/gpm.rs",
+    "crates/coloc-gpu/src/driver/nvml/lists.rs",
+    "crates/coloc-gpu/src/driver/nvml/mig.rs",
+    "crates/coloc-daemon/src/shim/child.rs",
+    "crates/coloc/src/embedded.rs",
+];
+
+/// Nobody lifts the ban elsewhere.
+fn check_unsafe(folder: &std::path::Path) -> Result<(), Failed> {
+    let unreadable = |_| Failed { step: format!("reading {}", folder.display()) };
+    for entry in std::fs::read_dir(folder).map_err(unreadable)?.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            check_unsafe(&path)?;
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            let text = std::fs::read_to_string(&path).map_err(unreadable)?;
+            let lifts = ["allow(", "expect(", "warn("].iter().any(|word| {
+                text.split(word).skip(1).any(|rest| {
+                    rest.split(')').next().is_some_and(|lints| lints.contains("unsafe_code"))
+                })
+            });
+            if lifts && !UNSAFE.iter().any(|known| path == std::path::Path::new(known)) {
+                let step = format!("wall: {} allows unsafe code", path.display());
+                return Err(Failed { step });
+            }
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn check() -> Result<(), Failed> {
     println!("\n=== walls between crates");
     for (name, forbidden, why) in WALLS {
@@ -43,6 +83,7 @@ pub(crate) fn check() -> Result<(), Failed> {
             }
         }
     }
+    check_unsafe(std::path::Path::new("crates"))?;
     check_sources(std::path::Path::new("crates/coloc-core/src"))
 }
 

@@ -291,7 +291,7 @@ impl Scheduler {
                 true
             }
             Event::TaskSeen { task, used } => {
-                world.seen(task, used);
+                world.seen(now, task, used);
                 false
             }
             Event::Wake => {

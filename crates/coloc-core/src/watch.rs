@@ -33,14 +33,19 @@ impl Watch {
 
 impl World {
     /// The monitor saw a task's memory.
-    pub(crate) fn seen(&mut self, task: TaskId, used: Bytes) {
+    pub(crate) fn seen(&mut self, now: Time, task: TaskId, used: Bytes) {
         let Some(run) = self.tasks.get_mut(task).and_then(|record| record.run.as_mut()) else {
             return;
         };
+        // Until it is on its GPUs, a task that loads its program says nothing of how busy it will keep them.
+        let arrives = run.seen == Bytes::ZERO && used > Bytes::ZERO;
         run.seen = run.seen.max(used);
         let gpus: Vec<_> =
             run.placement.slots.iter().map(|slot| (slot.gpu, slot.instance)).collect();
         for (gpu, instance) in gpus {
+            if arrives {
+                self.gpus.watch_anew(now, gpu);
+            }
             let state = self.gpus.get(gpu);
             let Some(booking) = state.residents().iter().find(|b| b.task == task) else { continue };
             if used > booking.bytes && instance.is_none() {

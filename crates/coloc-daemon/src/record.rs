@@ -165,6 +165,9 @@ pub struct Record {
     pub preemptions: u32,
     /// How often it was run again after a failure of its own.
     pub retried: u32,
+    /// How often a GPU was lost under it.
+    #[serde(default)]
+    pub losses: u32,
     /// Where it runs, or ran last.
     pub placement: Option<Placement>,
     /// How its last process ended.
@@ -214,6 +217,7 @@ impl Record {
             ooms: 0,
             preemptions: 0,
             retried: 0,
+            losses: 0,
             placement: None,
             exit: None,
             peak: Bytes::ZERO,

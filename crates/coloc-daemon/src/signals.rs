@@ -7,6 +7,15 @@ pub fn ask_to_end(pid: u32) {
     }
 }
 
+/// Ends a process group that we started: politely, or for good.
+pub fn end_group(leader: u32, kill: bool) {
+    use rustix::process::Signal;
+    let signal = if kill { Signal::KILL } else { Signal::TERM };
+    if let Some(leader) = rustix::process::Pid::from_raw(leader as i32) {
+        let _ = rustix::process::kill_process_group(leader, signal);
+    }
+}
+
 /// Sets a flag when a signal comes, instead of ending.
 pub fn note_signal(
     signal: i32,

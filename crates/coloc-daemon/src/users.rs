@@ -11,6 +11,11 @@ pub fn name(uid: Uid) -> String {
     USERS.name(uid.0)
 }
 
+/// The number of whoever runs this process.
+pub fn my_id() -> u32 {
+    rustix::process::getuid().as_raw()
+}
+
 /// The user of this name or number.
 pub fn find(name: &str) -> Option<Uid> {
     let known = nix::unistd::User::from_name(name).ok().flatten();
@@ -19,7 +24,7 @@ pub fn find(name: &str) -> Option<Uid> {
 
 /// The name of whoever runs this process.
 pub fn mine() -> String {
-    name(Uid(rustix::process::getuid().as_raw()))
+    name(Uid(my_id()))
 }
 
 /// Whether this process may do everything.

@@ -9,8 +9,11 @@ use coloc_model::{GpuModel, Millis, TaskId};
 use std::path::PathBuf;
 
 /// One for each version.
-const WRITTEN: [&str; 2] =
-    [include_str!("journals/version_1.sql"), include_str!("journals/version_2.sql")];
+const WRITTEN: [&str; 3] = [
+    include_str!("journals/version_1.sql"),
+    include_str!("journals/version_2.sql"),
+    include_str!("journals/version_3.sql"),
+];
 
 fn unpack(place: &tempfile::TempDir, sql: &str) -> PathBuf {
     let path = place.path().join("journal.db");
@@ -22,7 +25,7 @@ fn unpack(place: &tempfile::TempDir, sql: &str) -> PathBuf {
 #[test]
 fn every_version_is_kept_and_read() {
     assert_eq!(WRITTEN.len() as u32, SCHEMA_VERSION, "a new version needs a journal of its own");
-    for sql in WRITTEN {
+    for (index, sql) in WRITTEN.into_iter().enumerate() {
         let place = tempfile::tempdir().expect("a directory");
         let path = unpack(&place, sql);
         // Before anybody brings it up to date, by a reader.
@@ -32,6 +35,8 @@ fn every_version_is_kept_and_read() {
         let mut journal = Journal::open(&path).expect("migrated");
         let saved = journal.load().expect("loaded");
         assert_eq!((saved.next_task, saved.next_spec), (4, 4));
+        let lessons = usize::from(index + 1 >= 3);
+        assert_eq!(saved.lessons.len(), lessons, "taught since version 3");
         let [(task, spec)] = &saved.live[..] else { panic!("one waits: {saved:?}") };
         assert!(task.id == TaskId(3) && task.held && task.phase == Phase::Pending);
         assert_eq!(spec.time_limit, Some(Millis::from_secs(60)));

@@ -80,7 +80,12 @@ pub(crate) fn initialize() -> nvmlReturn_t {
         let mut library = library();
         if library.users == 0 {
             match Emulator::from_environment() {
-                Ok(emulator) => library.emulator = Some(Arc::new(emulator)),
+                Ok(emulator) => {
+                    if !emulator.lock().is_ok_and(|state| state.is_loaded()) {
+                        return Code::DRIVER_NOT_LOADED.0;
+                    }
+                    library.emulator = Some(Arc::new(emulator));
+                }
                 Err(error) => return Code::from(error).0,
             }
         }
@@ -119,6 +124,9 @@ pub(crate) fn answer(body: impl FnOnce(&mut Session<'_>) -> Result<(), Code>) ->
             drop(session);
             std::thread::sleep(Duration::from_millis(delay_ms.into()));
             session = emulator.lock()?;
+        }
+        if !session.is_loaded() {
+            return Err(Code::DRIVER_NOT_LOADED);
         }
         if timeout { Err(Code::TIMEOUT) } else { body(&mut session) }
     })

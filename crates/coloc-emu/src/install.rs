@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// What cargo calls a library, and the names that programs look for.
 const LIBRARIES: [(&str, &[&str]); 2] = [
@@ -19,6 +20,15 @@ pub const TOOLS: [&str; 4] =
 
 /// Names a folder with the emulated libraries, ahead of the usual places.
 pub const LIBRARIES_VARIABLE: &str = "COLOC_EMU_LIBRARIES";
+
+/// The libraries themselves, in the order of the list above, where a program has them inside.
+static EMBEDDED: OnceLock<[&'static [u8]; 2]> = OnceLock::new();
+
+/// A program has the libraries inside: they are unpacked where none are found beside it.
+pub fn embed(libraries: [&'static [u8]; 2]) {
+    // Said once, at the start; a second time would say the same.
+    let _ = EMBEDDED.set(libraries);
+}
 
 /// The emulated driver could not be laid out.
 #[derive(Debug, thiserror::Error)]
@@ -63,11 +73,17 @@ pub fn install(directory: &Path, binary: &Path) -> Result<(), InstallError> {
     let fail = |source| InstallError::Directory { directory: directory.to_owned(), source };
     let (libraries, tools) = (directory.join("lib"), directory.join("bin"));
     fs::create_dir_all(&libraries).and_then(|()| fs::create_dir_all(&tools)).map_err(fail)?;
-    for (file, names) in LIBRARIES {
+    for (at, (file, names)) in LIBRARIES.into_iter().enumerate() {
         let found = looked.iter().map(|folder| folder.join(file)).find(|path| path.is_file());
-        let missing =
-            || InstallError::NoLibrary { file, binary: binary.to_owned(), looked: looked.clone() };
-        let found = found.ok_or_else(missing)?.canonicalize().map_err(fail)?;
+        let found = match (found, EMBEDDED.get()) {
+            (Some(found), _) => found,
+            (None, Some(embedded)) => unpack(&libraries.join(file), embedded[at]).map_err(fail)?,
+            (None, None) => {
+                let binary = binary.to_owned();
+                return Err(InstallError::NoLibrary { file, binary, looked });
+            }
+        };
+        let found = found.canonicalize().map_err(fail)?;
         for name in names {
             link(&found, &libraries.join(name)).map_err(fail)?;
         }
@@ -76,6 +92,14 @@ pub fn install(directory: &Path, binary: &Path) -> Result<(), InstallError> {
         link(binary, &tools.join(name)).map_err(fail)?;
     }
     Ok(())
+}
+
+/// Whole or not at all: somebody may be loading the one that is there.
+fn unpack(file: &Path, library: &[u8]) -> io::Result<PathBuf> {
+    let beside = file.with_extension(format!("{}.new", std::process::id()));
+    fs::write(&beside, library)?;
+    fs::rename(&beside, file)?;
+    Ok(file.to_owned())
 }
 
 fn link(target: &Path, name: &Path) -> io::Result<()> {

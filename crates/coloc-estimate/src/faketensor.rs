@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 
 /// The tracer that runs inside the user's interpreter.
 const TRACER: &str = include_str!("faketensor.py");
-const MARK: &str = "COLOC_FAKETENSOR_PEAK_BYTES=";
+const PEAK: &str = "COLOC_FAKETENSOR_PEAK_BYTES=";
+const SEEN: &str = "COLOC_FAKETENSOR_STEPS_SEEN=";
 
 /// A dry run gave no answer.
 #[derive(Debug, thiserror::Error)]
@@ -34,12 +35,21 @@ pub enum FakeTensorError {
         interpreter: String,
     },
     /// The script ended without an answer.
-    #[error("the script ended before {steps} steps were traced:\n{output}")]
+    #[error("the script failed before its first optimizer step was traced:\n{output}")]
     NoAnswer {
-        /// Steps asked for.
-        steps: u32,
         /// The last lines that it wrote.
         output: String,
+    },
+    /// The script took no optimizer step, or put nothing on a GPU.
+    #[error(
+        "the script ended after {steps} optimizer steps with {peak} on the GPU: there is nothing to measure; \
+         give it the arguments with which it trains"
+    )]
+    NothingTrained {
+        /// Steps seen.
+        steps: u32,
+        /// The most that was alive.
+        peak: Bytes,
     },
 }
 
@@ -70,13 +80,18 @@ pub fn dry_run(command: &[String], steps: u32) -> Result<Estimate, FakeTensorErr
     if errors.contains("COLOC_FAKETENSOR_NO_TORCH") {
         return Err(FakeTensorError::NoTorch { interpreter: interpreter.clone() });
     }
-    let peak = text.lines().rev().find_map(|line| line.strip_prefix(MARK)?.trim().parse().ok());
-    let peak = peak.ok_or_else(|| {
+    let found =
+        |mark| text.lines().rev().find_map(|line| line.strip_prefix(mark)?.trim().parse().ok());
+    let (Some(peak), Some(seen)) = (found(PEAK), found(SEEN)) else {
         let lines: Vec<&str> = errors.lines().collect();
         let tail = lines[lines.len().saturating_sub(8)..].join("\n");
-        FakeTensorError::NoAnswer { steps, output: tail }
-    })?;
-    Ok(answer(Bytes(peak)))
+        return Err(FakeTensorError::NoAnswer { output: tail });
+    };
+    let (peak, seen) = (Bytes(peak), seen.min(u64::from(u32::MAX)) as u32);
+    if peak == Bytes(0) || seen == 0 {
+        return Err(FakeTensorError::NothingTrained { steps: seen, peak });
+    }
+    Ok(answer(peak, seen, steps))
 }
 
 fn is_python(word: &str) -> bool {
@@ -85,15 +100,20 @@ fn is_python(word: &str) -> bool {
 }
 
 /// Fake tensors see neither context, workspaces nor the allocator's fragments.
-fn answer(peak: Bytes) -> Estimate {
-    let detail = "context, workspaces and fragmentation are not part of a dry run".to_owned();
+fn answer(peak: Bytes, seen: u32, steps: u32) -> Estimate {
+    let assumption = |detail: &str| Flag { kind: FlagKind::Assumption, detail: detail.to_owned() };
+    let mut flags =
+        vec![assumption("context, workspaces and fragmentation are not part of a dry run")];
+    if seen < steps {
+        flags.push(assumption(&format!("the script ended after {seen} of {steps} steps")));
+    }
     Estimate {
         peak,
         bound: peak.scale(2.0) + Bytes::from_mib(2048),
         class_mib: None,
         utilization: None,
         estimator: "faketensor",
-        flags: vec![Flag { kind: FlagKind::Assumption, detail }],
+        flags,
         breakdown: None,
     }
 }

@@ -142,9 +142,8 @@ impl Estimator for ReplayEstimator<'_> {
             let detail = "the allocator's memory passes the device's limit".to_owned();
             flags.push(Flag { kind: FlagKind::OutOfMemory, detail });
         }
-        let features = shape_features(graph, run);
         let utilization = (!graph.has_attention())
-            .then(|| utilization::predict(self.forests, graph, run, &features));
+            .then(|| utilization::predict(self.forests, graph, run, &shape_features(graph, run)));
         let context = Bytes::from_mib_f64(self.environment.constant_mib(graph)).0;
         let peak = Bytes::from_mib_f64(peak);
         // What the forest adds or takes is memory that the replay's rule does not explain.

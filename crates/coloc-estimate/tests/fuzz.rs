@@ -2,6 +2,7 @@
 //!
 //! `COLOC_FUZZ_SECONDS` sets the time for each reader; a short run is part of every test run.
 
+use coloc_estimate::dataset::{self, Kind};
 use coloc_estimate::graph::text;
 use coloc_estimate::hf::{self, Options};
 use coloc_estimate::summary::{self, SummaryOptions};
@@ -66,17 +67,20 @@ fn mutate(seed: &str, dice: &mut Dice) -> String {
     characters.into_iter().collect()
 }
 
-fn fuzz(seeds: &[&str], read: impl Fn(&str)) {
+fn fuzz(reader: &str, seeds: &[&str], read: impl Fn(&str)) {
     let seconds = std::env::var("COLOC_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     let end = Instant::now() + Duration::from_secs_f64(seconds.unwrap_or(2.0));
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
     let mut slowest = Duration::ZERO;
+    let mut inputs = 0u64;
     while Instant::now() < end {
         let text = mutate(seeds[dice.roll(seeds.len())], &mut dice);
         let start = Instant::now();
         read(&text);
         slowest = slowest.max(start.elapsed());
+        inputs += 1;
     }
+    println!("{reader}: {inputs} inputs, the slowest took {slowest:?}");
     assert!(slowest < Duration::from_secs(5), "an input took {slowest:?}");
 }
 
@@ -111,23 +115,23 @@ fn read_summary(text: &str) {
 
 #[test]
 fn torchsummary_tables_survive() {
-    fuzz(&[TABLE], read_summary);
+    fuzz("torchsummary", &[TABLE], read_summary);
 }
 
 #[test]
 fn module_trees_survive() {
-    fuzz(&[TREE], read_summary);
+    fuzz("module tree", &[TREE], read_summary);
 }
 
 #[test]
 fn torchinfo_trees_survive() {
-    fuzz(&[TORCHINFO], read_summary);
+    fuzz("torchinfo", &[TORCHINFO], read_summary);
 }
 
 #[test]
 fn graphs_survive() {
     let seed = "input 3x32x32\ndef b out\nx = conv $out k3 p1\nadd < x x\nend\nrepeat 3\nb 8\nend\ngap\nlinear 5\n";
-    fuzz(&[seed], |text| {
+    fuzz("graph text", &[seed], |text| {
         let _ = text::parse(text);
     });
 }
@@ -135,8 +139,29 @@ fn graphs_survive() {
 #[test]
 fn configs_survive() {
     let seed = r#"{"model_type":"gpt2","n_embd":64,"n_layer":2,"n_head":2,"vocab_size":100,"n_positions":64}"#;
-    fuzz(&[seed], |text| {
+    fuzz("config", &[seed], |text| {
         let _ = hf::parse(text, &Options::default());
+    });
+}
+
+/// Rows are read from files, so that each input is one.
+#[test]
+fn measured_rows_survive() {
+    let seed = "Filename,Depth,Activations-Params,Activation Function,Total Activations,Total Parameters,\
+        Batch Size,Max GPU Memory (MiB),Avg SMACT,Avg SMOCC\n\
+        input:64_output:8_depth:2_arch:pyramid_batch:32.out,3,\"[('linear', 32, 2080), ('ReLU', 32, 0), \
+        ('linear', 8, 264)]\",ReLU,72,2344,32,1451,0.1,0.05\n";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.csv");
+    let read = |text: &str, kind| {
+        std::fs::write(&path, text).unwrap();
+        dataset::read(&path, kind)
+    };
+    assert_eq!(read(seed, Kind::Mlp).unwrap().len(), 1);
+    fuzz("measured rows", &[seed], |text| {
+        for kind in [Kind::Mlp, Kind::Cnn, Kind::Transformer] {
+            let _ = read(text, kind);
+        }
     });
 }
 

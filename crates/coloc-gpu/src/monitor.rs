@@ -3,16 +3,18 @@
 //! It holds no clock and no thread of its own: whoever owns it calls [`Monitor::sample`] as often as it wants
 //! samples, and is never blocked longer than the driver's deadline.
 
+mod instances;
+
 use crate::device::{DeviceProcess, Identity, ProcessUtilization, Vitals};
 use crate::driver::{Driver, DriverError, Guarded};
 use crate::inventory::{Found, Inventory, InventoryEvent, survey};
-use crate::mig::{ExistingInstance, GpuInstanceId};
 use crate::process::{Attribution, Owner, TaskRoots};
 use crate::sample::dcgm::Feed;
 use crate::sample::{
     InstanceSample, Ladder, LadderConfig, Metric, ProcessSample, Reading, Sample, Source, Window,
 };
 use coloc_model::{Bytes, Fraction, GpuId, Millis, TaskId, Time, WindowScores};
+use instances::Instances;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -91,8 +93,7 @@ struct Watched {
     window: Window,
     /// What was last read, and when all of it was.
     vitals: Option<(Vitals, Time)>,
-    /// The instances of then.
-    instances: Vec<InstanceSample>,
+    instances: Instances,
 }
 
 /// What changes slowly is read this often: temperature, clocks, MIG mode.
@@ -116,7 +117,7 @@ struct Target {
     index: u32,
     ladder: Ladder,
     vitals: Option<(Vitals, Time)>,
-    instances: Vec<InstanceSample>,
+    instances: Instances,
     dmon: Option<Reading>,
     exporter: Option<Reading>,
 }
@@ -225,7 +226,7 @@ impl Monitor {
             ladder: Ladder::new(LadderConfig::default()),
             window: Window::new(window, period),
             vitals: None,
-            instances: Vec::new(),
+            instances: Instances::default(),
         });
     }
 
@@ -238,11 +239,23 @@ impl Monitor {
             index: identity.index,
             ladder: self.watched[gpu.index()].ladder.clone(),
             vitals: self.watched[gpu.index()].vitals,
-            instances: self.watched[gpu.index()].instances.clone(),
+            instances: self.instances(gpu, identity),
             dmon: latest(&self.sources.dmon, identity),
             exporter: latest(&self.sources.exporter, identity),
         };
         self.inventory.present().map(target).collect()
+    }
+
+    /// What is known of a GPU's instances, with what an exporter says of them.
+    fn instances(&self, gpu: GpuId, identity: &Identity) -> Instances {
+        let mut instances = self.watched[gpu.index()].instances.clone();
+        let exporter = self.sources.exporter.as_ref();
+        let told = |instance: &InstanceSample| {
+            let reading = exporter?.latest_instance(identity, instance.id, self.config.fresh)?;
+            Some((instance.id, reading))
+        };
+        instances.exporter = instances.list.iter().filter_map(told).collect();
+        instances
     }
 
     fn keep(&mut self, now: Time, gpu: GpuId, seen: Seen) -> Sample {
@@ -263,7 +276,7 @@ impl Monitor {
             reading: best.map(|(_, reading)| reading).unwrap_or_default(),
             vitals,
             processes,
-            instances: self.watched[gpu.index()].instances.clone(),
+            instances: self.watched[gpu.index()].instances.list.clone(),
         };
         self.watched[gpu.index()].window.record(&sample);
         sample
@@ -295,7 +308,7 @@ fn look(driver: &mut dyn Driver, now: Time, target: &mut Target) -> Result<Seen,
         }
     };
     let processes = driver.processes(index)?;
-    look_at_instances(driver, now, target, &vitals, &processes);
+    instances::look(driver, now, target, &vitals, &processes);
     let mut by_process = Vec::new();
     let (dmon, exporter) = (target.dmon, target.exporter);
     let best = target.ladder.read(now, |source| match source {
@@ -312,42 +325,12 @@ fn look(driver: &mut dyn Driver, now: Time, target: &mut Target) -> Result<Seen,
             ..Reading::default()
         })),
     });
+    let best = instances::whole(best, &target.instances.list);
     // Better sources tell nothing of who of several works.
     if processes.len() > 1 && by_process.is_empty() {
         by_process = driver.process_utilization(index).unwrap_or_default();
     }
     Ok(Seen { vitals, processes, by_process, best })
-}
-
-/// Reads which instances there are, as often as what changes slowly, and when somebody is in one that is not known.
-fn look_at_instances(
-    driver: &mut dyn Driver,
-    now: Time,
-    target: &mut Target,
-    vitals: &Vitals,
-    processes: &[DeviceProcess],
-) {
-    if !vitals.mig.is_on() {
-        return target.instances.clear();
-    }
-    let known = |id| target.instances.iter().any(|instance| instance.id == GpuInstanceId(id));
-    let all_known = processes.iter().filter_map(|process| process.gpu_instance).all(known);
-    if all_known && target.vitals.is_some_and(|(_, read)| read != now) {
-        return;
-    }
-    // Who may not ask is told nothing, and goes on with what is known of the whole.
-    let Ok(board) = driver.mig_board(target.index) else { return };
-    let name = |id| board.profile(id).map_or(String::new(), |profile| profile.name.clone());
-    let compute = |id| board.profile(id).map_or(0, |profile| profile.compute);
-    let instance = |instance: &ExistingInstance| InstanceSample {
-        id: instance.id,
-        profile: name(instance.profile),
-        compute: compute(instance.profile),
-        place: instance.place,
-        source: None,
-        reading: Reading::default(),
-    };
-    target.instances = board.instances.iter().map(instance).collect();
 }
 
 /// Time shares of all processes together, not below what the device says of itself; `None` when nothing ran.

@@ -3,9 +3,9 @@
 use crate::device::{DeviceProcess, Identity, MigMode, Uuid, Versions, Vitals};
 use crate::driver::{Driver, DriverError};
 use crate::inventory::survey;
-use crate::mig::MigDevice;
+use crate::mig::{GpuInstanceId, MigDevice};
 use crate::process::{Attributed, Attribution, Owner};
-use crate::sample::{Sample, Source};
+use crate::sample::{InstanceSample, Sample, Source};
 use coloc_model::{Bytes, Fraction, TaskId, Time};
 use serde::Serialize;
 
@@ -84,6 +84,42 @@ pub struct MigSnapshot {
     pub mode: MigMode,
     /// Its devices.
     pub devices: Vec<MigDevice>,
+    /// How busy its instances are, once a monitor has looked.
+    pub activity: Vec<InstanceActivity>,
+}
+
+/// How busy a GPU instance is: shares of the instance.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct InstanceActivity {
+    /// The driver's number.
+    pub gpu_instance: GpuInstanceId,
+    /// Its size, such as `3g.20gb`.
+    pub profile: String,
+    /// Share of time in which the engine was busy.
+    pub gract: Option<Fraction>,
+    /// SM activity.
+    pub smact: Option<Fraction>,
+    /// SM occupancy.
+    pub smocc: Option<Fraction>,
+    /// DRAM activity.
+    pub drama: Option<Fraction>,
+    /// Where it came from; `None` when no source sees into instances.
+    pub source: Option<Source>,
+}
+
+impl InstanceActivity {
+    fn of(instance: &InstanceSample) -> Self {
+        let reading = instance.reading;
+        InstanceActivity {
+            gpu_instance: instance.id,
+            profile: instance.profile.clone(),
+            gract: reading.gpu,
+            smact: reading.sm,
+            smocc: reading.occupancy,
+            drama: reading.dram,
+            source: instance.source,
+        }
+    }
 }
 
 /// A process on a GPU.
@@ -153,8 +189,11 @@ fn describe(
     attribution: &mut Attribution,
 ) -> GpuSnapshot {
     let (major, minor) = identity.compute_capability;
-    let mig = (vitals.mig != MigMode::Unsupported)
-        .then(|| MigSnapshot { mode: vitals.mig, devices: devices.to_vec() });
+    let mig = (vitals.mig != MigMode::Unsupported).then(|| MigSnapshot {
+        mode: vitals.mig,
+        devices: devices.to_vec(),
+        activity: Vec::new(),
+    });
     GpuSnapshot {
         index: identity.index,
         error: None,
@@ -225,6 +264,9 @@ impl GpuSnapshot {
         self.source = sample.source;
         (self.gract, self.smact) = (reading.gpu, reading.sm);
         (self.smocc, self.drama) = (reading.occupancy, reading.dram);
+        if let Some(mig) = &mut self.mig {
+            mig.activity = sample.instances.iter().map(InstanceActivity::of).collect();
+        }
     }
 }
 

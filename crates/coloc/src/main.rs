@@ -2,6 +2,7 @@
 
 mod args;
 mod config;
+mod embedded;
 mod error;
 mod invocation;
 mod live;
@@ -57,10 +58,12 @@ enum Verb {
     Man(verbs::man::Man),
     #[command(hide = true)]
     Shim(verbs::shim::Shim),
+    #[command(hide = true)]
+    Experiment(verbs::experiment::Experiment),
     Demo(verbs::demo::Demo),
     Simulate(Box<verbs::simulate::Simulate>),
     Compare(Box<verbs::compare::Compare>),
-    Collocate(verbs::collocate::Collocate),
+    Collocate(Box<verbs::collocate::Collocate>),
     Whatif(Box<verbs::whatif::Whatif>),
     Trace(verbs::trace::TraceVerb),
     Estimate(Box<verbs::estimate::EstimateArgs>),
@@ -104,6 +107,7 @@ fn as_tool() -> Option<ExitCode> {
 }
 
 fn main() -> ExitCode {
+    embedded::offer();
     if let Some(code) = as_tool() {
         return code;
     }
@@ -136,6 +140,7 @@ fn main() -> ExitCode {
         Verb::Completions(verb) => verb.run(),
         Verb::Man(verb) => verb.run(),
         Verb::Shim(verb) => verb.run(),
+        Verb::Experiment(verb) => verb.run(),
         Verb::Demo(verb) => verb.run(),
         Verb::Simulate(verb) => verb.run(),
         Verb::Compare(verb) => verb.run(),

@@ -123,7 +123,10 @@ fn the_doctor_says_what_is_enforced_and_how_to_get_further() {
     assert_eq!((answer["schema"].as_u64(), answer["emulated"].as_bool()), (Some(1), Some(true)));
     let findings = answer["findings"].as_array().expect("a list");
     let abouts: Vec<&str> = findings.iter().filter_map(|f| f["about"].as_str()).collect();
-    assert_eq!(abouts, ["driver", "SM activity", "processes", "memory limits", "MPS", "MIG"]);
+    assert_eq!(
+        abouts,
+        ["driver", "SM activity", "processes", "memory limits", "MPS", "MIG", "task processes"]
+    );
     for finding in findings {
         let better = finding["health"] == "ok" || finding["next"].is_string();
         assert!(better, "what could be better says how: {finding}");

@@ -6,12 +6,14 @@ mod live {
 
     mod abuse;
     mod agreement;
+    mod collocate;
     mod document;
     mod expected;
     mod fairness;
     mod groups;
     mod hostile;
     mod limits;
+    mod loss;
     mod memory;
     mod mig;
     mod order;

@@ -100,25 +100,55 @@ fn dcgm_sees_what_utilization_does_not() {
     });
 }
 
+/// An exporter, and a feed of what it says.
+fn exporter() -> (Guest, Feed) {
+    let mut exporter = Command::new(COLOC)
+        .args(["emu", "exporter", "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("an exporter");
+    let mut line = String::new();
+    let stdout = exporter.stdout.take().expect("piped");
+    BufReader::new(stdout).read_line(&mut line).expect("a line");
+    let address = line.split_whitespace().find(|word| word.contains("127.0.0.1:"));
+    let endpoint: Endpoint = address.expect("an address").parse().expect("it can be read");
+    (Guest(exporter), exporter_feed(endpoint, Duration::from_millis(100)))
+}
+
 #[test]
 fn an_exporter_is_scraped() {
     on_fleet("an_exporter_is_scraped", "1xA100-40GB", || {
         let _guest = trainer(&["--mix", "tiny-kernels"], &[]);
-        let mut exporter = Command::new(COLOC)
-            .args(["emu", "exporter", "--listen", "127.0.0.1:0"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("an exporter");
-        let mut line = String::new();
-        BufReader::new(exporter.stdout.take().expect("piped"))
-            .read_line(&mut line)
-            .expect("a line");
-        let _exporter = Guest(exporter);
-        let address = line.split_whitespace().find(|word| word.contains("127.0.0.1:"));
-        let endpoint: Endpoint = address.expect("an address").parse().expect("it can be read");
-        let feed = exporter_feed(endpoint, Duration::from_millis(100));
+        let (_exporter, feed) = exporter();
         let sample = seen_by(Source::DcgmExporter, None, Some(feed));
         assert!(sample.signal().activity.sm.get() < 0.15, "{sample:?}");
+    });
+}
+
+#[test]
+fn an_exporter_tells_of_instances() {
+    on_fleet("an_exporter_tells_of_instances", "1xA100-40GB", || {
+        for words in [&["-mig", "1"][..], &["mig", "-cgi", "9,19", "-C"]] {
+            let done = Command::new("nvidia-smi").args(words).stdout(Stdio::null()).status();
+            assert!(done.expect("it runs").success(), "{words:?}");
+        }
+        let list = Command::new("nvidia-smi").arg("-L").output().expect("it runs").stdout;
+        let list = String::from_utf8_lossy(&list).into_owned();
+        let half = list.lines().find(|line| line.contains("MIG 3g")).expect("an instance");
+        let uuid = half.split("UUID: ").nth(1).expect("a name").trim_end_matches(')').to_owned();
+        let shown = [("CUDA_VISIBLE_DEVICES", uuid)];
+        let _guest = trainer(&["--memory", "4G", "--gpu-active", "1", "--sm", "0.2"], &shown);
+        let (_exporter, feed) = exporter();
+        let sample = seen_by(Source::DcgmExporter, None, Some(feed));
+        let of = |compute: u8| {
+            let seen = sample.instances.iter().find(|seen| seen.compute == compute);
+            let seen = seen.expect("an instance");
+            assert_eq!(seen.source, Some(Source::DcgmExporter));
+            seen.reading.sm.expect("SM activity").get()
+        };
+        // A fifth of 108 SMs on the 42 of three slices.
+        assert!((of(3) - 0.2 * 108.0 / 42.0).abs() < 0.01, "{sample:?}");
+        assert_eq!(of(1), 0.0);
     });
 }
 

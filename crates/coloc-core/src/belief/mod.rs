@@ -6,7 +6,7 @@ mod temper;
 pub use temper::{Lesson, Temper, lost, tempered_harm, tempered_slowdown};
 
 use coloc_model::{Bytes, Fraction, Millis, SignatureId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// SM demand expected of a task of which nothing at all is known, until anything has been learned.
 const FIRST_GUESS: f64 = 0.5;
@@ -53,6 +53,7 @@ pub struct Beliefs {
     any_run_time: Learned,
     tempers: FxHashMap<SignatureId, Temper>,
     mildest: Temper,
+    taught: FxHashSet<SignatureId>,
     version: u64,
 }
 

@@ -77,7 +77,13 @@ impl Beliefs {
             self.mildest.pressure = self.mildest.pressure.min(temper.pressure);
             self.tempers.insert(signature, temper);
         }
+        self.taught.insert(signature);
         self.version += 1;
+    }
+
+    /// Kinds of tasks that somebody measured.
+    pub fn lessons(&self) -> usize {
+        self.taught.len()
     }
 
     /// How tasks of a kind take neighbours, and are ones.

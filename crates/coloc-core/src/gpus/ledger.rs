@@ -65,7 +65,7 @@ pub struct GpuState {
     /// Slices that nobody here holds and that cannot be given.
     pub(crate) foreign_slices: Layout,
     pub(crate) reserved: Option<Reservation>,
-    /// When a task last came or went.
+    /// When a task last came, was first seen at work, or went.
     pub(crate) crowd_changed: Time,
     /// SM activity times seconds since then, up to `sm_since`.
     pub(crate) sm_seconds: f64,
@@ -221,6 +221,10 @@ impl GpuState {
     fn crowd_changes(&mut self, now: Time) {
         // Summed anew instead of adjusted, so that rounding never accumulates.
         self.sum_load();
+        self.watch_anew(now);
+    }
+
+    pub(crate) fn watch_anew(&mut self, now: Time) {
         self.crowd_changed = now;
         self.sm_seconds = 0.0;
         self.sm_since = now;

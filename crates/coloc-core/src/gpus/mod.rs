@@ -290,6 +290,11 @@ impl Gpus {
             || matches!(self.policy.gate, Gate::TumblingMean { .. } | Gate::Risk { .. })
     }
 
+    /// What was seen of a GPU so far says nothing of those who are on it now.
+    pub(crate) fn watch_anew(&mut self, now: Time, gpu: GpuId) {
+        self.states[gpu.index()].watch_anew(now);
+    }
+
     pub(crate) fn see(&mut self, now: Time, gpu: GpuId, signal: GpuSignal) {
         let before = self.states[gpu.index()].signal;
         self.states[gpu.index()].see(now, signal);

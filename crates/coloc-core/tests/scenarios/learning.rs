@@ -1,9 +1,10 @@
 //! What is learned of a kind of task, and what that changes.
 
 use crate::testkit::{World, gib, mib, mps, secs, task};
-use coloc_core::Policy;
+use coloc_core::belief::{Lesson, Temper};
 use coloc_core::policy::{Gate, Knowledge, Place, Queue};
-use coloc_model::SignatureId;
+use coloc_core::{Event, Policy};
+use coloc_model::{Fraction, SignatureId};
 
 const LEARNING: Policy = Policy { learn: true, ..mps(Queue::BestEffort, Place::FirstFit) };
 const KIND: SignatureId = SignatureId(1);
@@ -161,4 +162,45 @@ fn a_gate_opens_when_a_task_turns_out_to_be_calm() {
     world.observe_gpu(0, 0.2, gib(1));
     world.advance(secs(60));
     assert!(world.runs(waiting), "it keeps a fifth of the GPU busy, not nine tenths");
+}
+
+#[test]
+fn a_task_that_loads_its_program_is_not_taken_for_a_calm_one() {
+    let mut world = World::new("1xA100-40GB", LEARNING);
+    let id = world.submit(task().kind(1).gib(1));
+    world.observe_gpu(0, 0.0, gib(0));
+    world.advance(secs(35));
+    world.observe_gpu(0, 0.6, gib(1));
+    world.observe(id, gib(1));
+    world.advance(secs(25));
+    assert!((world.scheduler.beliefs().sm_demand(KIND, None) - 0.6).abs() < 1e-9);
+}
+
+#[test]
+fn a_neighbour_that_was_measured_to_be_rude_is_avoided() {
+    let policy = mps(Queue::Fifo, Place::LeastInterference);
+    let rude =
+        Lesson { temper: Some(Temper { sensitivity: 1.0, pressure: 4.0 }), ..Lesson::default() };
+    let mild =
+        Lesson { temper: Some(Temper { sensitivity: 0.5, pressure: 0.5 }), ..Lesson::default() };
+    for (lesson, chosen) in [(None, 0), (Some(rude), 1), (Some(mild), 0)] {
+        let mut world = World::new("2xA100-40GB", policy);
+        if let Some(lesson) = lesson {
+            let taught = Event::Taught { signature: KIND, lesson };
+            world.tell(taught);
+        }
+        world.submit_all([task().kind(1).gib(1).sm(0.4), task().kind(2).gib(1).sm(0.45)]);
+        let newcomer = world.submit(task().kind(3).gib(1).sm(0.4));
+        assert_eq!(world.gpus(newcomer), [chosen], "{lesson:?}");
+    }
+}
+
+#[test]
+fn what_was_measured_counts_before_anything_was_seen() {
+    let mut world = World::new("1xA100-40GB", LEARNING);
+    let lesson = Lesson { sm: Some(Fraction::new(0.8)), peak: Some(mib(2000)), temper: None };
+    world.tell(Event::Taught { signature: KIND, lesson });
+    world.submit(task().kind(1).gib(20));
+    assert_eq!(world.booked(0), mib(2060));
+    assert_eq!(world.scheduler.beliefs().sm_demand(KIND, None), 0.8);
 }

@@ -36,6 +36,13 @@ pub struct Draining {
     pub draining: bool,
 }
 
+/// Whether what was measured is believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct Taught {
+    /// It is, and on the disk.
+    pub taught: bool,
+}
+
 /// Tasks.
 #[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Listed {

@@ -18,7 +18,9 @@ mod tasks;
 mod tokens;
 mod version;
 
-pub use answer::{ApiError, Changed, Draining, Foreseen, Gpus, Listed, Submitted, Versioned};
+pub use answer::{
+    ApiError, Changed, Draining, Foreseen, Gpus, Listed, Submitted, Taught, Versioned,
+};
 use caller::Peer;
 pub use config::{ConfigInForce, Reload};
 pub(crate) use door::SILENCE;
@@ -29,7 +31,7 @@ pub use tokens::{Reach, TokenList, TokenMade, TokenRequest};
 pub(crate) use version::SCHEMA_HEADER;
 
 use crate::journal::Journal;
-use crate::owner::{Answer, Caller, Command, Input, Refused, StatusView, TaskView};
+use crate::owner::{Answer, Caller, Command, Input, Refused, StatusView, TaskView, Teaching};
 use crate::settings::Source;
 use crate::tokens::Tokens;
 use answer::Failure;
@@ -136,6 +138,17 @@ async fn gpus(desk: State, peer: Peer) -> Result<Json<Gpus>, Failure> {
 async fn status(desk: State, peer: Peer) -> Result<Json<Versioned<StatusView>>, Failure> {
     match desk.ask(peer.caller(), Command::Status).await? {
         Answer::Status(status) => Ok(Json(Versioned::new(status))),
+        other => Err(Failure::unexpected(other)),
+    }
+}
+
+async fn teach(
+    desk: State,
+    peer: Peer,
+    Body(teaching): Body<Teaching>,
+) -> Result<Json<Versioned<Taught>>, Failure> {
+    match desk.ask(peer.caller(), Command::Teach(Box::new(teaching))).await? {
+        Answer::Taught => Ok(Json(Versioned::new(Taught { taught: true }))),
         other => Err(Failure::unexpected(other)),
     }
 }

@@ -1,6 +1,6 @@
 //! Every route, with what it takes and answers. What is served and what the document says come from this one table.
 
-use super::answer::{Changed, Draining, Foreseen, Gpus, Listed, Submitted, Versioned};
+use super::answer::{Changed, Draining, Foreseen, Gpus, Listed, Submitted, Taught, Versioned};
 use super::config::{ConfigInForce, Reload};
 use super::list::ListRequest;
 use super::log::LogRequest;
@@ -9,7 +9,7 @@ use super::tasks::ChangeRequest;
 use super::tokens::{TokenList, TokenMade, TokenRequest};
 use super::{Desk, config, events, expected, list, log, openapi, past, tasks, tokens};
 use crate::foresee::Expected;
-use crate::owner::{StatusView, Submission, TaskDetail, TaskView, WhyView};
+use crate::owner::{StatusView, Submission, TaskDetail, TaskView, Teaching, WhyView};
 use crate::past::Past;
 use crate::tokens::TokenView;
 use axum::handler::Handler;
@@ -101,6 +101,10 @@ pub(super) fn routes() -> Vec<Route> {
             .does("What ran, as a simulation needs it")
             .asks::<PastRequest>()
             .answers::<Past>(),
+        Route::post("/v1/teach", "teach", super::teach)
+            .does("Have the scheduler believe what was measured of a command; for administrators")
+            .takes::<Teaching>()
+            .answers::<Versioned<Taught>>(),
         Route::get("/v1/gpus", "listGpus", super::gpus)
             .does("The GPUs as the scheduler sees them")
             .answers::<Gpus>(),

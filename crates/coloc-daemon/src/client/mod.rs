@@ -9,7 +9,7 @@ use crate::api::{
     SILENCE, Submitted, TokenList, TokenMade, TokenRequest,
 };
 use crate::foresee::Expected;
-use crate::owner::{Change, StatusView, Submission, TaskDetail, TaskView, WhyView};
+use crate::owner::{Change, StatusView, Submission, TaskDetail, TaskView, Teaching, WhyView};
 use crate::past::Past;
 use crate::tls::TlsError;
 use address::open;
@@ -215,6 +215,12 @@ impl Client {
         let (headers, body) = self.send(Method::GET, &path, Bytes::new())?;
         let state = headers.get("x-state").and_then(|state| state.to_str().ok()).unwrap_or("");
         Ok((body.to_vec(), state.to_owned()))
+    }
+
+    /// Has the scheduler believe what was measured.
+    pub fn teach(&mut self, teaching: &Teaching) -> Result<(), ClientError> {
+        let body = serde_json::to_vec(teaching).map_err(broken)?;
+        self.send(Method::POST, "/v1/teach", body.into()).map(|_| ())
     }
 
     /// The GPUs.

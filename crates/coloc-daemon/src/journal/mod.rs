@@ -12,6 +12,7 @@ pub use setup::Setup;
 
 use crate::record::{Moment, Record, SpecId};
 use crate::spec::TaskSpec;
+use coloc_core::belief::Lesson;
 use coloc_model::TaskId;
 use rusqlite::{Connection, OptionalExtension, params};
 use schemars::JsonSchema;
@@ -73,6 +74,8 @@ pub enum Entry {
     Task(Box<Record>),
     /// What happened to a task.
     Story(TaskId, StoryLine),
+    /// What was measured of tasks of a kind.
+    Lesson(String, Lesson),
 }
 
 /// Everything that a daemon needs of the past.
@@ -80,6 +83,8 @@ pub enum Entry {
 pub struct Saved {
     /// When the daemon's clock began.
     pub epoch: Moment,
+    /// What was measured, by signature.
+    pub lessons: Vec<(String, Lesson)>,
     /// Tasks that have not ended.
     pub live: Vec<(Record, Arc<TaskSpec>)>,
     /// The next free ids.
@@ -146,6 +151,7 @@ impl Journal {
             epoch: Moment(epoch as u64),
             next_task: next("tasks")?,
             next_spec: next("specs")?,
+            lessons: self.lessons()?,
             live: self.live()?,
         })
     }
@@ -170,6 +176,20 @@ impl Journal {
             live.push((record, spec));
         }
         Ok(live)
+    }
+
+    /// What was measured of tasks, by signature.
+    fn lessons(&self) -> Result<Vec<(String, Lesson)>, JournalError> {
+        let mut statement =
+            self.db.prepare("SELECT signature, body FROM lessons ORDER BY at_ms")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut lessons = Vec::new();
+        for row in rows {
+            let (signature, body): (String, String) = row?;
+            let lesson = parse("a lesson", &body)?;
+            lessons.push((signature, lesson));
+        }
+        Ok(lessons)
     }
 
     /// A submission.
@@ -234,6 +254,12 @@ fn write_entry(db: &Connection, entry: &Entry) -> Result<(), JournalError> {
         Entry::Story(task, line) => {
             let query = "INSERT INTO story (task, at_ms, what) VALUES (?1, ?2, ?3)";
             db.prepare_cached(query)?.execute(params![task.0, line.at.0 as i64, line.what])?;
+        }
+        Entry::Lesson(signature, lesson) => {
+            let query =
+                "INSERT OR REPLACE INTO lessons (signature, at_ms, body) VALUES (?1, ?2, ?3)";
+            let now = Moment::now().0 as i64;
+            db.prepare_cached(query)?.execute(params![signature, now, json(lesson)])?;
         }
     }
     Ok(())

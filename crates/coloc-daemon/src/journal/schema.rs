@@ -4,7 +4,7 @@ use super::JournalError;
 use rusqlite::Connection;
 
 /// What each version adds to the one before.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
      CREATE TABLE specs (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
      CREATE TABLE tasks (
@@ -23,6 +23,7 @@ const MIGRATIONS: [&str; 2] = [
      ) STRICT;
      CREATE INDEX story_of_task ON story (task);",
     "CREATE TABLE setups (at_ms INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;",
+    "CREATE TABLE lessons (signature TEXT PRIMARY KEY, at_ms INTEGER NOT NULL, body TEXT NOT NULL) STRICT;",
 ];
 
 /// The version that this coloc writes.

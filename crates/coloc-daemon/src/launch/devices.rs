@@ -42,6 +42,12 @@ impl Launcher {
         Ok(devices)
     }
 
+    /// The driver says that a GPU cannot be used.
+    pub fn is_gone(&self, gpu: GpuId) -> bool {
+        let Some(uuid) = self.uuids.get(gpu.index()) else { return false };
+        self.sharing.partitions.is_gone(uuid, gpu)
+    }
+
     /// Destroys MIG instances that no task has wanted for a while.
     pub fn sweep_instances(&mut self, now: Time, wanted: &[(GpuId, Instance)]) {
         let place = |&(gpu, instance): &(GpuId, Instance)| {

@@ -2,7 +2,7 @@
 
 use super::{
     Ending, Owner, Page, PageRequest, Snapshot, StatusView, Submission, TaskDetail, TaskView,
-    WhyView,
+    Teaching, WhyView,
 };
 use crate::record::{Phase, Uid};
 use crate::settings::{Said, Settings};
@@ -43,6 +43,8 @@ pub enum Command {
     Why(TaskId),
     /// Everything that a look ahead needs.
     Snapshot,
+    /// Believe what was measured.
+    Teach(Box<Teaching>),
     /// The last look of the monitor.
     Gpus,
     /// How the daemon is.
@@ -95,6 +97,8 @@ pub enum Answer {
     Gpus(Vec<super::GpuView>),
     /// How the daemon is.
     Status(StatusView),
+    /// It is believed, and on the disk.
+    Taught,
     /// What somebody chose.
     Settings(Vec<Said>),
     /// Done.
@@ -178,6 +182,8 @@ impl Owner {
                 Ok(snapshot) => Answer::Snapshot(Box::new(snapshot)),
                 Err(refused) => Answer::Refused(refused),
             },
+            Command::Teach(_) if !caller.admin => Answer::Refused(Refused::NotAdmin),
+            Command::Teach(teaching) => self.teach(now, *teaching, wishes),
             Command::Gpus => Answer::Gpus(self.gpu_views()),
             Command::Status => Answer::Status(self.status()),
             Command::Drain(_) if !caller.admin => Answer::Refused(Refused::NotAdmin),

@@ -89,6 +89,12 @@ impl Owner {
             Some(Verdict::GpuOutOfMemory { asked, held, evidence }) => {
                 self.ran_out_of_memory(task, asked, held, &evidence)
             }
+            // A signal or an error of any kind may be what a lost GPU looks like from inside.
+            Some(Verdict::Failed | Verdict::HostOutOfMemory(None))
+                if self.lost_its_gpu(now, task, wishes) =>
+            {
+                Outcome::Failed
+            }
             other => self.failed(task, other),
         };
         self.scheduler.note(now, Event::Ended { task, outcome }, wishes);
@@ -168,9 +174,7 @@ impl Owner {
 
     /// The monitor looked at the GPUs.
     pub(super) fn seen(&mut self, now: Time, sighting: Sighting, wishes: &mut Vec<Effect>) {
-        for &(gpu, there) in &sighting.there {
-            self.scheduler.note(now, Event::GpuThere { gpu, there }, wishes);
-        }
+        self.see_losses(now, &sighting, wishes);
         for &(gpu, used) in &sighting.foreign {
             let before = self.last_seen.foreign.iter().find(|(known, _)| *known == gpu);
             if before.map_or(Bytes::ZERO, |&(_, used)| used) != used {

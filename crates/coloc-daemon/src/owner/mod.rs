@@ -10,11 +10,13 @@ mod decide;
 mod gates;
 mod happen;
 mod idle;
+mod loss;
 mod page;
 mod reconfigure;
 mod restore;
 mod snapshot;
 mod submit;
+mod teach;
 mod texts;
 mod update;
 mod usage;
@@ -26,6 +28,7 @@ pub use page::{Form, Page, PageRequest};
 pub(crate) use reconfigure::scheduler;
 pub use snapshot::{Snapshot, Standing};
 pub use submit::{ArrayRequest, Submission};
+pub use teach::Teaching;
 pub(crate) use view::task_view;
 pub use view::{GpuView, StatusView, TaskDetail, TaskView, WhyView};
 
@@ -39,7 +42,7 @@ use crate::settings::Settings;
 use crate::spec::TaskSpec;
 use coloc_core::{Effect, Event, Scheduler};
 use coloc_gpu::process::TaskRoots;
-use coloc_model::{Fleet, TaskId, Time, UserId};
+use coloc_model::{Fleet, GpuId, TaskId, Time, UserId};
 use gates::Gates;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,6 +121,8 @@ pub struct Owner {
     roots_changed: bool,
     last_seen: Sighting,
     last_look: Time,
+    /// GPUs that cannot be used, since when.
+    away: FxHashMap<GpuId, Time>,
     idle: idle::IdleSince,
     news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
     stop: bool,
@@ -147,8 +152,12 @@ impl Names {
     }
 
     fn signature(&mut self, spec: &TaskSpec) -> coloc_model::SignatureId {
+        self.number(spec.signature())
+    }
+
+    fn number(&mut self, signature: String) -> coloc_model::SignatureId {
         let next = self.signatures.len() as u32;
-        coloc_model::SignatureId(*self.signatures.entry(spec.signature()).or_insert(next))
+        coloc_model::SignatureId(*self.signatures.entry(signature).or_insert(next))
     }
 }
 
@@ -215,10 +224,12 @@ impl Owner {
             roots_changed: true,
             last_seen: Sighting::default(),
             last_look: Time::NEVER,
+            away: FxHashMap::default(),
             idle: idle::IdleSince::default(),
             news,
             stop: false,
         };
+        owner.remember(saved.lessons);
         owner.restore(saved.live)?;
         Ok(owner)
     }
@@ -277,7 +288,8 @@ impl Owner {
             let _ = self.roots.send(self.task_roots());
         }
         for (reply, answer) in answers {
-            let refused = matches!(answer, Answer::Submitted { .. }) && !written;
+            let promised = matches!(answer, Answer::Submitted { .. } | Answer::Taught);
+            let refused = promised && !written;
             let answer = if refused { Answer::Refused(Refused::DiskFull) } else { answer };
             let _ = reply.send(answer);
         }

@@ -179,6 +179,8 @@ impl Owner {
             Entry::Spec(spec, _) => kept.contains(spec),
             Entry::Task(record) => !forgotten.contains(&record.id),
             Entry::Story(task, _) => !forgotten.contains(task),
+            // It can be asked for again; nothing was promised.
+            Entry::Lesson(..) => false,
         });
     }
 

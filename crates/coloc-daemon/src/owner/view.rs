@@ -123,6 +123,9 @@ pub struct GpuView {
     pub smact: f64,
     /// Tasks on it.
     pub tasks: Vec<u32>,
+    /// It cannot be used: it fell off the bus, or its driver is gone.
+    #[serde(default)]
+    pub lost: bool,
 }
 
 /// How the daemon is.
@@ -132,6 +135,9 @@ pub struct StatusView {
     pub version: String,
     /// Tasks that have not ended.
     pub tasks: usize,
+    /// Kinds of tasks of which it was taught what was measured.
+    #[serde(default)]
+    pub lessons: usize,
     /// The disk is full.
     pub disk_full: bool,
     /// It starts nothing new.
@@ -226,6 +232,7 @@ impl Owner {
             memory_promised_bytes: state.booked().0,
             smact: state.signal().activity.sm.get(),
             tasks: state.residents().iter().map(|booking| booking.task.0).collect(),
+            lost: self.away.contains_key(&gpu),
         });
         views.collect()
     }
@@ -234,6 +241,7 @@ impl Owner {
         StatusView {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             tasks: self.tasks.len(),
+            lessons: self.scheduler.beliefs().lessons(),
             disk_full: self.disk_full,
             draining: self.draining,
             pid: std::process::id(),

@@ -6,7 +6,7 @@ use coloc_gpu::device::Uuid;
 use coloc_gpu::driver::{Driver, DriverError, Guarded};
 use coloc_gpu::mig::{self, Applied, ApplyError, Place, Want};
 use coloc_model::mig::Instance;
-use coloc_model::{Millis, TaskId, Time};
+use coloc_model::{GpuId, Millis, TaskId, Time};
 use rustc_hash::FxHashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -145,6 +145,28 @@ impl Partitions {
             self.note(gpu, |note| note.turned_on = false)?;
         }
         Ok(())
+    }
+
+    /// The driver says that a GPU cannot be used. A driver that does not answer says nothing.
+    pub fn is_gone(&self, gpu: &Uuid, at: GpuId) -> bool {
+        let uuid = gpu.clone();
+        let found = self.driver.ask(move |driver| {
+            let mut silent = None;
+            for index in 0..driver.count()? {
+                match driver.identity(index) {
+                    Ok(identity) if identity.uuid == uuid => return Ok(false),
+                    Ok(_) => {}
+                    // A lost one does not tell its name: it is the one that had this number.
+                    Err(error) if index == at.0 => silent = Some(error.is_device_loss()),
+                    Err(_) => {}
+                }
+            }
+            Ok(silent.unwrap_or(true))
+        });
+        match found {
+            Ok(gone) => gone,
+            Err(error) => error.is_device_loss() || error.wants_reconnect(),
+        }
     }
 
     /// Destroys what nobody has wanted for a while. `kept` are the instances of tasks.

@@ -4,6 +4,7 @@
 //! wait for it. It leads the task's session, keeps its log, minds its time limit, and sees to it that
 //! nothing of the task is left when it is over.
 
+mod child;
 mod log;
 mod tree;
 
@@ -164,28 +165,8 @@ fn start(order: &Order, group: Option<&Group>) -> io::Result<(Child, Streams)> {
         .stdout(out)
         .stderr(err)
         .process_group(0);
-    prepare_child(&mut command, group.map(|group| group.doors.enter.try_clone()).transpose()?);
+    child::prepare(&mut command, group.map(|group| group.doors.enter.try_clone()).transpose()?);
     Ok((command.spawn()?, Streams { output, errors }))
-}
-
-/// Whoever kills the shim kills the task: nothing must run that nobody watches. And it enters its group before it
-/// could start anybody who is not in it.
-#[allow(unsafe_code)]
-fn prepare_child(command: &mut Command, enter: Option<std::fs::File>) {
-    let shim = rustix::process::getpid();
-    // SAFETY: between fork and exec only system calls are made, and nothing is allocated.
-    unsafe {
-        command.pre_exec(move || {
-            use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-            set_parent_process_death_signal(Some(Signal::KILL))?;
-            if let Some(enter) = &enter {
-                // Whether it worked is looked at afterwards: kernels before 5.16 ask for rights that are given up.
-                let _ = rustix::io::write(enter, b"0");
-            }
-            // The shim may have died before that.
-            if getppid() == Some(shim) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
-        });
-    }
 }
 
 /// The program while it runs.

@@ -96,11 +96,14 @@ fn parse(options: &[&str]) -> Result<Watch, ToolError> {
 /// What is watched, and what it is called in the first column.
 fn entities(state: &State, wanted: Option<&str>) -> Result<Vec<(String, Place)>, ToolError> {
     let mut all = Vec::new();
+    // DCGM has numbers of its own for instances.
+    let mut number = 0;
     for (index, gpu) in (0u32..).zip(state.gpus()) {
         all.push((format!("GPU {index}"), index.to_string(), Place::whole(index)));
         for mig in gpu.mig_devices() {
             let place = Place { gpu: index, mig: Some(mig) };
-            all.push((format!("GPU-I {index}/{}", mig.gi), format!("{index}/{}", mig.gi), place));
+            all.push((format!("GPU-I {number}"), format!("{index}/{}", mig.gi), place));
+            number += 1;
         }
     }
     let Some(wanted) = wanted else {

@@ -5,7 +5,7 @@ use coloc_emu::fleet::State;
 use coloc_emu::{AttachError, DriverError, Emulator, Place};
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
 /// The endpoint could not be served.
@@ -26,6 +26,8 @@ pub enum ExporterError {
 
 /// A scrape that takes longer is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Whoever has its answer hangs up within this time.
+const LINGER: Duration = Duration::from_secs(2);
 /// Nobody's request is longer.
 const LONGEST_REQUEST: u64 = 16 << 10;
 
@@ -66,7 +68,16 @@ fn respond(mut stream: TcpStream, emulator: &Emulator) -> io::Result<()> {
         body.len()
     );
     stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())
+    stream.write_all(body.as_bytes())?;
+    close_gently(stream)
+}
+
+/// A socket that is closed with something unread resets the connection, and the other side may lose the answer: so what
+/// else was sent is read and thrown away first.
+fn close_gently(stream: TcpStream) -> io::Result<()> {
+    stream.shutdown(Shutdown::Write)?;
+    stream.set_read_timeout(Some(LINGER))?;
+    io::copy(&mut stream.take(LONGEST_REQUEST), &mut io::sink()).map(drop)
 }
 
 fn metrics(emulator: &Emulator) -> Result<String, String> {

@@ -6,6 +6,7 @@ mod mig;
 mod monitor;
 mod query;
 mod summary;
+mod tree;
 
 use crate::tool::{Answer, ToolError, print};
 use coloc_emu::Emulator;
@@ -16,7 +17,7 @@ const HELP: &str = "NVIDIA System Management Interface, emulated by coloc
 
     nvidia-smi                                   what is on the GPUs
     nvidia-smi -L                                list GPUs and MIG devices
-    nvidia-smi -q                                all there is to know
+    nvidia-smi -q [-x] [-f FILE]                 all there is to know, as text or XML
     nvidia-smi --query-gpu=FIELDS --format=csv[,noheader][,nounits]
     nvidia-smi --query-compute-apps=FIELDS --format=csv[,noheader][,nounits]
     nvidia-smi pmon [-c COUNT] [-d SECONDS]      processes
@@ -136,7 +137,12 @@ pub(crate) fn run(arguments: &[String]) -> Answer {
     }
     loop {
         let text = command.show(&*emulator.lock()?)?;
-        print(&text)?;
+        match &command.file {
+            Some(file) => std::fs::write(file, text + "\n").map_err(|error| {
+                ToolError::new(1, format!("Unable to write to the file {file:?}: {error}"))
+            })?,
+            None => print(&text)?,
+        }
         match command.every {
             Some(span) => std::thread::sleep(span),
             None => return Ok(()),
@@ -159,6 +165,8 @@ struct Command {
     setting: Option<Setting>,
     gpus: Option<String>,
     format: Option<String>,
+    xml: bool,
+    file: Option<String>,
     every: Option<Duration>,
 }
 
@@ -179,6 +187,8 @@ impl Command {
             "-lms" | "--loop-ms" => {
                 self.every = Some(Duration::from_millis(rest.number(argument)?));
             }
+            "-x" | "--xml-format" => self.xml = true,
+            "-f" | "--filename" => self.file = Some(rest.value(argument)?),
             // A section of -q: all are shown.
             "-d" | "--display" => drop(rest.value(argument)?),
             "-mig" | "--multi-instance-gpu" => {
@@ -205,6 +215,7 @@ impl Command {
         match &self.view {
             None => summary::render(state, &gpus),
             Some(View::List) => list(state, &gpus),
+            Some(View::Detail) if self.xml => detail::render_xml(state, &gpus),
             Some(View::Detail) => detail::render(state, &gpus),
             Some(View::Gpus(fields)) => query::gpus(state, &gpus, fields, format),
             Some(View::Apps(fields)) => query::apps(state, &gpus, fields, format),

@@ -84,6 +84,8 @@ fn nvml_survives_garbage() {
             all_but_init.into_iter().filter(|name| *name != "nvmlShutdown").collect();
         assault(&library, &lasting, 2);
         drop(initialised);
+        // And with all of them, those that begin and end included.
+        assault(&library, &names, 5);
         emulator.lock().expect("no lock is left").sanity_check().expect("sane");
     });
 }
@@ -100,4 +102,47 @@ fn cuda_survives_garbage() {
         drop(cuda);
         emulator.lock().expect("no lock is left").sanity_check().expect("sane");
     });
+}
+
+/// The functions that a library exports, from its table of dynamic symbols.
+fn exported(library: &std::path::Path) -> Vec<String> {
+    let file = std::fs::read(library).expect("a library");
+    let number = |at: usize, bytes: usize| {
+        let mut value = [0; 8];
+        value[..bytes].copy_from_slice(&file[at..at + bytes]);
+        u64::from_le_bytes(value) as usize
+    };
+    assert_eq!(&file[..5], b"\x7fELF\x02", "a 64-bit library");
+    let (table, size, count) = (number(40, 8), number(58, 2), number(60, 2));
+    let section = |at: usize| table + at * size;
+    let dynamic = (0..count).map(section).find(|&at| number(at + 4, 4) == 11).expect("symbols");
+    let strings = number(section(number(dynamic + 40, 4)) + 24, 8);
+    let (start, length) = (number(dynamic + 24, 8), number(dynamic + 32, 8));
+    let mut names = Vec::new();
+    for symbol in (start..start + length).step_by(24) {
+        let (info, section) = (file[symbol + 4], number(symbol + 6, 2));
+        // Functions that are defined here and seen by others.
+        if info & 0xf == 2 && matches!(info >> 4, 1 | 2) && section != 0 {
+            let name = &file[strings + number(symbol, 4)..];
+            let end = name.iter().position(|&byte| byte == 0).expect("names end");
+            names.push(String::from_utf8_lossy(&name[..end]).into_owned());
+        }
+    }
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn what_is_assaulted_is_all_that_is_exported() {
+    for (library, list, prefix) in [
+        ("libcoloc_emu_nvml.so", include_str!("../../../coloc-emu-nvml/symbols.txt"), "nvml"),
+        ("libcoloc_emu_cuda.so", include_str!("../../../coloc-emu-cuda/symbols.txt"), "cu"),
+    ] {
+        let mut listed: Vec<String> = names(list).into_iter().map(str::to_owned).collect();
+        listed.sort_unstable();
+        let exported = exported(&library_path(library));
+        assert!(exported.len() > 400, "{library} exports {}", exported.len());
+        assert!(exported.iter().all(|name| name.starts_with(prefix)), "nothing else gets out");
+        assert_eq!(exported, listed, "{library}");
+    }
 }

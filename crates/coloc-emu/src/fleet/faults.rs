@@ -49,6 +49,10 @@ pub enum Fault {
         /// Milliseconds.
         millis: u32,
     },
+    /// The kernel module is unloaded, with all that ran on its GPUs.
+    Unloaded,
+    /// It is loaded again.
+    Loaded,
     /// The next calls of NVML time out.
     NvmlTimeouts {
         /// How many.
@@ -77,6 +81,11 @@ impl State {
             }
             Fault::Hang { pid } => self.set_hung(pid, true)?,
             Fault::Unhang { pid } => self.set_hung(pid, false)?,
+            Fault::Unloaded => {
+                self.unloaded = 1;
+                (0..self.gpu_count).for_each(|gpu| self.end_residents(gpu));
+            }
+            Fault::Loaded => self.unloaded = 0,
             Fault::NvmlDelay { millis } => self.nvml_delay_ms = millis,
             Fault::NvmlTimeouts { calls } => self.nvml_timeouts = calls,
         }
@@ -121,6 +130,11 @@ impl State {
         let timeout = self.nvml_timeouts > 0;
         self.nvml_timeouts = self.nvml_timeouts.saturating_sub(1);
         (self.nvml_delay_ms, timeout)
+    }
+
+    /// Whether the kernel module is there.
+    pub fn is_loaded(&self) -> bool {
+        self.unloaded == 0
     }
 
     /// How many critical events there have been.

@@ -9,7 +9,7 @@ use coloc_model::{Activity, Fraction};
 use coloc_physics::Profile;
 
 /// Bumped whenever a table changes.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// GPUs of one fleet.
 pub const MAX_GPUS: usize = 128;
 /// Processes that have joined at one time.
@@ -250,6 +250,9 @@ pub struct State {
     /// Milliseconds that every NVML call takes, and how many calls time out.
     pub(crate) nvml_delay_ms: u32,
     pub(crate) nvml_timeouts: u32,
+    /// The kernel module is not there.
+    pub(crate) unloaded: u32,
+    pub(crate) spare: u32,
     pub(crate) repairs: u32,
     /// Something changed that others may be waiting for.
     pub(crate) touched: u32,

@@ -116,7 +116,7 @@ impl State {
     /// One GPU that still answers.
     pub fn live_gpu(&self, index: u32) -> Result<&Gpu, DriverError> {
         let gpu = self.gpu(index)?;
-        if gpu.lost != 0 { Err(ErrorKind::GpuLost.into()) } else { Ok(gpu) }
+        if gpu.lost != 0 || self.unloaded != 0 { Err(ErrorKind::GpuLost.into()) } else { Ok(gpu) }
     }
 
     /// How often the state had to be repaired after a process died while it held the lock.

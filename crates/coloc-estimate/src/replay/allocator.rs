@@ -16,7 +16,7 @@ const SMALL_SEGMENT: u64 = 2 * MIB;
 const LARGE_SEGMENT: u64 = 20 * MIB;
 const LARGE_REQUEST: u64 = 10 * MIB;
 /// Spans that have room from the start: enough for most tasks, and little to ask for.
-const FIRST_SPANS: usize = 512;
+const FIRST_SPANS: usize = 1024;
 
 /// The request does not fit under the limit, even after giving back every free segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -78,21 +78,15 @@ impl Allocator {
     }
 
     /// Takes a block of at least `bytes`.
+    #[inline]
     pub fn allocate(&mut self, bytes: u64) -> Result<Block, OutOfMemory> {
         let grains = grains(bytes);
         let small = is_small(bytes);
-        let pool = &mut self.free[usize::from(small)];
-        let index = match pool.best(&self.spans, grains) {
-            Some(index) => {
-                pool.remove(&mut self.spans, index);
-                index
-            }
-            None => self.open_segment(grains * GRAIN, small)?,
+        let index = match self.free[usize::from(small)].best(&self.spans, grains) {
+            Some(index) => self.take(index, grains),
+            None => self.open_segment(grains, small)?,
         };
-        self.split(index, grains);
-        let span = &mut self.spans[index as usize];
-        span.free = false;
-        self.allocated += span.grains * GRAIN;
+        self.allocated += self.spans[index as usize].grains * GRAIN;
         self.peak_allocated = self.peak_allocated.max(self.allocated);
         Ok(Block(index))
     }
@@ -123,27 +117,50 @@ impl Allocator {
     }
 
     /// Gives a block back to its pool, merged with free neighbours.
+    #[inline]
     pub fn free(&mut self, block: Block) {
-        let mut index = block.0;
-        let Span { grains, previous, next, small, .. } = self.spans[index as usize];
+        let index = block.0;
+        let Span { grains, address, previous, next, small, .. } = self.spans[index as usize];
         self.allocated -= grains * GRAIN;
         let pool = &mut self.free[usize::from(small)];
-        if previous != NONE && self.spans[previous as usize].free {
-            pool.remove(&mut self.spans, previous);
-            absorb(&mut self.spans, previous, index);
-            self.unused.push(index);
-            index = previous;
+        let is_free = |index: u32| index != NONE && self.spans[index as usize].free;
+        let (left, right) = (is_free(previous), is_free(next));
+        if !left && !right {
+            self.spans[index as usize].free = true;
+            return pool.insert(&mut self.spans, index);
         }
-        if next != NONE && self.spans[next as usize].free {
+        // The free neighbour takes the block over; of two, the left one takes the right one too.
+        let heir = if left { previous } else { next };
+        let mut size = grains + self.spans[heir as usize].grains;
+        if left && right {
             pool.remove(&mut self.spans, next);
-            absorb(&mut self.spans, index, next);
-            self.unused.push(next);
+            size += self.spans[next as usize].grains;
         }
-        self.spans[index as usize].free = true;
-        pool.insert(&mut self.spans, index);
+        let start = address.min(self.spans[heir as usize].address);
+        pool.resize(&mut self.spans, heir, size, start);
+        self.unlink(index);
+        if left && right {
+            self.unlink(next);
+        }
     }
 
-    fn open_segment(&mut self, size: u64, small: bool) -> Result<u32, OutOfMemory> {
+    /// Takes a span out of its segment's chain; its bytes belong to a neighbour now.
+    #[inline(always)]
+    fn unlink(&mut self, index: u32) {
+        let Span { previous, next, .. } = self.spans[index as usize];
+        if previous != NONE {
+            self.spans[previous as usize].next = next;
+        }
+        if next != NONE {
+            self.spans[next as usize].previous = previous;
+        }
+        self.unused.push(index);
+    }
+
+    /// A new segment; what is asked for stands at its start, the rest is free.
+    #[cold]
+    fn open_segment(&mut self, grains: u64, small: bool) -> Result<u32, OutOfMemory> {
+        let size = grains * GRAIN;
         let wanted = match size {
             _ if small => SMALL_SEGMENT,
             size if size < LARGE_REQUEST => LARGE_SEGMENT,
@@ -159,7 +176,11 @@ impl Allocator {
         self.reserved += wanted;
         self.peak_reserved = self.peak_reserved.max(self.reserved);
         self.segments += 1;
-        Ok(self.add_span(Span::new(wanted / GRAIN, self.segments << 32, small)))
+        let mut span = Span::new(wanted / GRAIN, self.segments << 32, small);
+        span.free = true;
+        let index = self.add_span(span);
+        self.free[usize::from(small)].insert(&mut self.spans, index);
+        Ok(self.take(index, grains))
     }
 
     fn release_free_segments(&mut self) {
@@ -176,24 +197,30 @@ impl Allocator {
         }
     }
 
-    fn split(&mut self, index: u32, grains: u64) {
-        let span = self.spans[index as usize];
-        let rest = span.grains - grains;
-        if !worth_keeping(span.small, rest) {
-            return;
+    /// Takes a free span, or its first grains when the rest is worth keeping. The rest keeps its place in
+    /// the free list more often than not.
+    #[inline(always)]
+    fn take(&mut self, index: u32, grains: u64) -> u32 {
+        let Span { grains: whole, address, previous, small, .. } = self.spans[index as usize];
+        let pool = &mut self.free[usize::from(small)];
+        let rest = whole - grains;
+        if !worth_keeping(small, rest) {
+            pool.remove(&mut self.spans, index);
+            self.spans[index as usize].free = false;
+            return index;
         }
-        let mut tail = Span::new(rest, span.address + grains, span.small);
-        (tail.previous, tail.next, tail.free) = (index, span.next, true);
-        let tail = self.add_span(tail);
-        if span.next != NONE {
-            self.spans[span.next as usize].previous = tail;
+        pool.resize(&mut self.spans, index, rest, address + grains);
+        let mut head = Span::new(grains, address, small);
+        (head.previous, head.next) = (previous, index);
+        let head = self.add_span(head);
+        self.spans[index as usize].previous = head;
+        if previous != NONE {
+            self.spans[previous as usize].next = head;
         }
-        let head = &mut self.spans[index as usize];
-        head.next = tail;
-        head.grains = grains;
-        self.free[usize::from(span.small)].insert(&mut self.spans, tail);
+        head
     }
 
+    #[inline(always)]
     fn add_span(&mut self, span: Span) -> u32 {
         if let Some(index) = self.unused.pop() {
             self.spans[index as usize] = span;
@@ -216,17 +243,6 @@ fn grains(bytes: u64) -> u64 {
 /// Whether the rest of a block becomes a block of its own.
 fn worth_keeping(small: bool, rest: u64) -> bool {
     if small { rest > 0 } else { rest > SMALL_REQUEST / GRAIN }
-}
-
-/// Appends the span `right` to its left neighbour.
-fn absorb(spans: &mut [Span], left: u32, right: u32) {
-    let Span { grains, next, .. } = spans[right as usize];
-    let merged = &mut spans[left as usize];
-    merged.grains += grains;
-    merged.next = next;
-    if next != NONE {
-        spans[next as usize].previous = left;
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Backward: the gradients that flow, and the memory that each step frees.
 
-use super::tape::Tensor;
+use super::memory::{Memory, Tensor};
 use super::trainer::Trainer;
 use super::workspace::Pass;
 use crate::graph::{Activation, Attention, Conv, Loss, Node, NodeId, Op};
 
-impl Trainer<'_> {
+impl<M: Memory> Trainer<'_, M> {
     /// From the loss back to the first parameter.
     pub(super) fn backward(&mut self, kept_by_loss: Vec<Tensor>, batch: u64) {
         let last = self.graph.nodes().len() - 1;
@@ -35,7 +35,7 @@ impl Trainer<'_> {
             }
         }
         if let Some(flow) = self.flows[0].take() {
-            self.tape.drop(flow);
+            self.memory.drop(flow);
         }
     }
 
@@ -53,14 +53,14 @@ impl Trainer<'_> {
         for step in 1..steps {
             let next = self.activation(logits);
             if step == 1 {
-                kept.iter().for_each(|&tensor| self.tape.drop(tensor));
+                kept.iter().for_each(|&tensor| self.memory.drop(tensor));
             }
-            self.tape.drop(flow);
+            self.memory.drop(flow);
             flow = next;
         }
-        self.tape.drop(one);
+        self.memory.drop(one);
         if steps == 1 {
-            kept.iter().for_each(|&tensor| self.tape.drop(tensor));
+            kept.iter().for_each(|&tensor| self.memory.drop(tensor));
         }
         flow
     }
@@ -86,7 +86,7 @@ impl Trainer<'_> {
             Op::Concat => more = self.concat_back(inputs, flow),
             _ if shares_flow => {
                 for (slot, &id) in gradients.iter_mut().zip(inputs) {
-                    *slot = self.differentiable[id.index()].then(|| self.tape.share(flow));
+                    *slot = self.differentiable[id.index()].then(|| self.memory.share(flow));
                 }
                 self.new_gradients(index);
             }
@@ -101,7 +101,7 @@ impl Trainer<'_> {
                 self.new_gradients(index);
             }
         }
-        self.tape.drop(flow);
+        self.memory.drop(flow);
         let found = gradients.into_iter().flatten().zip(inputs.iter().copied());
         for (gradient, id) in found.chain(more) {
             self.accumulate(id, gradient, batch);
@@ -119,12 +119,12 @@ impl Trainer<'_> {
         let bytes = self.tensor_bytes(node, batch);
         match node.op {
             // A broadcast factor's gradient is a full product first, then summed.
-            Op::Multiply => self.tape.scratch(bytes),
-            Op::Activate { function: Activation::PReLU, .. } => self.tape.scratch(bytes),
+            Op::Multiply => self.memory.scratch(bytes),
+            Op::Activate { function: Activation::PReLU, .. } => self.memory.scratch(bytes),
             Op::Activate { function: Activation::NewGELU, .. } => {
                 let held = self.activation(bytes);
-                self.tape.scratch(bytes);
-                self.tape.drop(held);
+                self.memory.scratch(bytes);
+                self.memory.drop(held);
             }
             _ => {}
         }
@@ -150,8 +150,8 @@ impl Trainer<'_> {
             let width = self.run.precision.activation_bytes();
             let rows = batch * u64::from(attention.heads) * node.shape.positions();
             let scores = self.activation(rows * u64::from(attention.keys) * width);
-            self.tape.scratch(rows * u64::from(attention.keys) * width);
-            self.tape.drop(scores);
+            self.memory.scratch(rows * u64::from(attention.keys) * width);
+            self.memory.drop(scores);
         }
     }
 
@@ -161,10 +161,10 @@ impl Trainer<'_> {
         let sum = self.new_flow(packed, batch);
         for _ in 0..2 {
             if let Some(padded) = self.new_flow(packed, batch) {
-                self.tape.drop(padded);
+                self.memory.drop(padded);
             }
         }
-        self.tape.drop(parts);
+        self.memory.drop(parts);
         sum
     }
 
@@ -173,7 +173,7 @@ impl Trainer<'_> {
         inputs
             .iter()
             .filter(|id| self.differentiable[id.index()])
-            .map(|&id| (self.tape.share(flow), id))
+            .map(|&id| (self.memory.share(flow), id))
             .collect()
     }
 
@@ -185,13 +185,13 @@ impl Trainer<'_> {
             return;
         };
         let bytes = self.tensor_bytes(&self.graph.nodes()[index], batch);
-        if self.tape.sole(old) && self.tape.bytes(old) == bytes {
-            self.tape.drop(gradient);
+        if self.memory.sole(old) && self.memory.bytes(old) == bytes {
+            self.memory.drop(gradient);
             return;
         }
         let sum = self.activation(bytes);
-        self.tape.drop(old);
-        self.tape.drop(gradient);
+        self.memory.drop(old);
+        self.memory.drop(gradient);
         self.flows[index] = Some(sum);
     }
 }

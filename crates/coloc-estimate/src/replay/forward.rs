@@ -1,6 +1,6 @@
 //! Forward: which tensors an operation makes, and which of them autograd keeps.
 
-use super::tape::{Purpose, Tensor};
+use super::memory::{Memory, Purpose, Tensor};
 use super::trainer::Trainer;
 use super::workspace::Pass;
 use crate::graph::{Activation, Attention, Node, NodeId, Op};
@@ -10,11 +10,11 @@ use std::ops::Range;
 /// cublasLt's workspace for a product with a bias.
 const CUBLAS_LT_WORKSPACE: u64 = 1 << 20;
 
-impl Trainer<'_> {
+impl<M: Memory> Trainer<'_, M> {
     /// Runs every node and returns the last one's result.
     pub(super) fn forward(&mut self, input: Tensor, batch: u64, recorded: bool) -> Tensor {
         let count = self.graph.nodes().len();
-        self.values[0] = Some(self.tape.share(input));
+        self.values[0] = Some(self.memory.share(input));
         let mut next = 1;
         for segment in 0..self.graph.checkpoints.len() {
             let range = self.graph.checkpoints[segment].clone();
@@ -40,7 +40,7 @@ impl Trainer<'_> {
         let outside = held.iter().map(|(id, _)| id.index());
         for index in outside.chain([range.end - 1]) {
             if let Some(tensor) = self.values[index].take() {
-                self.tape.drop(tensor);
+                self.memory.drop(tensor);
             }
         }
     }
@@ -56,7 +56,7 @@ impl Trainer<'_> {
         outside.dedup();
         for id in outside {
             let value = self.value(id);
-            let tensor = self.tape.share(value);
+            let tensor = self.memory.share(value);
             self.held[segment].push((id, tensor));
         }
     }
@@ -71,17 +71,18 @@ impl Trainer<'_> {
                 if self.last_reader[id.index()] as usize == index
                     && let Some(tensor) = self.values[id.index()].take()
                 {
-                    self.tape.drop(tensor);
+                    self.memory.drop(tensor);
                 }
             }
         }
     }
 
     /// ZeRO 3 assembles a layer's weights just before they are used.
+    #[inline]
     pub(super) fn gather_weights(&mut self, index: usize) {
         if self.run.sharding.ways(3) > 1 {
             let bytes = self.parameter_bytes(index);
-            self.tape.scratch(bytes);
+            self.memory.scratch(bytes);
         }
     }
 
@@ -94,7 +95,7 @@ impl Trainer<'_> {
     }
 
     fn keep(&mut self, index: usize, tensor: Tensor) {
-        let shared = self.tape.share(tensor);
+        let shared = self.memory.share(tensor);
         self.kept[index].push(shared);
     }
 
@@ -132,18 +133,18 @@ impl Trainer<'_> {
             }
             Op::View => {
                 let argument = self.argument(node);
-                self.tape.share(argument)
+                self.memory.share(argument)
             }
             Op::Add { in_place: true } => {
                 let argument = self.argument(node);
-                self.tape.share(argument)
+                self.memory.share(argument)
             }
             Op::Dropout { in_place: true } => {
                 if recorded {
                     self.keep_new(index, bytes);
                 }
                 let argument = self.argument(node);
-                self.tape.share(argument)
+                self.memory.share(argument)
             }
             _ => {
                 let result = self.activation(bytes);
@@ -201,7 +202,7 @@ impl Trainer<'_> {
     ) -> Tensor {
         let result = self.activation(self.tensor_bytes(node, batch));
         if bias {
-            self.tape.scratch(CUBLAS_LT_WORKSPACE);
+            self.memory.scratch(CUBLAS_LT_WORKSPACE);
         }
         self.multiply_forward();
         if recorded && !node.frozen {
@@ -214,10 +215,11 @@ impl Trainer<'_> {
     }
 
     /// Under autocast the 16-bit copy of the weights is what autograd keeps.
+    #[inline]
     fn keep_cast_weights(&mut self, index: usize) {
         if self.run.precision == Precision::Mixed {
             let bytes = self.parameter_bytes(index) / 2;
-            let copy = self.tape.new_tensor(bytes, Purpose::Weights);
+            let copy = self.memory.new_tensor(bytes, Purpose::Weights);
             self.kept[index].push(copy);
         }
     }
@@ -240,7 +242,7 @@ impl Trainer<'_> {
             } else if recorded {
                 self.keep_new(index, bytes);
             }
-            return self.tape.share(argument);
+            return self.memory.share(argument);
         }
         if function == Activation::NewGELU {
             return self.compute_new_gelu(index, argument, bytes, recorded);
@@ -264,11 +266,11 @@ impl Trainer<'_> {
         let mut step = self.activation(bytes);
         for _ in 0..3 {
             let next = self.activation(bytes);
-            self.tape.drop(step);
+            self.memory.drop(step);
             step = next;
         }
         let tanh = self.activation(bytes);
-        self.tape.drop(step);
+        self.memory.drop(step);
         let shifted = self.activation(bytes);
         let result = self.activation(bytes);
         if recorded {
@@ -277,7 +279,7 @@ impl Trainer<'_> {
             }
         }
         for tensor in [half, tanh, shifted] {
-            self.tape.drop(tensor);
+            self.memory.drop(tensor);
         }
         result
     }
@@ -297,19 +299,19 @@ impl Trainer<'_> {
         if attention.eager {
             let raw = self.activation(scores * width);
             let softmax = self.activation(scores * width);
-            self.tape.drop(raw);
+            self.memory.drop(raw);
             let (mask, dropped) = if attention.dropout {
                 let dropped = self.activation(scores * width);
                 (Some(self.activation(scores)), dropped)
             } else {
-                (None, self.tape.share(softmax))
+                (None, self.memory.share(softmax))
             };
             let result = self.activation(self.tensor_bytes(node, batch));
             for tensor in [Some(softmax), mask, Some(dropped)].into_iter().flatten() {
                 if recorded {
                     self.kept[index].push(tensor);
                 } else {
-                    self.tape.drop(tensor);
+                    self.memory.drop(tensor);
                 }
             }
             if recorded {
@@ -324,7 +326,7 @@ impl Trainer<'_> {
             self.keep(index, result);
             self.kept[index].push(row_sums);
         } else {
-            self.tape.drop(row_sums);
+            self.memory.drop(row_sums);
         }
         result
     }

@@ -25,6 +25,8 @@ pub(super) struct Span {
     /// Neighbours in the free list, while it is free.
     smaller: u32,
     larger: u32,
+    /// The bin that it is in, while it is free.
+    bin: u16,
     pub(super) small: bool,
     pub(super) free: bool,
 }
@@ -39,6 +41,7 @@ impl Span {
             next: NONE,
             smaller: NONE,
             larger: NONE,
+            bin: 0,
             small,
             free: false,
         }
@@ -66,21 +69,27 @@ impl Default for FreeList {
 }
 
 impl FreeList {
+    #[inline(always)]
     pub(super) fn insert(&mut self, spans: &mut [Span], index: u32) {
         let rank = spans[index as usize].rank();
-        let bin = bin(rank.0);
+        self.link(spans, index, rank, bin(rank.0));
+    }
+
+    #[inline(always)]
+    fn link(&mut self, spans: &mut [Span], index: u32, rank: (u64, u64), bin: usize) {
         let (smaller, larger) = self.place(spans, bin, rank);
         let span = &mut spans[index as usize];
-        (span.smaller, span.larger) = (smaller, larger);
+        (span.smaller, span.larger, span.bin) = (smaller, larger, bin as u16);
         *self.after(spans, bin, smaller) = index;
         *self.before(spans, bin, larger) = index;
         self.occupied[bin / 64] |= 1 << (bin % 64);
     }
 
     /// Takes out a span that is in the list.
+    #[inline(always)]
     pub(super) fn remove(&mut self, spans: &mut [Span], index: u32) {
-        let Span { grains, smaller, larger, .. } = spans[index as usize];
-        let bin = bin(grains);
+        let Span { smaller, larger, bin, .. } = spans[index as usize];
+        let bin = usize::from(bin);
         *self.after(spans, bin, smaller) = larger;
         *self.before(spans, bin, larger) = smaller;
         if self.heads[bin] == NONE {
@@ -88,7 +97,26 @@ impl FreeList {
         }
     }
 
+    /// Gives a span that is in the list another size and start. Where it still stands between the same
+    /// two, nothing is linked anew.
+    #[inline(always)]
+    pub(super) fn resize(&mut self, spans: &mut [Span], index: u32, grains: u64, address: u64) {
+        let span = &mut spans[index as usize];
+        let (smaller, larger, new_bin) = (span.smaller, span.larger, bin(grains));
+        let same_bin = usize::from(span.bin) == new_bin;
+        let rank = (grains, address);
+        (span.grains, span.address) = rank;
+        let stays = same_bin
+            && (smaller == NONE || spans[smaller as usize].rank() < rank)
+            && (larger == NONE || rank < spans[larger as usize].rank());
+        if !stays {
+            self.remove(spans, index);
+            self.link(spans, index, rank, new_bin);
+        }
+    }
+
     /// Between which two spans of a bin a new one belongs.
+    #[inline(always)]
     fn place(&self, spans: &[Span], bin: usize, rank: (u64, u64)) -> (u32, u32) {
         // Equal activations are freed in the order of their addresses more often than not.
         let tail = self.tails[bin];
@@ -103,6 +131,7 @@ impl FreeList {
     }
 
     /// The smallest span of at least this many grains, lowest address first.
+    #[inline(always)]
     pub(super) fn best(&self, spans: &[Span], grains: u64) -> Option<u32> {
         let own = bin(grains);
         let mut index = self.heads[own];
@@ -131,6 +160,7 @@ impl FreeList {
     }
 
     /// Where it is written which span follows on `smaller`.
+    #[inline(always)]
     fn after<'a>(&'a mut self, spans: &'a mut [Span], bin: usize, smaller: u32) -> &'a mut u32 {
         match smaller {
             NONE => &mut self.heads[bin],
@@ -139,6 +169,7 @@ impl FreeList {
     }
 
     /// Where it is written which span comes before `larger`.
+    #[inline(always)]
     fn before<'a>(&'a mut self, spans: &'a mut [Span], bin: usize, larger: u32) -> &'a mut u32 {
         match larger {
             NONE => &mut self.tails[bin],
@@ -146,6 +177,7 @@ impl FreeList {
         }
     }
 
+    #[inline(always)]
     fn next_occupied(&self, from: usize) -> Option<usize> {
         let mut word = from / 64;
         let mut bits = self.occupied.get(word)? & (u64::MAX << (from % 64));
@@ -157,6 +189,7 @@ impl FreeList {
     }
 }
 
+#[inline(always)]
 fn bin(grains: u64) -> usize {
     if grains < EXACT {
         return grains as usize;

@@ -2,15 +2,17 @@
 
 pub mod allocator;
 mod backward;
+mod direct;
 mod forward;
 mod free_list;
+mod memory;
 mod player;
 mod pools;
 mod tape;
 mod trainer;
 mod workspace;
 
-pub use tape::Usage;
+pub use memory::Usage;
 pub use workspace::{ConvCall, CopyRule, NoWorkspace, Pass, WorkspaceProvider};
 
 use crate::graph::Graph;
@@ -30,38 +32,58 @@ pub struct Replayed {
     pub ran_out: bool,
 }
 
+/// How many tensors a node makes in one iteration, roughly: the tape's first guess of its length.
+const TENSORS_PER_NODE: usize = 5;
+
 /// A task's training, ready to be played under one rule of workspaces after another.
-pub struct Recording {
-    tape: tape::Tape,
-    /// Only where rules of workspaces differ is there anything to play more than once.
-    pools: Option<pools::Pools>,
-    limit: Option<u64>,
+pub struct Recording(Kind);
+
+enum Kind {
+    /// Without convolutions every rule gives the same.
+    Same(Replayed),
+    Tape {
+        tape: tape::Tape,
+        pools: pools::Pools,
+        limit: Option<u64>,
+    },
 }
 
 impl Recording {
     /// Records the training of `graph`: parameters, rehearsal, iterations, optimizer steps.
     pub fn new(graph: &Graph, run: &RunConfig) -> Self {
-        let mut trainer = trainer::Trainer::new(graph, run);
-        trainer.rehearse();
-        trainer.train();
-        let tape = trainer.into_tape();
-        let pools = (!tape.calls.is_empty()).then(|| pools::Pools::of(&tape));
-        Recording { tape, pools, limit: run.limit.map(|limit| limit.0) }
+        let limit = run.limit.map(|limit| limit.0);
+        if !graph.has_convolutions() {
+            let memory = direct::Direct::new(limit, &NoWorkspace);
+            let played = trainer::Trainer::new(graph, run, memory).played();
+            return Recording(Kind::Same(played.replayed()));
+        }
+        let tape = record(graph, run);
+        let pools = pools::Pools::of(&tape);
+        Recording(Kind::Tape { tape, pools, limit })
     }
 
     /// Plays it.
     pub fn replay(&self, workspaces: &dyn WorkspaceProvider) -> Replayed {
-        let apart = self.pools.as_ref();
-        let played = apart
-            .and_then(|pools| pools.play(&self.tape, self.limit, workspaces))
-            .unwrap_or_else(|| player::play(&self.tape, self.limit, workspaces));
+        let (tape, pools, limit) = match &self.0 {
+            Kind::Same(replayed) => return *replayed,
+            Kind::Tape { tape, pools, limit } => (tape, pools, *limit),
+        };
+        let played = pools
+            .play(tape, limit, workspaces)
+            .unwrap_or_else(|| player::play(tape, limit, workspaces));
         Replayed {
             reserved: Bytes(played.reserved),
             allocated: Bytes(played.peak.bytes),
-            usage: self.tape.usage(played.peak, played.reserved),
+            usage: tape.usage(played.peak, played.reserved),
             ran_out: played.ran_out,
         }
     }
+}
+
+fn record(graph: &Graph, run: &RunConfig) -> tape::Tape {
+    let tensors = graph.nodes().len() * TENSORS_PER_NODE * (1 + run.batches().count());
+    let recorder = tape::Recorder::with_capacity(tensors);
+    trainer::Trainer::new(graph, run, recorder).played().into_tape()
 }
 
 /// Plays the training of `graph` once.
@@ -84,7 +106,8 @@ mod tests {
             let Some(mut task) = catalogue::task(name) else { continue };
             for limit in [None, Some(Bytes::from_mib(12_000)), Some(Bytes::from_mib(900))] {
                 task.run.limit = limit;
-                let Recording { tape, limit, .. } = Recording::new(&task.graph, &task.run);
+                let tape = record(&task.graph, &task.run);
+                let limit = limit.map(|limit| limit.0);
                 let pools = pools::Pools::of(&tape);
                 for rule in rules {
                     let Some(played) = pools.play(&tape, limit, rule) else { continue };

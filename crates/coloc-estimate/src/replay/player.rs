@@ -13,7 +13,7 @@ pub(super) struct Played {
 
 /// Plays every step against one allocator.
 pub(super) fn play(tape: &Tape, limit: Option<u64>, workspaces: &dyn WorkspaceProvider) -> Played {
-    let mut player = Player { allocator: Allocator::new(limit), ran_out: false };
+    let mut player = Player::new(limit);
     let mut blocks: Vec<Option<Block>> = Vec::with_capacity(tape.made.len());
     let mut peak = Peak::default();
     for (step, at) in tape.steps.iter().zip(0..) {
@@ -21,41 +21,65 @@ pub(super) fn play(tape: &Tape, limit: Option<u64>, workspaces: &dyn WorkspacePr
             Step::Make => {
                 let bytes = tape.made[blocks.len()].bytes;
                 blocks.push((bytes > 0).then(|| player.allocate_or_lift(bytes)));
-                peak.raise(player.allocator.allocated(), at, 0);
+                peak.raise(player.allocated(), at, 0);
             }
             Step::Free(tensor) => {
                 if let Some(block) = blocks[tensor as usize].take() {
-                    player.allocator.free(block);
+                    player.free(block);
                 }
             }
-            Step::Scratch(bytes) => player.scratch(&[bytes], at, &mut peak),
+            Step::Scratch(bytes) => note(&mut peak, player.borrow(&[bytes]), at),
             Step::Convolve(call) => {
                 let plans = workspaces.plans(&tape.calls[call as usize]);
-                player.scratch(&plans, at, &mut peak);
+                note(&mut peak, player.borrow(&plans), at);
             }
         }
     }
-    Played { reserved: player.allocator.peak_reserved(), peak, ran_out: player.ran_out }
+    Played { reserved: player.peak_reserved(), peak, ran_out: player.ran_out }
 }
 
-struct Player {
+fn note(peak: &mut Peak, borrowed: Option<(u64, u64)>, at: u32) {
+    if let Some((in_use, scratch)) = borrowed {
+        peak.raise(in_use, at, scratch);
+    }
+}
+
+/// An allocator on a device that may be too small.
+pub(super) struct Player {
     allocator: Allocator,
     ran_out: bool,
 }
 
 impl Player {
-    /// Memory that lives only while a kernel runs; the first plan that fits is taken.
-    fn scratch(&mut self, plans: &[u64], at: u32, peak: &mut Peak) {
-        for &bytes in plans.iter().filter(|bytes| **bytes > 0) {
-            if let Ok(in_use) = self.allocator.borrow(bytes) {
-                peak.raise(in_use, at, bytes);
-                return;
-            }
-        }
+    pub(super) fn new(limit: Option<u64>) -> Self {
+        Player { allocator: Allocator::new(limit), ran_out: false }
+    }
+
+    pub(super) fn ran_out(&self) -> bool {
+        self.ran_out
+    }
+
+    pub(super) fn allocated(&self) -> u64 {
+        self.allocator.allocated()
+    }
+
+    pub(super) fn peak_reserved(&self) -> u64 {
+        self.allocator.peak_reserved()
+    }
+
+    pub(super) fn free(&mut self, block: Block) {
+        self.allocator.free(block);
+    }
+
+    /// Memory that lives only while a kernel runs: the first plan that fits is taken. Returns the bytes
+    /// in use meanwhile and those of the plan.
+    pub(super) fn borrow(&mut self, plans: &[u64]) -> Option<(u64, u64)> {
+        let wanted = plans.iter().copied().filter(|bytes| *bytes > 0);
+        wanted.into_iter().find_map(|bytes| Some((self.allocator.borrow(bytes).ok()?, bytes)))
     }
 
     /// A tensor that must exist: past the limit the run is lost, but its need is still measured.
-    fn allocate_or_lift(&mut self, bytes: u64) -> Block {
+    pub(super) fn allocate_or_lift(&mut self, bytes: u64) -> Block {
         self.allocator.allocate(bytes).unwrap_or_else(|_| {
             self.ran_out = true;
             self.allocator.lift_limit();

@@ -4,39 +4,8 @@
 //! convolutions depends on what cuDNN is thought to do, so the tape names the call and leaves the size
 //! to whoever plays it.
 
+use super::memory::{Memory, Purpose, Tensor, Usage};
 use super::workspace::ConvCall;
-use serde::Serialize;
-
-/// What memory is held for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Purpose {
-    Weights,
-    Gradients,
-    Optimizer,
-    Activations,
-    Workspace,
-}
-
-/// Bytes by purpose at the moment when most were in use.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct Usage {
-    /// Parameters and running statistics.
-    pub weights: u64,
-    /// Gradients of parameters.
-    pub gradients: u64,
-    /// Optimizer states and temporaries.
-    pub optimizer: u64,
-    /// Inputs, results, what autograd keeps, gradients that flow.
-    pub activations: u64,
-    /// Scratch memory of matrix products and convolutions.
-    pub workspace: u64,
-    /// What the allocator reserved at its own peak beyond that.
-    pub fragmentation: u64,
-}
-
-/// A handle; the tensor lives until every handle was dropped through the recorder.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Tensor(u32);
 
 /// One thing that happens to memory.
 #[derive(Clone, Copy, Debug)]
@@ -108,10 +77,7 @@ impl Tape {
                 Step::Scratch(_) | Step::Convolve(_) => {}
             }
         }
-        live[Purpose::Workspace as usize] += peak.scratch;
-        let [weights, gradients, optimizer, activations, workspace] = live;
-        let fragmentation = reserved.saturating_sub(live.iter().sum());
-        Usage { weights, gradients, optimizer, activations, workspace, fragmentation }
+        Usage::of(live, peak.scratch, reserved)
     }
 }
 
@@ -135,23 +101,22 @@ impl Recorder {
     pub(super) fn into_tape(self) -> Tape {
         self.tape
     }
+}
 
-    /// A new tensor with one handle.
-    pub(super) fn new_tensor(&mut self, bytes: u64, purpose: Purpose) -> Tensor {
+impl Memory for Recorder {
+    fn new_tensor(&mut self, bytes: u64, purpose: Purpose) -> Tensor {
         self.tape.steps.push(Step::Make);
         self.tape.made.push(Made { bytes, purpose });
         self.handles.push(1);
         Tensor((self.handles.len() - 1) as u32)
     }
 
-    /// One more handle to the same tensor.
-    pub(super) fn share(&mut self, tensor: Tensor) -> Tensor {
+    fn share(&mut self, tensor: Tensor) -> Tensor {
         self.handles[tensor.0 as usize] += 1;
         tensor
     }
 
-    /// One handle less; the last frees the memory.
-    pub(super) fn drop(&mut self, tensor: Tensor) {
+    fn drop(&mut self, tensor: Tensor) {
         let handles = &mut self.handles[tensor.0 as usize];
         *handles -= 1;
         if *handles == 0 {
@@ -159,24 +124,21 @@ impl Recorder {
         }
     }
 
-    /// Nobody else holds this tensor, so a sum may be written into it.
-    pub(super) fn sole(&self, tensor: Tensor) -> bool {
+    fn sole(&self, tensor: Tensor) -> bool {
         self.handles[tensor.0 as usize] == 1
     }
 
-    pub(super) fn bytes(&self, tensor: Tensor) -> u64 {
+    fn bytes(&self, tensor: Tensor) -> u64 {
         self.tape.made[tensor.0 as usize].bytes
     }
 
-    /// Memory that lives only while a kernel runs.
-    pub(super) fn scratch(&mut self, bytes: u64) {
+    fn scratch(&mut self, bytes: u64) {
         if bytes > 0 {
             self.tape.steps.push(Step::Scratch(bytes));
         }
     }
 
-    /// A convolution's kernel runs.
-    pub(super) fn convolve(&mut self, call: ConvCall) {
+    fn convolve(&mut self, call: ConvCall) {
         self.tape.steps.push(Step::Convolve(self.tape.calls.len() as u32));
         self.tape.calls.push(call);
     }

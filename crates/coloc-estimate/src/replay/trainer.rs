@@ -1,15 +1,12 @@
 //! The training loop: parameters, rehearsal, iterations, optimizer steps.
 
-use super::tape::{Purpose, Recorder, Tape, Tensor};
+use super::memory::{Memory, Purpose, Tensor};
 use super::workspace::{ConvCall, Pass};
 use crate::graph::{Conv, Graph, Loss, Node, NodeId, Op};
 use crate::run::RunConfig;
 
 /// cuBLAS takes this through the allocator, once for each thread that multiplies.
 const CUBLAS_WORKSPACE: u64 = 8_519_680;
-
-/// How many tensors a node makes in one iteration, roughly: the tape's first guess of its length.
-const TENSORS_PER_NODE: usize = 5;
 
 /// Tensors that one node keeps for its backward step. Eight are enough for every operation known.
 #[derive(Clone, Copy, Default)]
@@ -33,10 +30,10 @@ struct Parameter {
 }
 
 /// A task in training.
-pub(super) struct Trainer<'a> {
+pub(super) struct Trainer<'a, M> {
     pub(super) graph: &'a Graph,
     pub(super) run: &'a RunConfig,
-    pub(super) tape: Recorder,
+    pub(super) memory: M,
     parameters: Vec<Parameter>,
     /// First parameter of each node, and one past the last node's.
     first_parameter: Vec<u32>,
@@ -54,13 +51,13 @@ pub(super) struct Trainer<'a> {
     backward_multiplied: bool,
 }
 
-impl<'a> Trainer<'a> {
-    pub(super) fn new(graph: &'a Graph, run: &'a RunConfig) -> Self {
+impl<'a, M: Memory> Trainer<'a, M> {
+    pub(super) fn new(graph: &'a Graph, run: &'a RunConfig, memory: M) -> Self {
         let count = graph.nodes().len();
         let mut trainer = Trainer {
             graph,
             run,
-            tape: Recorder::with_capacity(count * TENSORS_PER_NODE * (1 + run.batches().count())),
+            memory,
             parameters: Vec::with_capacity(2 * count),
             first_parameter: Vec::with_capacity(count + 1),
             states: Vec::new(),
@@ -77,8 +74,11 @@ impl<'a> Trainer<'a> {
         trainer
     }
 
-    pub(super) fn into_tape(self) -> Tape {
-        self.tape.into_tape()
+    /// Trains as the run says, and gives back the memory that saw it.
+    pub(super) fn played(mut self) -> M {
+        self.rehearse();
+        self.train();
+        self.memory
     }
 
     fn create_parameters(&mut self) {
@@ -88,14 +88,14 @@ impl<'a> Trainer<'a> {
             self.first_parameter.push(self.parameters.len() as u32);
             for elements in node.op.parameters(node.shape).iter() {
                 let bytes = (elements * width).div_ceil(ways);
-                self.tape.new_tensor(bytes, Purpose::Weights);
+                self.memory.new_tensor(bytes, Purpose::Weights);
                 let trained = !node.frozen;
                 self.parameters.push(Parameter { gradient: None, trained, elements });
             }
             if node.op == Op::BatchNorm {
                 let statistics = 4 * u64::from(node.shape.channels);
                 for bytes in [statistics, statistics, 8] {
-                    self.tape.new_tensor(bytes, Purpose::Weights);
+                    self.memory.new_tensor(bytes, Purpose::Weights);
                 }
             }
             let own = !node.frozen && self.parameters.len() > self.first_parameter[index] as usize;
@@ -111,7 +111,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// The passes before training.
-    pub(super) fn rehearse(&mut self) {
+    fn rehearse(&mut self) {
         let Some(rehearsal) = self.run.rehearsal else { return };
         let batch = u64::from(rehearsal.batch);
         for _ in 0..rehearsal.passes {
@@ -120,20 +120,20 @@ impl<'a> Trainer<'a> {
             for index in 0..self.kept.len() {
                 self.drop_kept(index);
             }
-            self.tape.drop(result);
-            self.tape.drop(input);
+            self.memory.drop(result);
+            self.memory.drop(input);
         }
     }
 
     /// The iterations. The loop's variables drop the previous batch before the next is copied to the
     /// device; the previous result and loss live on until they are replaced.
-    pub(super) fn train(&mut self) {
+    fn train(&mut self) {
         let (mut batch_held, mut result_held, mut loss_held) = (None, None, None);
         for batch in self.run.batches() {
             let batch = u64::from(batch);
             if let Some((old_input, old_labels)) = batch_held.take() {
-                self.tape.drop(old_input);
-                self.tape.drop(old_labels);
+                self.memory.drop(old_input);
+                self.memory.drop(old_labels);
             }
             let input = self.new_input(batch);
             let labels = self.new_labels(batch);
@@ -141,12 +141,12 @@ impl<'a> Trainer<'a> {
             self.clear_gradients();
             let result = self.forward(input, batch, true);
             if let Some(old) = result_held.replace(result) {
-                self.tape.drop(old);
+                self.memory.drop(old);
             }
             let kept = self.loss(batch);
-            let loss = self.tape.new_tensor(4, Purpose::Activations);
+            let loss = self.memory.new_tensor(4, Purpose::Activations);
             if let Some(old) = loss_held.replace(loss) {
-                self.tape.drop(old);
+                self.memory.drop(old);
             }
             self.backward(kept, batch);
             self.optimizer_step();
@@ -156,7 +156,7 @@ impl<'a> Trainer<'a> {
     fn new_input(&mut self, batch: u64) -> Tensor {
         let first = &self.graph.nodes()[0];
         let width = if first.op == Op::Tokens { 8 } else { self.run.precision.activation_bytes() };
-        self.tape.new_tensor(batch * first.shape.elements() * width, Purpose::Activations)
+        self.memory.new_tensor(batch * first.shape.elements() * width, Purpose::Activations)
     }
 
     fn new_labels(&mut self, batch: u64) -> Tensor {
@@ -165,7 +165,7 @@ impl<'a> Trainer<'a> {
             Loss::CrossEntropy | Loss::CausalLanguage => 2 * shape.positions(),
             Loss::Elementwise => shape.elements(),
         };
-        self.tape.new_tensor(4 * batch * numbers, Purpose::Activations)
+        self.memory.new_tensor(4 * batch * numbers, Purpose::Activations)
     }
 
     /// What the loss keeps for its backward step; losses are computed in 32 bits.
@@ -177,15 +177,15 @@ impl<'a> Trainer<'a> {
             Loss::Elementwise => 0,
         };
         let mut kept: Vec<Tensor> =
-            (0..copies).map(|_| self.tape.new_tensor(logits, Purpose::Activations)).collect();
-        kept.push(self.tape.new_tensor(4, Purpose::Activations));
+            (0..copies).map(|_| self.memory.new_tensor(logits, Purpose::Activations)).collect();
+        kept.push(self.memory.new_tensor(4, Purpose::Activations));
         kept
     }
 
     fn clear_gradients(&mut self) {
         for parameter in &mut self.parameters {
             if let Some(gradient) = parameter.gradient.take() {
-                self.tape.drop(gradient);
+                self.memory.drop(gradient);
             }
         }
     }
@@ -201,18 +201,19 @@ impl<'a> Trainer<'a> {
             .map(|parameter| (parameter.elements * width).div_ceil(ways))
             .collect();
         if self.states.is_empty() {
+            self.states.reserve(sizes.len() * optimizer.states());
             for &bytes in &sizes {
                 for _ in 0..optimizer.states() {
-                    self.states.push(self.tape.new_tensor(bytes, Purpose::Optimizer));
+                    self.states.push(self.memory.new_tensor(bytes, Purpose::Optimizer));
                 }
             }
         }
         for _ in 0..optimizer.temporaries() {
             let step: Vec<Tensor> = sizes
                 .iter()
-                .map(|&bytes| self.tape.new_tensor(bytes, Purpose::Optimizer))
+                .map(|&bytes| self.memory.new_tensor(bytes, Purpose::Optimizer))
                 .collect();
-            step.into_iter().for_each(|tensor| self.tape.drop(tensor));
+            step.into_iter().for_each(|tensor| self.memory.drop(tensor));
         }
     }
 
@@ -234,9 +235,9 @@ impl<'a> Trainer<'a> {
         }
         let width = self.run.precision.parameter_bytes();
         let bytes = (parameter.elements * width).div_ceil(self.run.sharding.ways(2));
-        let gradient = self.tape.new_tensor(bytes, Purpose::Gradients);
+        let gradient = self.memory.new_tensor(bytes, Purpose::Gradients);
         if parameter.gradient.is_some() {
-            self.tape.drop(gradient);
+            self.memory.drop(gradient);
         } else {
             parameter.gradient = Some(gradient);
         }
@@ -253,13 +254,13 @@ impl<'a> Trainer<'a> {
     }
 
     pub(super) fn activation(&mut self, bytes: u64) -> Tensor {
-        self.tape.new_tensor(bytes, Purpose::Activations)
+        self.memory.new_tensor(bytes, Purpose::Activations)
     }
 
     pub(super) fn drop_kept(&mut self, index: usize) {
         let kept = &mut self.kept[index];
         for &tensor in &kept.tensors[..usize::from(kept.count)] {
-            self.tape.drop(tensor);
+            self.memory.drop(tensor);
         }
         kept.count = 0;
     }
@@ -267,21 +268,21 @@ impl<'a> Trainer<'a> {
     /// The first matrix product of the forward thread takes the library's workspace for good.
     pub(super) fn multiply_forward(&mut self) {
         if !std::mem::replace(&mut self.forward_multiplied, true) {
-            self.tape.new_tensor(CUBLAS_WORKSPACE, Purpose::Workspace);
+            self.memory.new_tensor(CUBLAS_WORKSPACE, Purpose::Workspace);
         }
     }
 
     /// The same for autograd's thread.
     pub(super) fn multiply_backward(&mut self) {
         if !std::mem::replace(&mut self.backward_multiplied, true) {
-            self.tape.new_tensor(CUBLAS_WORKSPACE, Purpose::Workspace);
+            self.memory.new_tensor(CUBLAS_WORKSPACE, Purpose::Workspace);
         }
     }
 
     pub(super) fn conv_scratch(&mut self, node: &Node, conv: Conv, batch: u64, pass: Pass) {
         let reads = self.graph.inputs(node).first();
         let first = reads.is_some_and(|id| self.graph.nodes()[id.index()].op == Op::Input);
-        self.tape.convolve(ConvCall {
+        self.memory.convolve(ConvCall {
             conv,
             input: self.graph.input_shape(node),
             output: node.shape,

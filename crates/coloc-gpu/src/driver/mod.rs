@@ -36,6 +36,13 @@ pub trait Driver {
     /// and when calls follow each other too closely.
     fn gpm(&mut self, index: u32) -> Result<Option<Reading>, DriverError>;
 
+    /// The same of one GPU instance.
+    fn gpm_of_instance(
+        &mut self,
+        index: u32,
+        gi: GpuInstanceId,
+    ) -> Result<Option<Reading>, DriverError>;
+
     /// The profiles, placements and instances of a device in MIG mode.
     fn mig_board(&mut self, index: u32) -> Result<Board, DriverError>;
     /// Turns MIG mode on or off. Needs an idle device.

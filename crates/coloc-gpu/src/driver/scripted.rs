@@ -158,6 +158,14 @@ impl Driver for Scripted {
     fn gpm(&mut self, index: u32) -> Result<Option<Reading>, DriverError> {
         self.on(index, |gpu| gpu.gpm.clone())
     }
+
+    fn gpm_of_instance(
+        &mut self,
+        index: u32,
+        _: GpuInstanceId,
+    ) -> Result<Option<Reading>, DriverError> {
+        self.on(index, |gpu| gpu.gpm.clone())
+    }
     fn mig_board(&mut self, _: u32) -> Result<Board, DriverError> {
         Err(NO_MIG)
     }

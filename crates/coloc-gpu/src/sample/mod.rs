@@ -121,6 +121,8 @@ pub struct InstanceSample {
     pub profile: String,
     /// Compute slices.
     pub compute: u8,
+    /// Compute slices of the whole GPU.
+    pub of_compute: u8,
     /// Where it lies.
     pub place: MigPlace,
     /// Where the reading came from; `None` when no source sees into instances.

@@ -2,11 +2,13 @@
 
 use crate::stage::{Stage, on_fleet};
 use coloc_emu::Place;
+use coloc_emu::fleet::MigDevice as MigIds;
 use coloc_gpu::driver::{Driver, Guarded};
+use coloc_gpu::mig::{Want, apply, enable};
 use coloc_gpu::monitor::{Monitor, MonitorConfig, Sources};
 use coloc_gpu::process::Owner;
 use coloc_gpu::sample::Source;
-use coloc_model::{Bytes, Millis, Time};
+use coloc_model::{Bytes, Millis, TaskId, Time};
 use coloc_physics::Profile;
 use std::time::{Duration, Instant};
 
@@ -38,6 +40,39 @@ fn a_gpu_can_be_fully_utilized_and_nearly_idle() {
         let sm = sample.reading.sm.expect("GPM sees SMs").get();
         assert!(sm < 0.10, "{sample:?}");
         println!("utilization {:?}, SM activity {sm:.3}", sample.vitals.utilization);
+    });
+}
+
+#[test]
+fn instances_are_seen_one_by_one() {
+    on_fleet("monitor::instances_are_seen_one_by_one", "1xH100-80GB", |stage| {
+        let mut driver = stage.driver();
+        enable(&mut driver, 0).expect("it is idle");
+        let wants = [Want::named(TaskId(0), "3g.40gb"), Want::named(TaskId(1), "1g.10gb")];
+        let given = apply(&mut driver, 0, &wants, &[]).expect("they fit").given;
+        let mig = MigIds { gi: given[0].gpu_instance.0, ci: given[0].compute_instance.0 };
+        // A fifth of the board's 132 SMs, which is more than half of the instance's 48.
+        let profile = Profile::new(1.0, 0.2, 0.1, 0.05, Bytes::from_mib(4000));
+        stage.occupy(Place { gpu: 0, mig: Some(mig) }, Bytes::from_mib(3000), &profile);
+        let mut monitor = monitor(&stage, Duration::from_secs(5));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut now = Time::START;
+        let sample = loop {
+            now = now + Millis(1000);
+            let sample = monitor.sample(now).samples.remove(0);
+            let seen = sample.instances.iter().all(|seen| seen.source == Some(Source::Gpm));
+            if seen && sample.instances.len() == 2 && sample.reading.sm.is_some() {
+                break sample;
+            }
+            assert!(Instant::now() < deadline, "{sample:?}");
+            std::thread::sleep(Duration::from_millis(150));
+        };
+        let of = |name: &str| {
+            let seen = sample.instances.iter().find(|seen| seen.profile == name).expect(name);
+            seen.reading.sm.expect("SM activity").get()
+        };
+        assert!((of("3g.40gb") - 0.2 * 132.0 / 48.0).abs() < 0.01, "{sample:?}");
+        assert_eq!(of("1g.10gb"), 0.0);
     });
 }
 

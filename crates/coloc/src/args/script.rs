@@ -45,7 +45,7 @@ pub(crate) fn directives(file: &Path) -> Option<Result<Vec<OsString>, CliError>>
 }
 
 /// A command as it can be started: a script of this directory is named without `./` by some, and need not be executable.
-pub(super) fn runnable(mut command: Vec<OsString>, here: &Path) -> Vec<OsString> {
+pub(crate) fn runnable(mut command: Vec<OsString>, here: &Path) -> Vec<OsString> {
     use std::io::Read as _;
     use std::os::unix::fs::PermissionsExt as _;
     let Some(file) = command.first().map(|first| here.join(first)) else { return command };

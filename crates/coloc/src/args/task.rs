@@ -186,7 +186,7 @@ fn name_of(command: &[OsString]) -> String {
     script.map_or(program, |script| base(script))
 }
 
-fn environment(export: Option<&[OsString]>) -> Vec<(RawText, RawText)> {
+pub(crate) fn environment(export: Option<&[OsString]>) -> Vec<(RawText, RawText)> {
     let all = || std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
     let Some(wanted) = export else { return all().collect() };
     if wanted == [OsString::from("ALL")] {

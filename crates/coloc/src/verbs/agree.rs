@@ -7,7 +7,7 @@ use crate::live::replay::{Replay, Replayed};
 use crate::live::stage::Stage;
 use crate::output::table::table;
 use crate::output::{Answer, print_text};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use coloc_model::Fleet;
 use coloc_sim::{Silent, Simulation, Summary, Trace, trace};
 use serde::Serialize;
@@ -36,6 +36,9 @@ pub(crate) struct Agree {
     /// The emulated machine
     #[arg(long, value_name = "SPEC", default_value = "4xA100-40GB")]
     fleet: String,
+    /// With one task a GPU, or collocated as the preset coloc does [default: both]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    policies: Vec<Which>,
     /// How many seconds pass for tasks in one second
     #[arg(long, value_name = "X", default_value_t = 200.0)]
     time_scale: f64,
@@ -47,8 +50,18 @@ pub(crate) struct Agree {
     json: bool,
 }
 
+/// Which policy.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+enum Which {
+    /// One task a GPU, in order of arrival
+    Exclusive,
+    /// Shared, as the preset coloc does
+    Collocated,
+}
+
 /// A policy as the daemon and the simulator are told it.
 struct Told {
+    which: Which,
     name: &'static str,
     flags: &'static [&'static str],
     args: PolicyArgs,
@@ -82,7 +95,8 @@ impl Agree {
             ));
         }
         let (trace, fleet) = (self.load()?, read_fleet(&self.fleet)?);
-        let policies = both();
+        let asked = |told: &Told| self.policies.is_empty() || self.policies.contains(&told.which);
+        let policies: Vec<Told> = both().into_iter().filter(asked).collect();
         let simulated: Vec<Summary> =
             policies.iter().map(|told| simulate(told, &trace, &fleet)).collect::<Result<_, _>>()?;
         let in_memory = Path::new(IN_MEMORY).is_dir().then(|| PathBuf::from(IN_MEMORY));
@@ -184,8 +198,13 @@ fn both() -> [Told; 2] {
     };
     let flags = &["--queue", "fifo", "--place", "exclusive", "--share", "exclusive"];
     [
-        Told { name: "exclusive", flags, args: exclusive },
-        Told { name: "collocated", flags: &["--preset", "coloc"], args: ours },
+        Told { which: Which::Exclusive, name: "exclusive", flags, args: exclusive },
+        Told {
+            which: Which::Collocated,
+            name: "collocated",
+            flags: &["--preset", "coloc"],
+            args: ours,
+        },
     ]
 }
 

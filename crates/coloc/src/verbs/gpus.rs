@@ -83,7 +83,7 @@ fn render(answer: &Snapshot) -> String {
     let mut parts = vec![table(&header, answer.gpus.iter().map(gpu_row))];
     let instances: Vec<Vec<String>> = answer.gpus.iter().flat_map(instance_rows).collect();
     if !instances.is_empty() {
-        parts.push(table(&["GPU", "GI", "CI", "MEMORY", "DEVICE"], instances));
+        parts.push(table(&["GPU", "GI", "CI", "MEMORY", "SMACT", "DEVICE"], instances));
     }
     let processes: Vec<Vec<String>> = answer.gpus.iter().flat_map(process_rows).collect();
     if !processes.is_empty() {
@@ -143,12 +143,17 @@ fn gpu_row(gpu: &GpuSnapshot) -> Vec<String> {
 
 fn instance_rows(gpu: &GpuSnapshot) -> Vec<Vec<String>> {
     let devices = gpu.mig.iter().flat_map(|mig| &mig.devices);
+    let seen = |device: &coloc_gpu::mig::MigDevice| {
+        let mut instances = gpu.mig.iter().flat_map(|mig| &mig.activity);
+        instances.find(|seen| seen.gpu_instance == device.gpu_instance)?.smact
+    };
     let row = |device: &coloc_gpu::mig::MigDevice| {
         vec![
             gpu.index.to_string(),
             device.gpu_instance.0.to_string(),
             device.compute_instance.0.to_string(),
             memory(device.memory_used, device.memory_total),
+            percent(seen(device)),
             device.uuid.to_string(),
         ]
     };

@@ -14,6 +14,7 @@ pub(crate) mod drain;
 pub(crate) mod emu;
 pub(crate) mod estimate;
 pub(crate) mod expected;
+pub(crate) mod experiment;
 pub(crate) mod gpus;
 pub(crate) mod history;
 pub(crate) mod init;

@@ -69,6 +69,9 @@ fn answers_are_as_the_document_says() {
     let change = json!({ "ids": [2, 999], "change": "cancel" }).to_string();
     let changed = ask(&home, "POST /v1/tasks/change", "", change.as_bytes());
     check(&document, "/v1/tasks/change", "post", "200", &changed.json());
+    let lesson = br#"{"command":["true"],"directory":"/","lesson":{"sm":0.5}}"#;
+    let taught = ask(&home, "POST /v1/teach", "", lesson);
+    check(&document, "/v1/teach", "post", "200", &taught.json());
     let made = ask(&home, "POST /v1/tokens", "", b"{}");
     check(&document, "/v1/tokens", "post", "200", &made.json());
     let revoked = ask(&home, "POST /v1/tokens/1/revoke", "", b"");

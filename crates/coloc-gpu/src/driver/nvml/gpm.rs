@@ -12,6 +12,7 @@ use nvml_wrapper::enums::gpm::GpmMetricId;
 use nvml_wrapper::gpm::{GpmSample, gpm_metrics_get};
 use nvml_wrapper::{Device, Nvml};
 use nvml_wrapper_sys::bindings::nvmlGpmSample_t;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// NVIDIA asks for at least this long between two samples.
@@ -20,47 +21,55 @@ const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(60);
 const WHAT: &str = "reading SM activity by GPM";
 
-/// The last sample of every device.
+/// Samples that are kept: more than a server has GPUs and instances. Instances come and go.
+const MOST: usize = 1024;
+
+/// The last sample of every device and instance.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
-    last: Vec<Option<(nvmlGpmSample_t, Instant)>>,
+    last: HashMap<(u32, Option<u32>), (nvmlGpmSample_t, Instant)>,
 }
 
 impl Samples {
-    /// Takes a sample and compares it with the last one.
+    /// Takes a sample of a device, or of one of its instances, and compares it with the last one.
     pub(super) fn read(
         &mut self,
         nvml: &Nvml,
         device: &Device<'_>,
         index: u32,
+        instance: Option<u32>,
     ) -> Result<Option<Reading>, DriverError> {
-        let slot = index as usize;
-        if self.last.len() <= slot {
-            self.last.resize(slot + 1, None);
-        }
-        let since = self.last[slot].map(|(_, at)| at.elapsed());
+        let key = (index, instance);
+        let since = self.last.get(&key).map(|(_, at)| at.elapsed());
         if since.is_none() && !device.gpm_support().map_err(|e| translate(WHAT, e))? {
             return Err(DriverError::NotSupported { what: WHAT });
         }
         if since.is_some_and(|since| since < SHORTEST) {
             return Ok(None);
         }
-        let sample = device.gpm_sample().map_err(|error| translate(WHAT, error))?;
-        let last = self.last[slot].take().map(|(handle, at)| {
-            // SAFETY: the handle is ours alone and of this library; `take` made sure that it is freed once.
+        let sample = match instance {
+            Some(instance) => device.gpm_mig_sample(instance),
+            None => device.gpm_sample(),
+        };
+        let sample = sample.map_err(|error| translate(WHAT, error))?;
+        let last = self.last.remove(&key).map(|(handle, at)| {
+            // SAFETY: the handle is ours alone and of this library; `remove` made sure that it is freed once.
             (unsafe { GpmSample::from_handle(nvml, handle) }, at)
         });
         let reading = match &last {
             Some((last, at)) if at.elapsed() < LONGEST => Some(compare(nvml, last, &sample)?),
             _ => None,
         };
-        self.last[slot] = Some((sample.into_handle(), Instant::now()));
+        if self.last.len() >= MOST {
+            self.free(nvml);
+        }
+        self.last.insert(key, (sample.into_handle(), Instant::now()));
         Ok(reading)
     }
 
     /// Returns every sample to the library.
     pub(super) fn free(&mut self, nvml: &Nvml) {
-        for (handle, _) in self.last.drain(..).flatten() {
+        for (_, (handle, _)) in self.last.drain() {
             // SAFETY: as in `read`; draining makes sure that it is freed once.
             drop(unsafe { GpmSample::from_handle(nvml, handle) });
         }

@@ -111,7 +111,16 @@ impl Driver for NvmlDriver {
     }
     fn gpm(&mut self, index: u32) -> Result<Option<Reading>, DriverError> {
         let device = self.handles.device(&self.nvml, index)?;
-        self.gpm.read(&self.nvml, &device, index)
+        self.gpm.read(&self.nvml, &device, index, None)
+    }
+
+    fn gpm_of_instance(
+        &mut self,
+        index: u32,
+        gi: GpuInstanceId,
+    ) -> Result<Option<Reading>, DriverError> {
+        let device = self.handles.device(&self.nvml, index)?;
+        self.gpm.read(&self.nvml, &device, index, Some(gi.0))
     }
     fn mig_board(&mut self, index: u32) -> Result<Board, DriverError> {
         mig::board(&self.nvml, &self.handles.device(&self.nvml, index)?)

@@ -2,6 +2,7 @@
 
 use super::super::Reading;
 use crate::device::{Identity, Uuid};
+use crate::mig::GpuInstanceId;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -141,6 +142,23 @@ impl Feed {
             Entity::Uuid(uuid) => *uuid == gpu.uuid,
             Entity::Instance(_) => false,
         };
+        let (_, reading, at) = state.readings.iter().find(|(entity, ..)| about(entity))?;
+        (at.elapsed() <= fresh).then_some(*reading)
+    }
+
+    /// The newest reading of a GPU's instance, if it is younger than `fresh`. Only sources that know the driver's
+    /// numbers tell: those of `dcgmi` are DCGM's own.
+    pub fn latest_instance(
+        &self,
+        gpu: &Identity,
+        instance: GpuInstanceId,
+        fresh: Duration,
+    ) -> Option<Reading> {
+        let names =
+            [format!("{}/{}", gpu.uuid, instance.0), format!("{}/{}", gpu.index, instance.0)];
+        let state = self.shared.state();
+        let about =
+            |entity: &Entity| matches!(entity, Entity::Instance(name) if names.contains(name));
         let (_, reading, at) = state.readings.iter().find(|(entity, ..)| about(entity))?;
         (at.elapsed() <= fresh).then_some(*reading)
     }

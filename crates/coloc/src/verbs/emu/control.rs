@@ -30,6 +30,10 @@ enum FaultName {
         /// Its index
         gpu: u32,
     },
+    /// The driver's kernel module is unloaded, with all that runs on its GPUs
+    Unload,
+    /// It is loaded again
+    Load,
     /// A critical error is reported
     Xid {
         /// Index of the GPU
@@ -75,6 +79,8 @@ impl From<FaultName> for Fault {
         match name {
             FaultName::Lost { gpu } => Fault::Lost { gpu },
             FaultName::Restore { gpu } => Fault::Restored { gpu },
+            FaultName::Unload => Fault::Unloaded,
+            FaultName::Load => Fault::Loaded,
             FaultName::Xid { gpu, code } => Fault::Xid { gpu, code },
             FaultName::Ecc { gpu, corrected, uncorrected } => {
                 Fault::Ecc { gpu, corrected, uncorrected }

@@ -8,7 +8,7 @@ use coloc_estimate::gpumemnet::GpuMemNet;
 use coloc_estimate::horus::Counts;
 use serde::Serialize;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[derive(Args, Debug)]
 pub(super) struct EvalArgs {
@@ -28,6 +28,10 @@ pub(super) struct EvalArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// Passes over the rows to time an estimator, and how long they may take.
+const PASSES: u32 = 20;
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// What an estimator says of a row.
 type Predict = Box<dyn Fn(&Row) -> Option<Prediction>>;
@@ -54,16 +58,33 @@ pub(super) fn run(args: &EvalArgs) -> Result<String, EstimateError> {
         other => return Err(EstimateError::UnknownEstimator(other.to_owned())),
     };
     let rows = dataset::read(&args.data, kind)?;
-    let start = Instant::now();
-    let predictions: Vec<Option<Prediction>> = rows.iter().map(predict).collect();
+    let (predictions, elapsed) = timed(&rows, &predict);
     let answered = predictions.iter().flatten().count();
-    let us_per_estimate =
-        (answered > 0).then(|| start.elapsed().as_secs_f64() * 1e6 / answered as f64);
+    let us_per_estimate = (answered > 0).then(|| elapsed.as_secs_f64() * 1e6 / answered as f64);
     let scores = score(&rows, &predictions);
     if args.json {
         return json::text(&Answer { scores, us_per_estimate });
     }
     Ok(draw::scores(&scores, us_per_estimate))
+}
+
+/// What an estimator says of all rows, and how long the fastest of some passes over them took: the
+/// machine's other work only ever adds time.
+fn timed(rows: &[Row], predict: &Predict) -> (Vec<Option<Prediction>>, Duration) {
+    let pass = || {
+        let start = Instant::now();
+        let predictions: Vec<Option<Prediction>> = rows.iter().map(predict).collect();
+        (predictions, start.elapsed())
+    };
+    let began = Instant::now();
+    let (predictions, mut fastest) = pass();
+    for _ in 1..PASSES {
+        if began.elapsed() > LONGEST {
+            break;
+        }
+        fastest = fastest.min(pass().1);
+    }
+    (predictions, fastest)
 }
 
 /// The formula on the file's own totals, as it was published.

@@ -1,4 +1,6 @@
-//! `coloc collocate`: what happens when tasks share one GPU.
+//! `coloc collocate`: what happens when tasks share one GPU, by the model or by running a command.
+
+mod live;
 
 use crate::args::policy::ShareFlag;
 use crate::error::CliError;
@@ -12,16 +14,16 @@ use coloc_sim::collocation::{self, Arrangement, Findings, Participant};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Analyse tasks that share one GPU, beside the published measurements
+/// Analyse tasks that share one GPU: by the model beside published measurements, or a command of yours after --, live
 #[derive(Args, Debug)]
 pub(crate) struct Collocate {
     /// What runs: a task of the catalogue, or resnet26-cifar10, resnet50-imagenet64,
     /// resnet152-imagenet, resnet152-mixed, dlrm-large [default: the whole published analysis]
     #[arg(long, value_name = "NAME")]
     workload: Option<String>,
-    /// How many copies at once
-    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,2,3,5,7")]
-    copies: Vec<u32>,
+    /// How many copies at once [default: 1,2,3,5,7; live 1,2,3]
+    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    copies: Option<Vec<u32>>,
     /// How they share
     #[arg(long, value_enum, value_delimiter = ',', default_value = "streams,mps,mig")]
     share: Vec<ShareFlag>,
@@ -40,7 +42,12 @@ pub(crate) struct Collocate {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    live: live::LiveArgs,
 }
+
+/// How many copies the model is asked about.
+const COPIES: [u32; 5] = [1, 2, 3, 5, 7];
 
 /// Copies of one workload, alone or beside another.
 #[derive(Clone, Debug)]
@@ -74,9 +81,13 @@ struct Study {
 
 impl Collocate {
     pub(crate) fn run(self) -> Result<(), CliError> {
-        if self.copies.iter().any(|copies| !(1..=48).contains(copies)) {
+        if self.copies.iter().flatten().any(|copies| !(1..=48).contains(copies)) {
             let limit = "--copies takes 1 to 48, the most clients that an MPS server has";
             return Err(CliError::Usage(limit.to_owned()));
+        }
+        if self.live.is_wanted() {
+            let shares = self.share.iter().map(|&share| share.into()).collect();
+            return self.live.run(self.copies, shares, self.json);
         }
         if !(0.0..=100.0).contains(&self.interference) {
             let message = format!("--interference takes 0 to 100, not {}", self.interference);
@@ -105,13 +116,17 @@ impl Collocate {
             copies: copies.to_vec(),
         };
         if let Some(workload) = &self.workload {
-            return vec![case(workload, self.with.as_deref(), &self.copies)];
+            return vec![case(workload, self.with.as_deref(), self.copies())];
         }
         let alone = [published::RESNET26, published::RESNET50, published::RESNET152];
         let mut cases: Vec<Case> =
-            alone.iter().map(|subject| case(subject.name, None, &self.copies)).collect();
+            alone.iter().map(|subject| case(subject.name, None, self.copies())).collect();
         cases.push(case(published::DLRM.name, Some(published::RESNET152_MIXED.name), &[1]));
         cases
+    }
+
+    fn copies(&self) -> &[u32] {
+        self.copies.as_deref().unwrap_or(&COPIES)
     }
 
     fn experiments(&self) -> Result<Vec<Row>, CliError> {

@@ -1,0 +1,66 @@
+//! What training does to memory, whoever keeps account of it.
+
+use super::workspace::ConvCall;
+use serde::Serialize;
+
+/// What memory is held for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    Weights,
+    Gradients,
+    Optimizer,
+    Activations,
+    Workspace,
+}
+
+/// Bytes by purpose, in the order of the purposes.
+pub(super) type ByPurpose = [u64; 5];
+
+/// Bytes by purpose at the moment when most were in use.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Usage {
+    /// Parameters and running statistics.
+    pub weights: u64,
+    /// Gradients of parameters.
+    pub gradients: u64,
+    /// Optimizer states and temporaries.
+    pub optimizer: u64,
+    /// Inputs, results, what autograd keeps, gradients that flow.
+    pub activations: u64,
+    /// Scratch memory of matrix products and convolutions.
+    pub workspace: u64,
+    /// What the allocator reserved at its own peak beyond that.
+    pub fragmentation: u64,
+}
+
+impl Usage {
+    /// From the tensors that lived, the scratch memory beside them and all that was reserved.
+    pub(super) fn of(mut live: ByPurpose, scratch: u64, reserved: u64) -> Self {
+        live[Purpose::Workspace as usize] += scratch;
+        let [weights, gradients, optimizer, activations, workspace] = live;
+        let fragmentation = reserved.saturating_sub(live.iter().sum());
+        Usage { weights, gradients, optimizer, activations, workspace, fragmentation }
+    }
+}
+
+/// A handle; the tensor lives until every handle was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Tensor(pub(super) u32);
+
+/// Reference-counted tensors.
+pub(super) trait Memory {
+    /// A new tensor with one handle.
+    fn new_tensor(&mut self, bytes: u64, purpose: Purpose) -> Tensor;
+    /// One more handle to the same tensor.
+    fn share(&mut self, tensor: Tensor) -> Tensor;
+    /// One handle less; the last frees the memory.
+    fn drop(&mut self, tensor: Tensor);
+    /// Nobody else holds this tensor, so a sum may be written into it.
+    fn sole(&self, tensor: Tensor) -> bool;
+    /// Size of a tensor that lives.
+    fn bytes(&self, tensor: Tensor) -> u64;
+    /// Memory that lives only while a kernel runs.
+    fn scratch(&mut self, bytes: u64);
+    /// A convolution's kernel runs.
+    fn convolve(&mut self, call: ConvCall);
+}
