@@ -2,20 +2,26 @@
 
 use crate::record::Moment;
 use coloc_model::{Millis, Time};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// The scheduler's clock: it began when the journal did and never runs backwards across restarts.
+/// The scheduler's clock: it began when the journal did. While the daemon runs it follows a clock that nobody sets, so
+/// that no time limit, quantum or wait is cut short or drawn out when somebody sets the world's.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Clock {
     epoch: Moment,
     /// The scheduler's seconds in one of the world's.
     scale: f64,
+    /// The scheduler's time when the daemon started.
+    start: Time,
+    started: Instant,
 }
 
 impl Clock {
     /// A clock that began then.
     pub fn new(epoch: Moment, scale: f64) -> Self {
-        Clock { epoch, scale }
+        let mut clock = Clock { epoch, scale, start: Time::START, started: Instant::now() };
+        clock.start = clock.time(Moment::now());
+        clock
     }
 
     /// The scheduler's time at a moment of the world.
@@ -32,7 +38,12 @@ impl Clock {
 
     /// The scheduler's time now.
     pub fn now(&self) -> Time {
-        self.time(Moment::now())
+        self.at(Instant::now())
+    }
+
+    fn at(&self, instant: Instant) -> Time {
+        let since = instant.saturating_duration_since(self.started);
+        self.start + Millis((since.as_secs_f64() * 1000.0 * self.scale) as u64)
     }
 
     /// How long the world has to wait until then.
@@ -59,5 +70,16 @@ mod tests {
         assert_eq!(clock.moment(Time(50_000)), Moment(1_500));
         assert_eq!(clock.time(Moment(10)), Time(0), "a clock that was set back");
         assert!(clock.world(Millis(1_000)) >= Duration::from_millis(10));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_does_not_matter_while_the_daemon_runs() {
+        // An epoch in the future is a world's clock that was set back by an hour.
+        for epoch in [Moment(0), Moment::now(), Moment(Moment::now().0 + 3_600_000)] {
+            let clock = Clock::new(epoch, 10.0);
+            let later = clock.started + Duration::from_secs(2);
+            assert_eq!(clock.at(later).since(clock.start), Millis(20_000));
+            assert!(clock.now() >= clock.start);
+        }
     }
 }

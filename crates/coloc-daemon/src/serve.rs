@@ -20,7 +20,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -239,7 +239,9 @@ fn listen(socket: &Path) -> Result<UnixListener, DaemonError> {
     if std::os::unix::net::UnixStream::connect(socket).is_ok() {
         return Err(DaemonError::Taken(socket.to_owned()));
     }
-    if socket.exists() {
+    let left = std::fs::symlink_metadata(socket).ok();
+    // What is no socket is not ours to take away: binding will say that it is in the way.
+    if left.is_some_and(|left| left.file_type().is_socket()) {
         std::fs::remove_file(socket).map_err(at(socket))?;
     }
     let listener = UnixListener::bind(socket).map_err(at(socket))?;

@@ -4,6 +4,7 @@ mod live {
     mod home;
     mod http;
 
+    mod abuse;
     mod agreement;
     mod collocate;
     mod document;

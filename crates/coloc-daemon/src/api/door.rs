@@ -21,6 +21,8 @@ use tokio_rustls::TlsAcceptor;
 
 /// Who has not asked by then is hung up on. A client that has been silent for long connects anew.
 pub(crate) const SILENCE: Duration = Duration::from_secs(30);
+/// The same where places are scarce: who has nothing to say makes room for who has.
+const SILENCE_IN_A_CROWD: Duration = Duration::from_secs(2);
 /// No question takes longer, its sending included: a wait is answered before.
 const SLOWEST: Duration = Duration::from_secs(90);
 /// Who reads nothing of an answer for this long is hung up on.
@@ -49,7 +51,9 @@ pub async fn serve(listener: UnixListener, router: Router) {
                 let peer = Peer::of(&stream);
                 // Who has too many is hung up on: others would wait for them.
                 let Some(guest) = guests.welcome(peer) else { continue };
-                let connection = converse(stream, Some(peer), router.clone());
+                let crowded = room.available_permits() < most / SHARE;
+                let silence = if crowded { SILENCE_IN_A_CROWD } else { SILENCE };
+                let connection = converse(stream, Some(peer), silence, router.clone());
                 tokio::spawn(async move {
                     connection.await;
                     drop((place, guest));
@@ -71,7 +75,7 @@ pub async fn serve_remote(listener: TcpListener, tls: TlsAcceptor, router: Route
                 tokio::spawn(async move {
                     let agreed = tokio::time::timeout(HANDSHAKE, agree(stream, &tls)).await;
                     if let Ok(Some(stream)) = agreed {
-                        converse(stream, None, router).await;
+                        converse(stream, None, SILENCE, router).await;
                     }
                     drop(place);
                 });
@@ -148,6 +152,7 @@ impl Drop for Guest {
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Option<Peer>,
+    silence: Duration,
     router: Router,
 ) {
     let router = TowerToHyperService::new(router);
@@ -161,7 +166,7 @@ async fn converse(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(SILENCE)
+        .header_read_timeout(silence)
         .serve_connection(TokioIo::new(Stalling::new(stream, UNREAD)), service);
     // Whatever went wrong on it, the connection is over, and its client knows.
     let _ = connection.await;

@@ -116,7 +116,7 @@ impl Client {
 
     /// The connection, a new one if the daemon may have hung up on it.
     fn connection(&mut self) -> Result<Connection<'_>, ClientError> {
-        if self.used.elapsed() > SILENCE / 2 {
+        if self.used.elapsed() > SILENCE / 2 || self.sender.is_closed() {
             self.sender = self.runtime.block_on(open(&self.address))?;
         }
         self.used = Instant::now();

@@ -97,9 +97,11 @@ impl Daemon {
         // Live, our own policy is what people expect.
         let preset = self.policy.preset.or(Some(PresetFlag::Coloc));
         let policy = PolicyArgs { preset, ..self.policy.clone() };
+        let agreements = policy.accounts.agreements();
+        agreements.look_up().map_err(|unknown| CliError::Usage(unknown.to_string()))?;
         Ok(Settings {
             policy: policy.policy(),
-            agreements: policy.accounts.agreements(),
+            agreements,
             history: policy.service.history()?,
             grace: Millis::from_secs_f64(self.grace),
             said,
@@ -158,6 +160,10 @@ impl Daemon {
         let models: Vec<String> = fleet.gpus().iter().map(|gpu| gpu.model.to_string()).collect();
         let description = format!("{} x{}", models.join(" "), self.time_scale);
         let note = home.join("fleet.txt");
+        let state = home.parent().unwrap_or(home);
+        if let Err(source) = std::fs::create_dir_all(state) {
+            return CliError::Write { file: state.to_owned(), source };
+        }
         if coloc_emu::Emulator::open(home).is_ok() {
             let there = std::fs::read_to_string(&note).unwrap_or_default();
             if there != description {

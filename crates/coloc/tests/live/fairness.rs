@@ -56,7 +56,7 @@ fn weights_and_quotas_of_strangers_are_refused() {
             .args(flags)
             .output()
             .expect("it runs");
-        assert_eq!(output.status.code(), Some(1), "{flags:?}");
+        assert_eq!(output.status.code(), Some(2), "{flags:?}");
         let said = text(&output.stderr);
         assert!(said.contains("no such") && said.contains("on this machine"), "{said}");
     }
