@@ -77,19 +77,6 @@ fn what_can_never_run_is_refused_at_once() {
 }
 
 #[test]
-fn a_daemon_takes_no_flag_that_it_would_ignore() {
-    // What a preemption costs is a matter of the model; live it costs what it costs.
-    for flags in [["--preempt-cost", "5"], ["--noise", "1"], ["--seed", "7"], ["--quantum", "0"]] {
-        let place = tempfile::tempdir().expect("a directory");
-        let mut daemon = coloc();
-        daemon.args(["daemon", "--emulate", "1xA100-40GB", "--state"]).arg(place.path());
-        let output = daemon.args(flags).output().expect("it runs");
-        assert_eq!(output.status.code(), Some(2), "{flags:?}");
-        assert!(text(&output.stderr).contains(flags[0]), "{flags:?}");
-    }
-}
-
-#[test]
 fn garbage_on_the_socket_harms_nobody() {
     use std::io::{Read as _, Write as _};
     let home = Home::new(&["--emulate", "1xA100-40GB"]);
