@@ -16,6 +16,7 @@ mod ending;
 mod event;
 mod explain;
 pub mod gpus;
+mod inherit;
 mod pass;
 mod patience;
 pub mod place;
