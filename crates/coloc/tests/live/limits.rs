@@ -34,9 +34,12 @@ fn as_the_daemon_sees(home: &Home, file: &str) -> PathBuf {
 fn a_full_disk_refuses_new_work_and_keeps_what_runs() {
     let Some(home) = on_a_small_disk() else { return };
     let go = home.path().join("go");
-    let until = format!("while ! test -e {}; do sleep 0.02; done; exit 4", go.display());
+    let until = format!("echo up; while ! test -e {}; do sleep 0.02; done; exit 4", go.display());
     let runs = home.submit(&["--exclusive", "--", "sh", "-c", &until]);
-    home.wait_for_state(runs, "running");
+    // Once it speaks, its shim has written all that it needs.
+    home.wait_for("its first word", |home| {
+        text(&home.try_run(&["logs", &runs.to_string()]).stdout).contains("up")
+    });
     let fill = as_the_daemon_sees(&home, "fill");
     let mut file = std::fs::File::create(&fill).expect("a file");
     while file.write_all(&[0; 4096]).is_ok() {}
