@@ -8,6 +8,7 @@ mod live {
     mod document;
     mod expected;
     mod groups;
+    mod history;
     mod hostile;
     mod limits;
     mod memory;

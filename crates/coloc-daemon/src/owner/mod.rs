@@ -9,6 +9,7 @@ mod command;
 mod decide;
 mod gates;
 mod happen;
+mod history;
 mod idle;
 mod page;
 mod restore;
@@ -110,6 +111,8 @@ pub struct Owner {
     last_seen: Sighting,
     last_look: Time,
     idle: idle::IdleSince,
+    /// What tasks of each kind held when they ran before.
+    history: coloc_estimate::history::History,
     news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
     stop: bool,
 }
@@ -178,9 +181,11 @@ impl Owner {
             last_seen: Sighting::default(),
             last_look: Time::NEVER,
             idle: idle::IdleSince::default(),
+            history: coloc_estimate::history::History::default(),
             news,
             stop: false,
         };
+        owner.read_history()?;
         owner.restore(saved.live)?;
         Ok(owner)
     }
