@@ -32,6 +32,9 @@ pub struct TaskSpec {
     #[serde(default)]
     #[schemars(with = "Option<EstimateShape>")]
     pub estimate: Option<Estimate>,
+    /// Which estimator said so.
+    #[serde(default)]
+    pub estimator: Option<String>,
     /// It wants its GPUs to itself.
     #[serde(default)]
     pub exclusive: bool,
@@ -188,6 +191,7 @@ impl TaskSpec {
             gpu_memory: None,
             host_memory: None,
             estimate: None,
+            estimator: None,
             exclusive: false,
             time_limit: None,
             after: Vec::new(),

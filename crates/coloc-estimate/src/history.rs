@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// Runs that are remembered of one command.
 const REMEMBERED: usize = 32;
 
+/// Commands that are remembered.
+const COMMANDS: usize = 10_000;
+
 /// Peaks by command signature.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct History {
@@ -38,6 +41,11 @@ impl History {
 
     /// Remembers what a run held at most.
     pub fn remember(&mut self, signature: &str, peak: Bytes) {
+        if self.peaks.len() >= COMMANDS && !self.peaks.contains_key(signature) {
+            // Which one is forgotten matters little among so many.
+            let forgotten = self.peaks.keys().next().cloned();
+            forgotten.and_then(|signature| self.peaks.remove(&signature));
+        }
         let peaks = self.peaks.entry(signature.to_owned()).or_default();
         if peaks.len() == REMEMBERED {
             peaks.remove(0);

@@ -11,6 +11,7 @@ mod live {
     mod expected;
     mod fairness;
     mod groups;
+    mod history;
     mod hostile;
     mod limits;
     mod loss;

@@ -49,7 +49,18 @@ pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<TaskDetai
         let log = RunDir::of(&runs, record.id, record.attempt).log().display().to_string();
         let (command, directory) = (spec.command.clone(), spec.directory.clone());
         let (task, holds) = (view(&record, &spec), record.holds);
-        Ok(Some(TaskDetail { task, command, directory, log, holds, story }))
+        let estimate_bound_bytes = spec.estimate.map(|estimate| estimate.bound.0);
+        let estimator = spec.estimator.clone();
+        Ok(Some(TaskDetail {
+            task,
+            command,
+            directory,
+            log,
+            estimate_bound_bytes,
+            estimator,
+            holds,
+            story,
+        }))
     });
     ended.await?.ok_or(Failure::NoTask(id))
 }

@@ -9,6 +9,7 @@ mod command;
 mod decide;
 mod gates;
 mod happen;
+mod history;
 mod idle;
 mod loss;
 mod page;
@@ -124,6 +125,8 @@ pub struct Owner {
     /// GPUs that cannot be used, since when.
     away: FxHashMap<GpuId, Time>,
     idle: idle::IdleSince,
+    /// What tasks of each kind held when they ran before.
+    history: coloc_estimate::history::History,
     news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
     stop: bool,
 }
@@ -226,10 +229,12 @@ impl Owner {
             last_look: Time::NEVER,
             away: FxHashMap::default(),
             idle: idle::IdleSince::default(),
+            history: coloc_estimate::history::History::default(),
             news,
             stop: false,
         };
         owner.remember(saved.lessons);
+        owner.read_history()?;
         owner.restore(saved.live)?;
         Ok(owner)
     }

@@ -64,6 +64,7 @@ impl Owner {
             return Err(Refused::PriorityAboveZero);
         }
         self.check(&spec, array.as_ref())?;
+        self.estimate(&mut spec);
         let (now, spec_id) = (Moment::now(), SpecId(self.next_spec));
         self.next_spec += 1;
         self.texts.share(&mut spec);

@@ -75,6 +75,12 @@ pub struct TaskDetail {
     pub directory: crate::text::RawText,
     /// Where its output is.
     pub log: String,
+    /// What its GPUs' memory is booked with before it is seen: it is expected to stay below.
+    #[serde(default)]
+    pub estimate_bound_bytes: Option<u64>,
+    /// Which estimator said so.
+    #[serde(default)]
+    pub estimator: Option<String>,
     /// What holds its last attempt to what it was given.
     #[serde(default)]
     pub holds: Option<Box<Holds>>,
@@ -188,6 +194,8 @@ impl Owner {
             command: live.spec.command.clone(),
             directory: live.spec.directory.clone(),
             log: self.launcher.run_dir(&live.record).log().display().to_string(),
+            estimate_bound_bytes: live.spec.estimate.map(|estimate| estimate.bound.0),
+            estimator: live.spec.estimator.clone(),
             holds: self.launcher.true_holds(&live.record),
             story: self.journal.story(task).unwrap_or_default(),
         })

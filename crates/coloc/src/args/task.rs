@@ -73,10 +73,16 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "TIME", value_parser = script::time)]
     idle_timeout: Option<Millis>,
     /// A layer summary of its model, from which its memory is estimated: torchsummary or torchinfo, or a printed module
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "model")]
     model_summary: Option<PathBuf>,
-    /// Samples per iteration, for the estimate [default: as the summary says]
-    #[arg(long, value_name = "N", requires = "model_summary", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    /// A Hugging Face config.json of its model, from which its memory is estimated
+    #[arg(long, value_name = "FILE", group = "model")]
+    hf_config: Option<PathBuf>,
+    /// Tokens of a sample, for the estimate [default: 512]
+    #[arg(long, value_name = "N", requires = "hf_config", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    seq: Option<u32>,
+    /// Samples per iteration, for the estimate [default: as the summary says, or 8]
+    #[arg(long, value_name = "N", requires = "model", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     batch: Option<u32>,
     /// What to do when a GPU has no room for it [default: as the daemon's policy says]
     #[arg(long, value_enum)]
@@ -132,9 +138,10 @@ impl TaskArgs {
             .map_err(|source| CliError::Write { file: PathBuf::from("."), source })?;
         let directory = args.chdir.as_ref().map_or(here.clone(), |chdir| here.join(chdir));
         let after = args.after.iter().flat_map(|all| all.iter());
-        let estimate = match &args.model_summary {
-            Some(file) => Some(estimate::of_summary(file, args.batch)?),
-            None => None,
+        let estimate = match (&args.model_summary, &args.hf_config) {
+            (Some(file), _) => Some(estimate::of_summary(file, args.batch)?),
+            (None, Some(file)) => Some(estimate::of_config(file, args.batch, args.seq)?),
+            (None, None) => None,
         };
         let command = match args.wrap {
             Some(wrap) => vec!["/bin/sh".into(), "-c".into(), wrap],
@@ -148,7 +155,8 @@ impl TaskArgs {
             gpus: args.gres.unwrap_or(args.gpus),
             gpu_memory: args.gpu_mem,
             host_memory: args.mem.filter(|&memory| memory > Bytes::ZERO),
-            estimate,
+            estimate: estimate.as_ref().map(coloc_model::Estimate::from),
+            estimator: estimate.map(|estimate| estimate.estimator.to_owned()),
             exclusive: args.exclusive,
             time_limit: args.time,
             after: after.map(|&(task, when)| Dependency { task: TaskId(task), when }).collect(),

@@ -90,9 +90,20 @@ fn foretell(task: &TaskDetail, ahead: &Ahead) -> Option<String> {
     })
 }
 
+/// What is expected, what is booked, and who said so.
+fn estimated(detail: &TaskDetail) -> String {
+    let Some(peak) = detail.task.estimate_bytes else { return "-".to_owned() };
+    let bound = detail.estimate_bound_bytes.map(|bound| format!(", bound {}", gib(bound)));
+    let by = detail.estimator.as_ref().map(|estimator| format!(" by {estimator}"));
+    format!("{}{}{}", gib(peak), by.unwrap_or_default(), bound.unwrap_or_default())
+}
+
+fn gib(bytes: u64) -> String {
+    format!("{:.2} GiB", bytes as f64 / (1u64 << 30) as f64)
+}
+
 fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
     let task = &detail.task;
-    let gib = |bytes: u64| format!("{:.2} GiB", bytes as f64 / (1u64 << 30) as f64);
     let optional = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     let command: Vec<_> = detail.command.iter().map(|word| word.to_string_lossy()).collect();
     let gpus: Vec<String> = task.gpu_ids.iter().map(ToString::to_string).collect();
@@ -120,7 +131,7 @@ fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
             format!(
                 "asked {}, estimated {}, peak seen {}",
                 optional(task.gpu_mem_bytes.map(gib)),
-                optional(task.estimate_bytes.map(gib)),
+                estimated(detail),
                 gib(task.peak_bytes)
             ),
         ),

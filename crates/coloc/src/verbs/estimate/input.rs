@@ -11,6 +11,8 @@ use std::path::Path;
 
 /// Tokens of a sample where nobody says.
 pub(super) const DEFAULT_TOKENS: u32 = 512;
+/// Samples per iteration that a config is taken to mean: it does not say.
+const CONFIG_BATCH: u32 = 8;
 /// Files larger than this are not read at all.
 const LARGEST_FILE: u64 = 64 << 20;
 
@@ -49,6 +51,24 @@ pub(super) fn of_summary(
     Ok((summary.graph, run))
 }
 
+/// A Hugging Face config alone, trained as most are.
+pub(super) fn of_config(
+    path: &Path,
+    batch: Option<u32>,
+    tokens: Option<u32>,
+) -> Result<(Graph, RunConfig), EstimateError> {
+    let options =
+        hf::Options { tokens: tokens.unwrap_or(DEFAULT_TOKENS), ..hf::Options::default() };
+    let graph = config(path, &options)?;
+    let batch = batch.unwrap_or(CONFIG_BATCH);
+    Ok((graph, RunConfig { optimizer: Optimizer::AdamW, ..RunConfig::new(batch) }))
+}
+
+fn config(path: &Path, options: &hf::Options) -> Result<Graph, EstimateError> {
+    hf::parse(&read(path)?, options)
+        .map_err(|source| EstimateError::Config { path: path.to_owned(), source })
+}
+
 type Input = (Graph, Option<u32>, Option<Optimizer>);
 
 fn read_input(args: &EstimateArgs) -> Result<Input, EstimateError> {
@@ -68,9 +88,7 @@ fn read_input(args: &EstimateArgs) -> Result<Input, EstimateError> {
             lora_rank: args.lora,
             ..hf::Options::default()
         };
-        let graph = hf::parse(&read(path)?, &options)
-            .map_err(|source| EstimateError::Config { path: path.clone(), source })?;
-        Ok((graph, Some(8), Some(Optimizer::AdamW)))
+        Ok((config(path, &options)?, Some(CONFIG_BATCH), Some(Optimizer::AdamW)))
     } else if let Some(name) = &args.task {
         let task = catalogue::task(name).ok_or_else(|| EstimateError::UnknownTask {
             name: name.clone(),

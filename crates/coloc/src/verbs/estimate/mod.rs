@@ -156,9 +156,19 @@ fn show(args: &EstimateArgs, estimate: &Estimate) -> Result<String, EstimateErro
 pub(crate) fn of_summary(
     file: &std::path::Path,
     batch: Option<u32>,
-) -> Result<coloc_model::Estimate, EstimateError> {
+) -> Result<Estimate, EstimateError> {
     let (graph, run) = input::of_summary(file, batch)?;
-    Ok((&estimator(learned::DEFAULT_ENVIRONMENT)?.estimate(&graph, &run)).into())
+    Ok(estimator(learned::DEFAULT_ENVIRONMENT)?.estimate(&graph, &run))
+}
+
+/// The same from a Hugging Face config.
+pub(crate) fn of_config(
+    file: &std::path::Path,
+    batch: Option<u32>,
+    tokens: Option<u32>,
+) -> Result<Estimate, EstimateError> {
+    let (graph, run) = input::of_config(file, batch, tokens)?;
+    Ok(estimator(learned::DEFAULT_ENVIRONMENT)?.estimate(&graph, &run))
 }
 
 /// The replay in an environment that is known.

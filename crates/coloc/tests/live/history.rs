@@ -1,0 +1,27 @@
+//! What a command held before is what its next run is booked with.
+
+use super::home::Home;
+
+#[test]
+fn a_command_is_booked_with_what_it_held_before() {
+    let home = Home::new(&["--emulate", "1xA100-40GB", "--time-scale", "50"]);
+    let coloc = env!("CARGO_BIN_EXE_coloc");
+    let words = ["--", coloc, "emu", "train", "--memory", "6G", "--seconds", "200"];
+    let first = home.submit(&words);
+    assert!(home.show(first)["estimator"].is_null(), "nothing is known of it yet");
+    home.wait_for_state(first, "completed");
+    let seen = home.show(first)["peak_bytes"].as_u64().unwrap();
+    assert!(seen > 0, "the monitor looked at it");
+
+    let again = home.submit(&words);
+    let shown = home.show(again);
+    assert_eq!(shown["estimator"], "history", "{shown}");
+    assert_eq!(shown["estimate_bytes"].as_u64(), Some(seen));
+    assert!(shown["estimate_bound_bytes"].as_u64() > Some(seen), "{shown}");
+
+    // Whoever says what it needs is believed.
+    let mut said = vec!["--gpu-mem", "9G"];
+    said.extend(words);
+    let told = home.submit(&said);
+    assert!(home.show(told)["estimator"].is_null());
+}
