@@ -3,6 +3,8 @@
 mod devices;
 mod holds;
 
+pub(crate) use holds::promised;
+
 use crate::cgroup::Groups;
 use crate::record::{Holds, Record, Uid};
 use crate::run::{Claim, GroupPlace, Order, Process, RunAs, RunDir, RunError};
@@ -195,7 +197,7 @@ impl Launcher {
             set(&mut all, name.into(), value.into());
         }
         let share = record.placement.as_ref().map(|placement| placement.share);
-        let limit = holds::promised(record, spec);
+        let limit = promised(record, spec);
         let shared = match share {
             Some(Share::Mps) => self.sharing.mps(record.owner, devices, limit),
             _ => Ok(Vec::new()),

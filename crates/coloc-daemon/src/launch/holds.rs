@@ -9,7 +9,7 @@ use coloc_model::{Bytes, Placement, Share, TaskId};
 
 /// GPU memory that a task is held to. Whoever said what it needs is held to it, until it has died of it: then what it
 /// said was wrong, and the ledger's promise is what counts.
-pub(super) fn promised(record: &Record, spec: &TaskSpec) -> Option<Bytes> {
+pub(crate) fn promised(record: &Record, spec: &TaskSpec) -> Option<Bytes> {
     spec.gpu_memory.filter(|_| record.ooms == 0)
 }
 
@@ -40,7 +40,7 @@ impl Launcher {
         let facilities = Facilities {
             dmem: dmem.is_some_and(|(memory, (group, _))| self.limit_dmem(record, group, memory)),
             mps,
-            watchdog: false,
+            watchdog: share != Share::Exclusive && !spec.exclusive,
         };
         let promise = Promise {
             task: record.id,

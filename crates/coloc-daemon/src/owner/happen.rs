@@ -48,6 +48,7 @@ impl Owner {
         self.launcher.end_group(&live.record);
         let holds = self.launcher.true_holds(&live.record);
         let (verdict, exit) = self.verdict(task);
+        let verdict = self.for_its_memory(task, verdict);
         let Some(live) = self.tasks.get_mut(&task) else { return };
         live.record.exit = exit;
         live.record.holds = holds;
@@ -198,6 +199,7 @@ impl Owner {
         }
         self.account(now, &sighting);
         self.stop_the_idle(now, &sighting, wishes);
+        self.stop_the_greedy(now, &sighting);
         self.last_seen = sighting;
         if !self.launcher.sharing.partitions.is_empty() {
             let kept = self.instances_of_others(None);

@@ -8,6 +8,7 @@
 mod command;
 mod decide;
 mod gates;
+mod greedy;
 mod happen;
 mod history;
 mod idle;
@@ -125,6 +126,7 @@ pub struct Owner {
     /// GPUs that cannot be used, since when.
     away: FxHashMap<GpuId, Time>,
     idle: idle::IdleSince,
+    greedy: greedy::Greedy,
     /// What tasks of each kind held when they ran before.
     history: coloc_estimate::history::History,
     news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
@@ -229,6 +231,7 @@ impl Owner {
             last_look: Time::NEVER,
             away: FxHashMap::default(),
             idle: idle::IdleSince::default(),
+            greedy: greedy::Greedy::default(),
             history: coloc_estimate::history::History::default(),
             news,
             stop: false,

@@ -33,6 +33,29 @@ fn a_task_that_wants_more_than_it_said_is_recovered() {
     }
 }
 
+/// Where nothing else holds a task to its word, the watchdog does, before its neighbour asks for what it was promised.
+#[test]
+fn whoever_keeps_what_others_were_promised_goes_and_comes_back() {
+    let flags = ["--emulate", "1xA100-40GB", "--time-scale", "50"];
+    let policy = ["--queue", "best-effort", "--place", "magm", "--share", "streams"];
+    let home = Home::new(&[&flags[..], &policy].concat());
+    let go = home.path().join("go");
+    let until = format!("while ! test -e {}; do sleep 0.02; done", go.display());
+    let patient = home.submit(&["--gpu-mem", "30G", "--", "sh", "-c", &until]);
+    home.wait_for_state(patient, "running");
+    let mut words = vec!["--gpu-mem", "8G", "--on-oom", "grow", "--"];
+    let liar = train(&["--memory", "20G", "--seconds", "120"]);
+    words.extend(&liar);
+    let greedy = home.submit(&words);
+    home.wait_for("the watchdog", |home| home.story(greedy).contains("ended by the watchdog"));
+    home.wait_for_state(greedy, "recovering");
+    assert_eq!(home.state(patient), "running");
+    std::fs::write(&go, "").expect("a file");
+    home.wait_for_state(greedy, "completed");
+    assert!(home.show(greedy)["ooms"].as_u64() >= Some(1));
+    assert_eq!(home.show(patient)["attempts"], 1);
+}
+
 #[test]
 fn a_task_may_choose_to_fail_instead() {
     let home = Home::new(&["--emulate", "1xA100-40GB", "--time-scale", "50"]);

@@ -1,0 +1,91 @@
+//! The last rung: a task that keeps memory which was promised to its neighbours goes, and comes back with what it needs.
+
+use super::{Live, Owner};
+use crate::hardware::Sighting;
+use crate::launch::promised;
+use crate::outcome;
+use crate::record::Phase;
+use coloc_gpu::enforce::{Verdict, Watchdog};
+use coloc_model::{Bytes, Millis, Placement, TaskId, Time};
+use rustc_hash::FxHashMap;
+
+/// Allocators overshoot and give back.
+const PATIENCE: Millis = Millis::from_secs(10);
+/// A context more or less is nobody's fault.
+const SLACK: Bytes = Bytes::from_mib(512);
+
+/// Who holds too much, and who was ended for it.
+pub(super) struct Greedy {
+    dog: Watchdog,
+    /// What they held.
+    ended: FxHashMap<TaskId, Bytes>,
+}
+
+impl Default for Greedy {
+    fn default() -> Self {
+        Greedy { dog: Watchdog::new(PATIENCE, SLACK), ended: FxHashMap::default() }
+    }
+}
+
+impl Owner {
+    /// Ends tasks that hold more than they said and than the ledger can give them.
+    pub(super) fn stop_the_greedy(&mut self, now: Time, seen: &Sighting) {
+        let mut over = Vec::new();
+        for &(task, used) in &seen.tasks {
+            let Some(live) = self.tasks.get(&task) else { continue };
+            let Some(booked) = self.booked_beside_others(task, live) else {
+                self.greedy.dog.forget(task);
+                continue;
+            };
+            if let Verdict::End { by } = self.greedy.dog.observe(now, task, booked, used) {
+                over.push((task, used, by));
+            }
+        }
+        for (task, used, by) in over {
+            // Once is enough: the shim sees to it that it goes.
+            if self.greedy.ended.insert(task, used).is_some() {
+                continue;
+            }
+            let what = format!(
+                "is ended by the watchdog: it holds {used}, {by} more than there is beside what its neighbours were promised"
+            );
+            self.changed(task, Some(what));
+            if let Some(live) = self.tasks.get(&task) {
+                self.launcher.stop(&live.record, None);
+            }
+        }
+    }
+
+    /// What the ledger gives a running task that said what it needs, where others were promised the rest. The ledger has
+    /// given it all that was free by then.
+    fn booked_beside_others(&self, task: TaskId, live: &Live) -> Option<Bytes> {
+        let runs = live.record.phase == Phase::Running && live.ending.is_none();
+        if !runs || promised(&live.record, &live.spec).is_none() {
+            return None;
+        }
+        let gpus = live.record.placement.iter().flat_map(Placement::gpus);
+        let booked = |gpu| {
+            let residents = self.scheduler.gpus().get(gpu).residents();
+            let own = residents.iter().find(|booking| booking.task == task)?;
+            (residents.len() > 1 && own.instance.is_none()).then_some(own.bytes)
+        };
+        gpus.filter_map(booked).min()
+    }
+
+    /// Whoever was ended for its memory ran out of it.
+    pub(super) fn for_its_memory(
+        &mut self,
+        task: TaskId,
+        verdict: Option<outcome::Verdict>,
+    ) -> Option<outcome::Verdict> {
+        self.greedy.dog.forget(task);
+        let held = self.greedy.ended.remove(&task);
+        match (held, verdict) {
+            (Some(held), Some(outcome::Verdict::Stopped | outcome::Verdict::Failed)) => {
+                let evidence = "the watchdog ended it".to_owned();
+                Some(outcome::Verdict::GpuOutOfMemory { asked: None, held: Some(held), evidence })
+            }
+            (_, verdict) => verdict,
+        }
+    }
+}
