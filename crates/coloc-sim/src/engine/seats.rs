@@ -3,7 +3,6 @@
 
 use coloc_model::{GpuId, Millis, Placement, TaskId, Time};
 use coloc_physics::Growth;
-use rustc_hash::FxHashMap;
 
 /// Where a running task is kept.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
@@ -75,7 +74,8 @@ pub(super) struct Seats {
     stays: Vec<Option<Stay>>,
     stamps: Vec<Stamps>,
     free: Vec<Seat>,
-    of_task: FxHashMap<TaskId, Seat>,
+    /// Where each task was last.
+    of_task: Vec<Seat>,
 }
 
 impl Seats {
@@ -87,7 +87,11 @@ impl Seats {
             self.stamps.push(Stamps::default());
             Seat(self.stays.len() as u32 - 1)
         });
-        self.of_task.insert(progress.task, seat);
+        let task = progress.task.index();
+        if self.of_task.len() <= task {
+            self.of_task.resize(task + 1, Seat::default());
+        }
+        self.of_task[task] = seat;
         self.progress[seat.0 as usize] = progress;
         self.stays[seat.0 as usize] = Some(stay);
         let launch = self.stamp(seat);
@@ -100,7 +104,6 @@ impl Seats {
         let stay = self.stays[seat.0 as usize].take()?;
         let task = self.progress[seat.0 as usize].task;
         self.stamp(seat);
-        self.of_task.remove(&task);
         self.free.push(seat);
         Some((task, stay))
     }
@@ -135,10 +138,12 @@ impl Seats {
 
     /// The seat of a task that runs.
     pub(super) fn of(&self, task: TaskId) -> Option<Seat> {
-        self.of_task.get(&task).copied()
+        let seat = *self.of_task.get(task.index())?;
+        let holds = self.stays[seat.0 as usize].is_some();
+        (holds && self.progress[seat.0 as usize].task == task).then_some(seat)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.of_task.len()
+        self.progress.len() - self.free.len()
     }
 }
