@@ -5,6 +5,19 @@ use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 /// A table with the first column to the left and figures to the right.
 pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    render(header, rows, CellAlignment::Right)
+}
+
+/// A table with every column to the left.
+pub(crate) fn words(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    render(header, rows, CellAlignment::Left)
+}
+
+fn render(
+    header: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    figures: CellAlignment,
+) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header);
@@ -14,7 +27,7 @@ pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
         if index > 0 {
-            column.set_cell_alignment(CellAlignment::Right);
+            column.set_cell_alignment(figures);
         }
     }
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")

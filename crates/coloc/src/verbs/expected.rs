@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::output::print_text;
-use crate::output::table::table;
+use crate::output::table::words;
 use crate::verbs::queue::{clock, id_text};
 use coloc_daemon::client::{Client, Wanted};
 use coloc_daemon::foresee::Expected;
@@ -35,7 +35,7 @@ pub(crate) fn print(
         ]
     };
     let header = ["ID", "NAME", "USER", "STATE", "START", "END", "BASIS"];
-    print_text(&table(&header, tasks.iter().map(row)))
+    print_text(&words(&header, tasks.iter().map(row)))
 }
 
 /// How long until then, or since.

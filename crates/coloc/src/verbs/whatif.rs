@@ -4,7 +4,7 @@ use crate::args::input::read_fleet;
 use crate::args::live::SocketArg;
 use crate::args::named_policy::{self, NamedPolicy};
 use crate::args::physics::PhysicsArgs;
-use crate::args::policy::PolicyArgs;
+use crate::args::policy::{EstimatorFlag, PolicyArgs};
 use crate::error::CliError;
 use crate::live::past_trace::{Observed, PastTrace};
 use crate::output::summary::span;
@@ -152,6 +152,8 @@ impl Whatif {
         for each in &mut named {
             each.args.service = args.service.clone();
             each.args.accounts = args.accounts.clone();
+            // Nobody published estimates of these tasks; what they held is known.
+            each.args.estimator.get_or_insert(EstimatorFlag::Oracle);
         }
         Ok(named)
     }

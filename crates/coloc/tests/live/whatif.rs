@@ -63,6 +63,9 @@ fn the_past_is_played_again_under_other_policies() {
     let other = home.json(&["whatif", "--fleet", "3xA100-40GB", "--policies", "exclusive"]);
     assert!(makespan(&other, "exclusive") < alone / 2.0, "{other}");
     assert_eq!(makespan(&other, "as it ran, on 1xA100-40GB"), ran);
+    // A preset that goes by published estimates knows none of these tasks, but what they held.
+    let carma = home.json(&["whatif", "--policies", "carma-v2"]);
+    assert!(makespan(&carma, "carma-v2") > 0.0);
     // From the files alone, beside the daemon and without it.
     let state = home.path().join("state").display().to_string();
     let read = || {
