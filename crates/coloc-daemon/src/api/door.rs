@@ -27,6 +27,8 @@ const SILENCE_IN_A_CROWD: Duration = Duration::from_secs(2);
 const SLOWEST: Duration = Duration::from_secs(90);
 /// Who reads nothing of an answer for this long is hung up on.
 const UNREAD: Duration = Duration::from_secs(60);
+/// Heads of questions are shorter than this, and no more of a question or an answer is held at once.
+const MOST_BUFFERED: usize = 128 << 10;
 /// A stranger has this long to agree on keys.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Files that the daemon needs for itself.
@@ -167,6 +169,7 @@ async fn converse(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(silence)
+        .max_buf_size(MOST_BUFFERED)
         .serve_connection(TokioIo::new(Stalling::new(stream, UNREAD)), service);
     // Whatever went wrong on it, the connection is over, and its client knows.
     let _ = connection.await;

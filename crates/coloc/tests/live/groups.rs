@@ -110,6 +110,6 @@ fn limits_are_written_read_back_and_not_claimed_when_a_task_is_not_in_its_group(
     // Nobody can enter a plain folder, so nothing of it holds the task.
     home.wait_for("the truth", |home| processes(home, id).contains("could not enter"));
     let shown = text(&home.try_run(&["show", &id.to_string()]).stdout);
-    assert!(shown.contains("none: nothing keeps this task"), "{shown}");
+    assert!(shown.contains("GPU limit   watchdog: 8.0 GiB"), "{shown}");
     assert!(home.run(&["logs", &id.to_string()]).contains("runs without a control group"));
 }
