@@ -12,6 +12,7 @@ mod greedy;
 mod happen;
 mod history;
 mod idle;
+pub mod lines;
 mod loss;
 mod page;
 mod reconfigure;
