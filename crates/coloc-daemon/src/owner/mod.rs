@@ -12,6 +12,7 @@ mod greedy;
 mod happen;
 mod history;
 mod idle;
+mod leaving;
 pub mod lines;
 mod loss;
 mod page;
@@ -124,6 +125,7 @@ pub struct Owner {
     roots_changed: bool,
     last_seen: Sighting,
     last_look: Time,
+    seen_at: leaving::LastSeen,
     /// GPUs that cannot be used, since when.
     away: FxHashMap<GpuId, Time>,
     idle: idle::IdleSince,
@@ -230,6 +232,7 @@ impl Owner {
             roots_changed: true,
             last_seen: Sighting::default(),
             last_look: Time::NEVER,
+            seen_at: leaving::LastSeen::default(),
             away: FxHashMap::default(),
             idle: idle::IdleSince::default(),
             greedy: greedy::Greedy::default(),
