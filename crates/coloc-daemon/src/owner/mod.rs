@@ -196,30 +196,18 @@ pub struct Parts {
 impl Owner {
     /// An owner that has picked up where the last one left off.
     pub fn new(parts: Parts, saved: crate::journal::Saved) -> Result<Self, JournalError> {
-        let Parts {
-            scheduler,
-            fleet,
-            settings,
-            book,
-            names,
-            clock,
-            journal,
-            launcher,
-            roots,
-            news,
-        } = parts;
         let mut owner = Owner {
-            scheduler,
-            clock,
-            journal,
-            launcher,
+            scheduler: parts.scheduler,
+            clock: parts.clock,
+            journal: parts.journal,
+            launcher: parts.launcher,
             tasks: BTreeMap::new(),
             on_gpus: BTreeSet::new(),
             gates: Gates::default(),
-            names,
-            fleet,
-            settings,
-            book,
+            names: parts.names,
+            fleet: parts.fleet,
+            settings: parts.settings,
+            book: parts.book,
             texts: texts::Texts::default(),
             next_task: saved.next_task,
             next_spec: saved.next_spec,
@@ -228,7 +216,7 @@ impl Owner {
             pending: Vec::new(),
             disk_full: false,
             draining: false,
-            roots,
+            roots: parts.roots,
             roots_changed: true,
             last_seen: Sighting::default(),
             last_look: Time::NEVER,
@@ -237,7 +225,7 @@ impl Owner {
             idle: idle::IdleSince::default(),
             greedy: greedy::Greedy::default(),
             history: coloc_estimate::history::History::default(),
-            news,
+            news: parts.news,
             stop: false,
         };
         owner.remember(saved.lessons);
