@@ -2,7 +2,6 @@
 //! people who change their mind.
 
 use crate::queue::Ticket;
-use crate::queue::ranked::Tie;
 use crate::scheduler::World;
 use coloc_model::{Millis, Placement, Task, TaskId, Time};
 
@@ -76,8 +75,7 @@ impl World {
         let Some(record) = self.tasks.get_mut(task) else { return false };
         self.waiting.insert(record.ticket, &record.task);
         if self.policy.queue.is_ranked() {
-            let tie: Tie = record.standing.seat.1;
-            self.ranked.come_back(now, &self.policy, record, tie);
+            self.ranked.come_back(now, &self.policy, record);
         }
         true
     }

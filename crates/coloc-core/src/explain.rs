@@ -63,8 +63,8 @@ impl Scheduler {
             })
             .collect();
         let recovering = world.recovery.iter().position(|waiting| waiting == task);
-        let ahead = recovering
-            .unwrap_or_else(|| world.recovery.iter().count() + world.waiting.ahead(record.ticket));
+        let ahead =
+            recovering.unwrap_or_else(|| world.recovery.iter().count() + world.ahead(record));
         Some(Explanation {
             task,
             state: record.state(),

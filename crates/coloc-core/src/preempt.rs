@@ -1,13 +1,13 @@
 //! Taking GPUs from a task that keeps its work.
 
 use crate::event::Effect;
-use crate::queue::ranked::Tie;
+use crate::queue::ranked::Seat;
 use crate::scheduler::{Turn, World};
 use coloc_model::TaskId;
 
 impl World {
     /// Sends a task whose bookings were lifted back to the queue; says in which class it waits.
-    pub(crate) fn preempt(&mut self, turn: &mut Turn, task: TaskId, tie: Tie) -> usize {
+    pub(crate) fn preempt(&mut self, turn: &mut Turn, task: TaskId, seat: Seat) -> usize {
         let now = turn.now;
         let Some(record) = self.tasks.get_mut(task) else {
             unreachable!("running task {task} is alive");
@@ -22,6 +22,6 @@ impl World {
         }
         self.waiting.insert(record.ticket, &record.task);
         turn.effects.push(Effect::Preempt(task));
-        self.ranked.come_back(now, &self.policy, record, tie)
+        self.ranked.preempted(&self.policy, record, seat)
     }
 }

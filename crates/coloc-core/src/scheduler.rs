@@ -177,9 +177,11 @@ impl Scheduler {
         self.world.policy.learn || !self.world.policy.needs_idle()
     }
 
-    /// Tasks that are waiting, recovered ones first.
+    /// Tasks that are waiting, recovered ones first, then those who go first.
     pub fn waiting(&self) -> impl Iterator<Item = TaskId> + '_ {
-        self.world.recovery.iter().chain(self.world.waiting.iter())
+        let World { policy, recovery, waiting, ranked, .. } = &self.world;
+        let by_ticket = (!policy.queue.is_ranked()).then(|| waiting.iter());
+        recovery.iter().chain(by_ticket.into_iter().flatten()).chain(ranked.waiting())
     }
 
     /// Where a task stands; `None` once it has ended.

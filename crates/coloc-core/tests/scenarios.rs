@@ -11,6 +11,7 @@ mod scenarios {
     mod fair;
     mod fifo;
     mod gang;
+    mod inherit;
     mod learning;
     mod ledger;
     mod mig;

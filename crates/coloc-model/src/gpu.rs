@@ -104,6 +104,7 @@ impl GpuModel {
     }
 
     /// Memory of the device.
+    #[inline]
     pub fn memory(self) -> Bytes {
         Bytes::from_mib(self.0.memory_mib)
     }
@@ -114,11 +115,13 @@ impl GpuModel {
     }
 
     /// Power draw with no process on the device.
+    #[inline]
     pub fn idle_watts(self) -> f64 {
         self.0.idle_watts
     }
 
     /// The board's power limit.
+    #[inline]
     pub fn limit_watts(self) -> f64 {
         self.0.limit_watts
     }

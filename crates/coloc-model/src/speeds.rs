@@ -35,6 +35,7 @@ impl SpeedTable {
     }
 
     /// How fast it runs there; `None` if it does not.
+    #[inline]
     pub fn speed(&self, signature: SignatureId, model: GpuModel) -> Option<f64> {
         let speed = self.speeds.get(&(signature, model)).copied().unwrap_or(1.0);
         (speed > 0.0).then_some(speed)

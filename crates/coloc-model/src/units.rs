@@ -57,9 +57,13 @@ impl Bytes {
     }
 
     /// The amount times a factor, rounded up to the byte.
+    #[inline]
     #[must_use]
     pub fn scale(self, factor: f64) -> Bytes {
-        Bytes((self.0 as f64 * factor).ceil() as u64)
+        let scaled = self.0 as f64 * factor;
+        // Without a call to the mathematical library, which plain x86-64 needs for rounding.
+        let whole = scaled as u64;
+        Bytes(whole.saturating_add(u64::from((whole as f64) < scaled)))
     }
 }
 
@@ -280,6 +284,7 @@ impl Fraction {
     }
 
     /// The nearest share to `value`; NaN becomes zero.
+    #[inline]
     pub fn saturating(value: f64) -> Self {
         if value.is_nan() { Fraction(0.0) } else { Fraction(value.clamp(0.0, 1.0)) }
     }

@@ -101,6 +101,7 @@ pub struct SharedGpu {
 
 impl SharedGpu {
     /// The speed of each resident relative to running alone, into `rates`.
+    #[inline]
     pub fn rates(&self, share: Share, residents: &[Resident<'_>], rates: &mut Vec<f64>) {
         rates.clear();
         if let [only] = residents {

@@ -42,6 +42,7 @@ impl Power {
 impl PowerModel {
     /// What a device draws with this many tasks and this much activity. Boards other than the A100 use
     /// the same shares of the range between their idle draw and their limit.
+    #[inline]
     pub fn draw(&self, model: GpuModel, residents: usize, activity: &Activity) -> Power {
         let reference = GpuModel::A100_40GB;
         let range = |m: GpuModel| m.limit_watts() - m.idle_watts();

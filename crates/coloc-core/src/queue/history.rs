@@ -4,8 +4,6 @@ use crate::service::{GpuTime, Letter, Service, Thresholds};
 
 /// Points at which the continuous index is kept.
 const POINTS: usize = 128;
-/// Stretches that are looked at one by one before they are searched.
-const NEAR: usize = 8;
 /// The published simulator's only quantum.
 const SIMULATORS_QUANTUM: u64 = 3250;
 
@@ -35,7 +33,7 @@ pub(crate) struct History {
     continuous: Vec<(u64, f64)>,
     simulators: Vec<(u64, f64)>,
     /// The stretches of each queue.
-    given: Vec<Vec<Stretch>>,
+    given: Vec<Stretches>,
     thresholds: Thresholds,
 }
 
@@ -51,8 +49,23 @@ pub(crate) struct Stretch {
     until: u64,
 }
 
+/// One after the other. Their ends lie close together, because they are searched.
+#[derive(Clone, Default, Debug)]
+struct Stretches {
+    ends: Vec<u64>,
+    all: Vec<Stretch>,
+}
+
+impl FromIterator<Stretch> for Stretches {
+    fn from_iter<T: IntoIterator<Item = Stretch>>(stretches: T) -> Self {
+        let all: Vec<Stretch> = stretches.into_iter().collect();
+        Stretches { ends: all.iter().map(|stretch| stretch.until).collect(), all }
+    }
+}
+
 impl Stretch {
     /// The index at a point of the stretch.
+    #[inline]
     pub(crate) fn index(&self, attained: GpuTime) -> f64 {
         self.ratio(attained.0)
     }
@@ -61,9 +74,12 @@ impl Stretch {
         GpuTime(self.until)
     }
 
+    #[inline]
     fn ratio(&self, a: u64) -> f64 {
+        // Signed, because that is one instruction, and a million years would do.
+        let a = a.cast_signed() as f64;
         // Whole numbers, exact up to 2^53 GPU milliseconds; beyond, at least one is left.
-        self.ending / (self.spent - self.ending * a as f64).max(1.0)
+        self.ending / (self.spent - self.ending * a).max(1.0)
     }
 }
 
@@ -165,7 +181,7 @@ impl History {
     }
 
     /// All stretches of each queue, whose limit is the quantum; in the last, tasks run to their end.
-    fn given_table(&self) -> Vec<Vec<Stretch>> {
+    fn given_table(&self) -> Vec<Stretches> {
         let queue = |level: usize| {
             let limit = self.thresholds.limit(level).map(|limit| limit.0);
             let starts = std::iter::successors(Some(self.stretch(0, limit)), |before| {
@@ -182,15 +198,16 @@ impl History {
         let Some(queue) = self.given.get(level) else {
             return (0, Stretch { ending: 0.0, spent: 0.0, until: u64::MAX });
         };
-        let passed = |stretch: &Stretch| stretch.until <= attained.0;
-        // Whoever asks again has mostly passed one or two.
-        let near = &queue[from..queue.len().min(from + NEAR)];
-        let number = match near.iter().position(|stretch| !passed(stretch)) {
-            Some(few) => from + few,
-            None => from + queue[from..].partition_point(passed),
-        };
-        let number = number.min(queue.len() - 1);
-        (number, queue[number])
+        let (ends, passed) = (&queue.ends[..], |&end: &u64| end <= attained.0);
+        // Whoever asks again has mostly passed one or two: strides from there on, each twice the last.
+        let (mut low, mut stride) = (from, 1);
+        while ends.get(low + stride).is_some_and(passed) {
+            low += stride;
+            stride *= 2;
+        }
+        let high = ends.len().min(low + stride);
+        let number = (low + ends[low..high].partition_point(passed)).min(ends.len() - 1);
+        (number, queue.all[number])
     }
 
     /// The published simulator's table: its expectation is of `S` where it should be of `S − a`.

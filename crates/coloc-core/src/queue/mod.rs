@@ -16,6 +16,7 @@ pub(crate) mod ranked;
 use crate::demand::Demand;
 use crate::policy::{FairOrder, Pack, Place, Policy, Queue};
 use crate::scheduler::World;
+use crate::tasks::Record;
 use backlog::{Backlog, Entry};
 use coloc_model::{Bytes, SignatureId, Task, TaskId, Time, UserId};
 use rustc_hash::FxHashMap;
@@ -100,6 +101,17 @@ impl World {
     }
 }
 
+impl World {
+    /// How many wait ahead of a task that waits in the main queue.
+    pub(crate) fn ahead(&self, record: &Record) -> usize {
+        if self.policy.queue.is_ranked() {
+            self.ranked.ahead(record.standing.seat)
+        } else {
+            self.waiting.ahead(record.ticket)
+        }
+    }
+}
+
 /// The waiting tasks of one shape.
 #[derive(Clone, Debug)]
 struct ShapeQueue {
@@ -120,6 +132,9 @@ pub(crate) struct Waiting {
     by_shape: bool,
     /// What backfilling looks through.
     backlog: Option<Backlog>,
+    count: usize,
+    /// All by their tickets, where anybody asks for that.
+    by_ticket: bool,
     order: BTreeMap<Ticket, TaskId>,
     shapes: Vec<ShapeQueue>,
     numbers: FxHashMap<Shape, usize>,
@@ -134,6 +149,8 @@ impl Waiting {
             by_user: policy.same_user || limited || policy.queue == Queue::Fair,
             by_shape: matches!(policy.queue, Queue::BestEffort | Queue::Fair),
             backlog: (policy.queue == Queue::Backfill).then(Backlog::default),
+            count: 0,
+            by_ticket: !policy.queue.is_ranked() || policy.patience.is_some(),
             order: BTreeMap::new(),
             shapes: Vec::new(),
             numbers: FxHashMap::default(),
@@ -156,7 +173,10 @@ impl Waiting {
     }
 
     pub(crate) fn insert(&mut self, ticket: Ticket, task: &Task) {
-        self.order.insert(ticket, task.id);
+        self.count += 1;
+        if self.by_ticket {
+            self.order.insert(ticket, task.id);
+        }
         if let Some(backlog) = &mut self.backlog {
             backlog.insert(ticket, task);
         }
@@ -173,7 +193,10 @@ impl Waiting {
     }
 
     pub(crate) fn remove(&mut self, ticket: Ticket, task: &Task) {
-        self.order.remove(&ticket);
+        self.count -= 1;
+        if self.by_ticket {
+            self.order.remove(&ticket);
+        }
         if let Some(backlog) = &mut self.backlog {
             backlog.remove(ticket);
         }
@@ -205,14 +228,15 @@ impl Waiting {
     }
 
     /// How many wait ahead of a ticket.
-    pub(crate) fn ahead(&self, ticket: Ticket) -> usize {
+    fn ahead(&self, ticket: Ticket) -> usize {
         self.order.range(..ticket).count()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.order.is_empty()
+        self.count == 0
     }
 
+    /// In the order of their tickets.
     pub(crate) fn iter(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.order.values().copied()
     }

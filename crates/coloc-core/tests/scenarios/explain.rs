@@ -71,6 +71,15 @@ fn who_is_ahead_is_counted() {
 }
 
 #[test]
+fn by_rank_whoever_goes_first_is_ahead_not_whoever_came_first() {
+    let mut world = World::new("1xA100-40GB", exclusive(Queue::Srtf));
+    let [_, longer, shorter] = world.submit_all([10, 30, 20].map(|secs| task().secs(secs)));
+    let ahead = |id| world.scheduler.explain(world.now, id).map(|explained| explained.ahead);
+    assert_eq!((ahead(longer), ahead(shorter)), (Some(1), Some(0)));
+    assert_eq!(world.scheduler.waiting().collect::<Vec<_>>(), [shorter, longer]);
+}
+
+#[test]
 fn a_recovered_task_is_ahead_of_the_main_queue() {
     let mut world = World::new("1xA100-40GB", PLAIN);
     let [victim, _] = world.submit_all([task().gib(10), task().gib(30)]);

@@ -76,7 +76,7 @@ fn gpu_rows(state: &State, index: u32) -> Result<Vec<String>, ToolError> {
             gpu.ecc_errors().1
         )),
         row(&format!(
-            " N/A   {:>2}C    P{}    {power:>20}  | {used:>22} | {utilization:>6} {mode:>13} ",
+            " N/A   {:>2}C    P{}    {power:>20} | {used:>22} | {utilization:>6} {mode:>13} ",
             reading.celsius, reading.performance_state
         )),
         row(&format!("{:41}| {:22} | {mig:>20} ", "", "")),

@@ -31,7 +31,6 @@ impl<O: Observer> Run<'_, O> {
             self.change_speed(now, seat, &mut scratch.touched);
         }
         scratch.touched.sort_unstable();
-        scratch.touched.dedup();
         for &gpu in &scratch.touched {
             self.report(now, gpu);
         }
@@ -91,7 +90,9 @@ impl<O: Observer> Run<'_, O> {
             device.account(now);
             // A lucky run is faster, not busier: activity follows the speed that the device allows.
             device.guest_mut(seat).rate = slowest;
-            touched.push(gpu);
+            if !touched.contains(&gpu) {
+                touched.push(gpu);
+            }
         }
     }
 

@@ -4,48 +4,66 @@
 //! history. With limits, the queue that holds `a` decides first, and `Δ` is the queue's limit.
 
 use super::seat::Rank;
+use super::{Asks, Standing};
 use crate::queue::history::{History, Stretch};
 use crate::service::{GpuTime, Letter, Service};
 use coloc_model::Time;
 
-/// A queue and what the index is made of in it, until enough was attained for that to change.
+/// A running task's way through a queue: what its index is made of, until enough was attained for that
+/// to change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage {
-    level: usize,
-    number: usize,
+    /// Its rank but for the index.
+    frame: Rank,
+    gpus: u64,
+    /// What it would have attained at time zero, on a circle.
+    origin: u64,
+    level: u32,
+    number: u32,
     stretch: Stretch,
-    until: GpuTime,
 }
 
 impl Stage {
-    /// The stage of a task with this much service, which had less in the stage before.
+    /// The stage of a task that runs.
     pub(super) fn of(
+        now: Time,
         service: &Service,
         history: &History,
-        attained: GpuTime,
-        before: Option<Stage>,
+        asks: &Asks,
+        standing: &Standing,
     ) -> Self {
+        let attained = standing.attained(now, true, asks.gpus);
         let level = service.thresholds.level(attained);
-        let limit = service.thresholds.limit(level);
-        let before = before.filter(|before| before.level == level);
-        let from = before.map_or(0, |before| before.number);
-        let (number, stretch) = history.given(level, attained, from);
-        let until = limit.map_or(stretch.ends(), |limit| limit.min(stretch.ends()));
-        Stage { level, number, stretch, until }
+        let (number, stretch) = history.given(level, attained, 0);
+        let gpus = u64::from(asks.gpus);
+        let started = standing.first_start.unwrap_or(Time::NEVER).0;
+        Stage {
+            frame: Rank::new(level, 0, started).in_class(asks.class),
+            gpus,
+            origin: attained.0.wrapping_sub(now.0.wrapping_mul(gpus)),
+            level: level as u32,
+            number: number as u32,
+            stretch,
+        }
     }
 
+    /// Its rank now, while it is in the same queue.
     #[inline]
-    pub(super) fn holds(&self, attained: GpuTime) -> bool {
-        attained < self.until
+    pub(super) fn rank(&mut self, history: &History, now: Time) -> Rank {
+        let attained = GpuTime(self.origin.wrapping_add(now.0.wrapping_mul(self.gpus)));
+        if self.stretch.ends() <= attained {
+            self.go_on(history, attained);
+        }
+        self.frame.with_falling(self.stretch.index(attained))
     }
 
-    #[inline]
-    pub(super) fn rank(&self, attained: GpuTime, first_start: Option<Time>) -> Rank {
-        let started = first_start.unwrap_or(Time::NEVER).0;
-        Rank::falling(self.level, self.stretch.index(attained), started)
+    fn go_on(&mut self, history: &History, attained: GpuTime) {
+        let (number, stretch) = history.given(self.level as usize, attained, self.number as usize);
+        (self.number, self.stretch) = (number as u32, stretch);
     }
 }
 
+/// The rank of a task that waits.
 pub(super) fn rank(
     service: &Service,
     history: &History,
@@ -57,7 +75,8 @@ pub(super) fn rank(
     match service.letter {
         Letter::Simulator => Rank::falling(level, history.simulators_index(attained), submitted.0),
         Letter::Paper if service.thresholds.is_some() => {
-            Stage::of(service, history, attained, None).rank(attained, first_start)
+            let (_, stretch) = history.given(level, attained, 0);
+            Rank::falling(level, stretch.index(attained), started)
         }
         Letter::Paper => Rank::falling(0, history.index(attained), started),
     }

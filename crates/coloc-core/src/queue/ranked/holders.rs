@@ -104,7 +104,8 @@ impl Books {
     pub(super) fn set_class(&mut self, holder: &mut Holder, class: u16) {
         holder.class = class;
         holder.seat.0 = holder.seat.0.in_class(class);
-        self.pages[holder.page as usize].asks.class = class;
+        let page = &mut self.pages[holder.page as usize];
+        (page.asks.class, page.stage) = (class, None);
     }
 
     /// A running task's rank, where it falls with the clock.
@@ -147,12 +148,7 @@ impl Books {
         if let Some(stage) = &mut page.stage
             && now < page.crossing
         {
-            let attained = page.standing.attained(now, true, holder.gpus);
-            if !stage.holds(attained) {
-                *stage = gittins2d::Stage::of(&policy.service, history, attained, Some(*stage));
-            }
-            let rank = stage.rank(attained, page.standing.first_start);
-            return rank.in_class(holder.class);
+            return stage.rank(history, now);
         }
         let rank = page.rank(now, policy, history);
         holder.due = page.crossing;
@@ -201,16 +197,12 @@ impl Page {
         if self.crossing <= now {
             let crossing = World::crossing(policy, now, asks.gpus, standing);
             self.crossing = crossing.unwrap_or(Time::NEVER);
+            self.stage = None;
         }
         if policy.queue != Queue::Gittins2d {
             return super::rank(now, policy, history, asks, standing, true);
         }
-        let attained = standing.attained(now, true, asks.gpus);
-        if self.stage.is_none_or(|stage| !stage.holds(attained)) {
-            self.stage = Some(gittins2d::Stage::of(service, history, attained, self.stage));
-        }
-        let started = standing.first_start;
-        let rank = self.stage.map(|stage| stage.rank(attained, started)).unwrap_or_default();
-        rank.in_class(self.asks.class)
+        let enter = || gittins2d::Stage::of(now, service, history, asks, standing);
+        self.stage.get_or_insert_with(enter).rank(history, now)
     }
 }

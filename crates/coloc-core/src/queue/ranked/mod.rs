@@ -14,7 +14,7 @@ mod shortest;
 mod standing;
 
 pub(crate) use pass::run;
-pub(crate) use seat::Tie;
+pub(crate) use seat::Seat;
 pub(crate) use standing::Standing;
 
 use super::Shape;
@@ -25,7 +25,7 @@ use crate::tasks::Record;
 use coloc_model::{Millis, Task, TaskId, Time};
 use holders::{Books, Holder};
 use rustc_hash::FxHashMap;
-use seat::{Group, Rank, Seat};
+use seat::{Group, Rank, Tie};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a task asks for, as far as ranks depend on it.
@@ -60,9 +60,13 @@ pub(crate) struct Ranked {
     arrived: u32,
     /// Those on GPUs, best first as of the last pass.
     running: Vec<Holder>,
+    /// Until then they stay in that order, but for those that leave.
+    steady_until: Time,
     books: Books,
     scratch: pass::Scratch,
     classes: Vec<BTreeMap<Seat, TaskId>>,
+    /// How many GPUs a task of each class asks for.
+    gangs: Vec<u32>,
     numbers: FxHashMap<Shape, usize>,
     /// When waiting tasks will have waited too long.
     promotions: BTreeSet<(Time, TaskId)>,
@@ -86,15 +90,15 @@ impl Ranked {
         self.insert(policy, record);
     }
 
-    /// Gives a task that was preempted its place among equals; says in which class.
-    pub(crate) fn come_back(
-        &mut self,
-        now: Time,
-        policy: &Policy,
-        record: &mut Record,
-        tie: Tie,
-    ) -> usize {
-        record.standing.seat = (self.rank_of(now, policy, record), tie);
+    /// Gives a task that ran, or changed, its place among equals.
+    pub(crate) fn come_back(&mut self, now: Time, policy: &Policy, record: &mut Record) {
+        record.standing.seat.0 = self.rank_of(now, policy, record);
+        self.insert(policy, record);
+    }
+
+    /// Has a task that was preempted wait in the seat that it had when it ran; says in which class.
+    pub(crate) fn preempted(&mut self, policy: &Policy, record: &mut Record, seat: Seat) -> usize {
+        record.standing.seat = seat;
         self.insert(policy, record);
         record.standing.class as usize
     }
@@ -116,12 +120,25 @@ impl Ranked {
         }
     }
 
+    /// Those that wait, best first.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = TaskId> + use<> {
+        let mut waiting: Vec<_> = self.classes.iter().flatten().collect();
+        waiting.sort_unstable();
+        waiting.into_iter().map(|(_, &task)| task).collect::<Vec<_>>().into_iter()
+    }
+
+    /// How many wait in better seats.
+    pub(crate) fn ahead(&self, seat: Seat) -> usize {
+        self.classes.iter().map(|class| class.range(..seat).count()).sum()
+    }
+
     /// Where tasks of a shape wait.
     pub(crate) fn class(&mut self, shape: Shape) -> usize {
         let next = self.classes.len();
         let class = *self.numbers.entry(shape).or_insert(next);
         if class == next {
             self.classes.push(BTreeMap::new());
+            self.gangs.push(shape.gpus);
         }
         class
     }
@@ -136,14 +153,15 @@ impl Ranked {
         let standing = record.standing;
         let mut holder = self.books.open(standing.seat, record.task.id, Asks::of(record), standing);
         self.open(now, policy, &mut holder);
-        // Every pass puts them in order.
         self.running.push(holder);
+        self.steady_until = Time::START;
     }
 
     /// A running task has another priority now.
     pub(crate) fn set_priority(&mut self, task: TaskId, priority: i32) {
         if let Some(holder) = self.running.iter_mut().find(|holder| holder.task == task) {
             self.books.set_class(holder, class_of(priority));
+            self.steady_until = Time::START;
         }
     }
 

@@ -10,10 +10,9 @@ use crate::scheduler::{Turn, World};
 use crate::service::Letter;
 use coloc_model::{GpuId, TaskId, Time};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
-/// A waiting task with its class, best first.
-type Candidate = Reverse<(Seat, TaskId, usize)>;
+/// A waiting task with its class.
+type Candidate = (Seat, TaskId, usize);
 
 /// Running tasks that are moved one by one; with more, all are sorted.
 const FEW: usize = 16;
@@ -33,8 +32,8 @@ struct Walk {
     at_risk: usize,
     /// GPUs of those from there on.
     gpus_at_risk: u32,
-    /// Waiting tasks to be considered, with their class.
-    candidates: BinaryHeap<Candidate>,
+    /// Waiting tasks to be considered, one of each class and those that were preempted; the best is last.
+    candidates: Vec<Candidate>,
     /// Classes of which one found no room.
     blocked: Vec<bool>,
 }
@@ -44,11 +43,13 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     world.promote_the_starving(now);
     world.demote(now);
     let mut walk = Walk::new(world, now);
-    while let Some(Reverse((seat, task, class))) = walk.candidates.pop() {
+    let mut before = None;
+    while let Some((seat, task, class)) = walk.candidates.pop() {
         if turn.is_over() {
             break;
         }
-        if walk.blocked[class] || world.tasks.live(task).run.is_some() {
+        // Whoever was preempted in this pass may be named twice, the second time right after the first.
+        if walk.blocked[class] || before.replace(task) == Some(task) {
             continue;
         }
         if world.over_quota(task).is_some() {
@@ -56,7 +57,7 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
             continue;
         }
         walk.pass_better_holders(seat);
-        let Some(gpus) = walk.room(world, turn, task) else {
+        let Some(gpus) = walk.room(world, turn, task, class) else {
             walk.blocked[class] = true;
             continue;
         };
@@ -67,12 +68,14 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
         world.ranked.open(now, &world.policy, &mut holder);
         walk.holders.insert(walk.at_risk, holder);
         walk.at_risk += 1;
-        walk.candidates.extend(world.ranked.head(class).map(Reverse));
+        walk.consider(world.ranked.head(class));
     }
     let crossing = world.ranked.first_crossing(&world.policy, &walk.holders);
+    if Course::of(&world.policy) == Course::Holds {
+        world.ranked.steady_until = crossing.unwrap_or(Time::NEVER);
+    }
     world.ranked.running = walk.holders;
-    (world.ranked.scratch.heads, world.ranked.scratch.blocked) =
-        (walk.candidates.into_vec(), walk.blocked);
+    (world.ranked.scratch.heads, world.ranked.scratch.blocked) = (walk.candidates, walk.blocked);
     world.ranked.epoch += 1;
     world.ranked.arrived = 0;
     world.ranked.look_at = world.next_change(now, crossing);
@@ -128,11 +131,12 @@ impl Ranked {
     }
 
     /// The best waiting task of each class.
-    fn heads(&mut self) -> BinaryHeap<Candidate> {
+    fn heads(&mut self) -> Vec<Candidate> {
         let mut heads = std::mem::take(&mut self.scratch.heads);
         heads.clear();
-        heads.extend((0..self.classes.len()).filter_map(|class| self.head(class)).map(Reverse));
-        BinaryHeap::from(heads)
+        heads.extend((0..self.classes.len()).filter_map(|class| self.head(class)));
+        heads.sort_unstable_by_key(|&candidate| Reverse(candidate));
+        heads
     }
 
     fn none_blocked(&mut self, classes: usize) -> Vec<bool> {
@@ -143,7 +147,7 @@ impl Ranked {
     }
 
     /// The best waiting task of a class.
-    fn head(&self, class: usize) -> Option<(Seat, TaskId, usize)> {
+    fn head(&self, class: usize) -> Option<Candidate> {
         self.classes[class].first_key_value().map(|(&seat, &task)| (seat, task, class))
     }
 }
@@ -159,10 +163,17 @@ impl Walk {
         let mut holders = std::mem::take(&mut world.ranked.running);
         // Who cannot be preempted needs no place.
         if world.policy.queue != Queue::Sjf {
-            let Ranked { books, history, epoch: pass, .. } = &mut world.ranked;
+            let Ranked { books, history, epoch: pass, steady_until, .. } = &mut world.ranked;
+            let steady_until = *steady_until;
             let (policy, pass) = (&world.policy, *pass);
             let ran = |index| Tie { epoch, group: Group::Ran, index };
             match Course::of(policy) {
+                _ if now < steady_until => {
+                    debug_assert!(holders.is_sorted_by_key(|holder| holder.seat.0));
+                    for (index, holder) in (0..).zip(&mut holders) {
+                        holder.seat.1 = ran(index);
+                    }
+                }
                 Course::Falls => reseat(&mut holders, |index, holder| {
                     (Books::falling(now, policy, holder), ran(index))
                 }),
@@ -193,6 +204,12 @@ impl Walk {
         walk
     }
 
+    fn consider(&mut self, candidate: Option<Candidate>) {
+        let Some(candidate) = candidate else { return };
+        let better = self.candidates.iter().rev().take_while(|&&other| other < candidate).count();
+        self.candidates.insert(self.candidates.len() - better, candidate);
+    }
+
     fn pass_better_holders(&mut self, seat: Seat) {
         while let Some(holder) = self.holders.get(self.at_risk)
             && holder.seat < seat
@@ -203,8 +220,14 @@ impl Walk {
     }
 
     /// GPUs for a task: free ones, or those of tasks that rank worse, which then are preempted.
-    fn room(&mut self, world: &mut World, turn: &mut Turn, task: TaskId) -> Option<Vec<GpuId>> {
-        let wanted = world.tasks.live(task).task.gpus;
+    fn room(
+        &mut self,
+        world: &mut World,
+        turn: &mut Turn,
+        task: TaskId,
+        class: usize,
+    ) -> Option<Vec<GpuId>> {
+        let wanted = world.ranked.gangs[class];
         let whole = world.policy.needs_idle();
         if whole && world.gpus.idle() + self.gpus_at_risk < wanted {
             return None;
@@ -298,13 +321,12 @@ impl Walk {
     fn preempt(&mut self, world: &mut World, turn: &mut Turn, holder: Holder) {
         self.gpus_at_risk -= holder.gpus;
         world.ranked.books.close(&holder);
-        let class = world.preempt(turn, holder.task, holder.seat.1);
+        let class = world.preempt(turn, holder.task, holder.seat);
         if self.blocked.len() <= class {
             self.blocked.resize(class + 1, false);
         }
         // It may find room elsewhere.
-        let seat = world.tasks.live(holder.task).standing.seat;
-        self.candidates.push(Reverse((seat, holder.task, class)));
+        self.consider(Some((holder.seat, holder.task, class)));
     }
 }
 

@@ -29,8 +29,14 @@ impl Rank {
 
     /// Larger values go first. Values are not negative, so their bits compare as they do.
     pub(crate) fn falling(level: usize, value: f64, then: u64) -> Self {
+        Rank::new(level, 0, then).with_falling(value)
+    }
+
+    /// A rank whose key is zero, with a value as its key of which larger ones go first.
+    #[inline]
+    pub(crate) fn with_falling(self, value: f64) -> Self {
         debug_assert!(value >= 0.0);
-        Rank::new(level, u64::MAX - value.to_bits(), then)
+        Rank(self.0 | u128::from(!value.to_bits()) << THEN)
     }
 }
 
