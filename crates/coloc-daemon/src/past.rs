@@ -1,8 +1,9 @@
 //! What ran, as a simulation needs it: the journal's ended tasks without their commands and environments.
 
 use crate::journal::{Journal, JournalError, Setup};
-use crate::record::{Moment, Phase, Record};
+use crate::record::{Moment, Phase, Record, SpecId};
 use crate::spec::TaskSpec;
+use coloc_estimate::history::History;
 use coloc_model::{Activity, Bytes};
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
@@ -11,6 +12,9 @@ use std::collections::BTreeMap;
 
 /// The most tasks in one answer.
 const MOST: u32 = 100_000;
+
+/// Ended tasks that the history looks back on.
+const LOOK_BACK: u32 = 2000;
 
 /// Ended tasks, and how the daemon that ran them was set up.
 #[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
@@ -121,6 +125,31 @@ fn past_task(record: &Record, spec: &TaskSpec, kind: &str, user: String) -> Opti
         activity: record.usage.activity_alone(),
         slowdown: record.usage.slowdown(),
     })
+}
+
+/// What tasks held when they ran before, by signature.
+pub fn history(journal: &Journal) -> Result<History, JournalError> {
+    let mut history = History::default();
+    let mut specs: FxHashMap<SpecId, TaskSpec> = FxHashMap::default();
+    let mut ended = journal.ended(Moment(0), LOOK_BACK)?;
+    ended.reverse();
+    for record in &ended {
+        let spec = match specs.entry(record.spec) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(new) => {
+                new.insert(journal.spec(record.spec)?)
+            }
+        };
+        remember(&mut history, record, spec);
+    }
+    Ok(history)
+}
+
+/// Notes what a task held at most. Only one that ran to its end has shown all that it needs.
+pub(crate) fn remember(history: &mut History, record: &Record, spec: &TaskSpec) {
+    if record.phase == Phase::Completed && record.peak > Bytes::ZERO {
+        history.remember(&spec.signature(), record.peak);
+    }
 }
 
 /// Names of kinds of tasks: different commands get different names.

@@ -2,37 +2,14 @@
 
 use super::Owner;
 use crate::journal::JournalError;
-use crate::record::{Moment, Phase, Record, SpecId};
+use crate::past;
 use crate::spec::TaskSpec;
-use coloc_estimate::history::History;
 use coloc_model::{Bytes, Estimate};
-use rustc_hash::FxHashMap;
-
-/// Ended tasks that a restart looks back on.
-const LOOK_BACK: u32 = 2000;
-
-/// Notes what a task held at most. Only one that ran to its end has shown all that it needs.
-pub(super) fn remember(history: &mut History, record: &Record, spec: &TaskSpec) {
-    if record.phase == Phase::Completed && record.peak > Bytes::ZERO {
-        history.remember(&spec.signature(), record.peak);
-    }
-}
 
 impl Owner {
     /// Reads what is remembered from the journal.
     pub(super) fn read_history(&mut self) -> Result<(), JournalError> {
-        let mut specs = FxHashMap::<SpecId, TaskSpec>::default();
-        let mut ended = self.journal.ended(Moment(0), LOOK_BACK)?;
-        ended.reverse();
-        for record in &ended {
-            let spec = match specs.entry(record.spec) {
-                std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-                std::collections::hash_map::Entry::Vacant(unknown) => {
-                    unknown.insert(self.journal.spec(record.spec)?)
-                }
-            };
-            remember(&mut self.history, record, spec);
-        }
+        self.history = past::history(&self.journal)?;
         Ok(())
     }
 
