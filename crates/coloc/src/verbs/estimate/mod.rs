@@ -125,6 +125,8 @@ pub(crate) enum EstimateError {
     Config { path: PathBuf, source: ConfigError },
     #[error("unknown task {name:?}; known are {known}")]
     UnknownTask { name: String, known: String },
+    #[error("nobody has written down the graph of {name:?}; give its layers with --summary")]
+    NoGraph { name: String },
     #[error("unknown environment {name:?}; known are {known}")]
     UnknownEnvironment { name: String, known: String },
     #[error("the batch is not in the summary; give --batch")]
@@ -222,5 +224,6 @@ fn estimator(name: &str) -> Result<ReplayEstimator<'static>, EstimateError> {
 }
 
 fn known_tasks() -> String {
-    catalogue::task_names().collect::<Vec<_>>().join(", ")
+    let known = catalogue::task_names().filter(|name| catalogue::task(name).is_some());
+    known.collect::<Vec<_>>().join(", ")
 }
