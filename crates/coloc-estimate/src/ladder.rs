@@ -11,8 +11,8 @@ use serde::Serialize;
 /// What is known of a task when it is submitted.
 #[derive(Clone, Copy, Default)]
 pub struct Known<'a> {
-    /// Its command, if running it with fake tensors is allowed.
-    pub dry_run: Option<&'a [String]>,
+    /// Its command, if running it with fake tensors is allowed, and for how many steps.
+    pub dry_run: Option<(&'a [String], u32)>,
     /// Its graph and how it is trained.
     pub graph: Option<(&'a Graph, &'a RunConfig)>,
     /// What ran before, and what tasks like this one are called there.
@@ -70,8 +70,8 @@ fn from_history(known: Known<'_>) -> Result<Estimate, String> {
 }
 
 fn dry_run(known: Known<'_>) -> Result<Estimate, String> {
-    let command = known.dry_run.ok_or("a dry run was not asked for")?;
-    faketensor::dry_run(command, 3).map_err(|error| error.to_string())
+    let (command, steps) = known.dry_run.ok_or("a dry run was not asked for")?;
+    faketensor::dry_run(command, steps).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub(super) fn all(args: &EstimateArgs) -> Result<(Estimate, Vec<Step>), Estimate
         Err(error) => return Err(error),
     };
     let known = Known {
-        dry_run: args.dry_run.then_some(&args.script),
+        dry_run: args.dry_run.then_some((&args.script, args.steps)),
         graph: loaded.as_ref().map(|(graph, run)| (graph, run)),
         history: past.as_ref().map(|(history, signature)| (history, signature.as_str())),
     };
