@@ -1,7 +1,6 @@
 //! What keeps a task from the scheduler: somebody holds it, others must end first, its hour has not come,
 //! or enough of its array run.
 
-use super::history;
 use super::{Live, Owner};
 use crate::record::{Moment, Phase, Record};
 use crate::spec::{Dependency, DependencyKind};
@@ -200,7 +199,7 @@ impl Owner {
         live.record.phase = phase;
         live.record.ended = Some(Moment::now());
         let array = live.record.array.map(|place| place.array);
-        history::remember(&mut self.history, &live.record, &live.spec);
+        crate::past::remember(&mut self.history, &live.record, &live.spec);
         self.changed(task, Some(phase.name().replace('_', " ")));
         self.tasks.remove(&task);
         self.gates.ended(task, array);
