@@ -56,7 +56,7 @@ impl Run {
         let ids = client.submit(&submission)?.ids;
         let mut code = 0;
         for id in ids {
-            logs::copy(&mut client, id, true)?;
+            logs::copy(&mut client, id, Some(1), true)?;
             let task = client.wait(id)?;
             let ended = exit_code(&task);
             if task.task.state != Phase::Completed {

@@ -116,3 +116,30 @@ fn to_wait_for_an_array_is_to_wait_for_all_of_it() {
     let refused = home.try_run(&["submit", "-d", "9999", "--", "true"]);
     assert!(text(&refused.stderr).contains("never was"), "{}", text(&refused.stderr));
 }
+
+#[test]
+fn whoever_follows_a_task_hears_all_of_its_attempts() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let script = "echo attempt $COLOC_RESTART_COUNT; test $COLOC_RESTART_COUNT = 2";
+    let ran = home.try_run(&["run", "--retry", "2", "--", "sh", "-c", script]);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    assert_eq!(text(&ran.stdout), "attempt 0\nattempt 1\nattempt 2\n");
+    assert_eq!(home.run(&["logs", "1"]), "attempt 2\n");
+    assert_eq!(home.run(&["logs", "--attempt", "1", "1"]), "attempt 0\n");
+}
+
+#[test]
+fn a_long_output_is_followed_through_its_turned_over_logs() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    // 76 MB, and a log is turned over at 64 MiB.
+    let ran = home.try_run(&[
+        "run",
+        "--",
+        "sh",
+        "-c",
+        "yes 0123456789abcdefghi | head -n 3800000; echo END",
+    ]);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    assert_eq!(ran.stdout.len(), 3_800_000 * 20 + 4, "{}", text(&ran.stderr));
+    assert!(ran.stdout.ends_with(b"END\n"));
+}
