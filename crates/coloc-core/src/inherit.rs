@@ -2,9 +2,14 @@
 
 use crate::scheduler::Scheduler;
 use crate::tasks::Record;
-use coloc_model::Time;
+use coloc_model::{Time, UserId};
 
 impl Scheduler {
+    /// Is told that a user had this part of the GPUs from then until then, before this scheduler was there.
+    pub fn recall(&mut self, now: Time, user: UserId, share: f64, from: Time, to: Time) {
+        self.world.holdings.recall(now, user, share, from, to);
+    }
+
     /// Takes over what another scheduler of the same fleet learned: of kinds of tasks, of what users have had, and of
     /// what each task has had that will be submitted again or adopted.
     pub fn remember(&mut self, now: Time, past: &Scheduler) {

@@ -8,7 +8,7 @@ use coloc_gpu::mig::{GpuInstanceId, Place};
 use coloc_gpu::monitor::{Look, Monitor, MonitorConfig, Sources};
 use coloc_gpu::process::{Attribution, Owner, ProcessTable, TaskRoots, Users};
 use coloc_gpu::sample::Sample;
-use coloc_gpu::sample::dcgm::dmon_feed;
+use coloc_gpu::sample::dcgm::{self, dmon_feed};
 use coloc_model::mig::Layout;
 use coloc_model::{Bytes, Fleet, FleetError, GpuId, GpuSignal, Millis, Share, TaskId};
 use rustc_hash::FxHashMap;
@@ -74,9 +74,12 @@ pub struct Hardware {
 impl Hardware {
     /// Looks for GPUs, which will be looked at this often by the scheduler's clock and by the world's.
     pub fn find(period: Millis, world: Duration) -> Result<Self, HardwareError> {
+        // Where time is scaled DCGM is emulated, and what it measures must be as young as the rest.
+        let scaled = world.as_secs_f64() < period.secs() * 0.9;
+        let shortest = if scaled { Duration::ZERO } else { dcgm::SHORTEST_PERIOD };
         let sources = Sources {
             driver: Guarded::nvml(DEADLINE),
-            dmon: Some(dmon_feed(PathBuf::from("dcgmi"), world)),
+            dmon: Some(dmon_feed(PathBuf::from("dcgmi"), world.max(shortest))),
             exporter: None,
         };
         let attribution = Attribution::new(ProcessTable::default(), Users::of_system());

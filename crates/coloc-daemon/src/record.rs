@@ -66,6 +66,26 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// All of them.
+    pub const ALL: [Phase; 11] = [
+        Phase::Pending,
+        Phase::Launching,
+        Phase::Running,
+        Phase::Preempting,
+        Phase::Recovering,
+        Phase::Completed,
+        Phase::Failed,
+        Phase::Cancelled,
+        Phase::TimedOut,
+        Phase::OutOfMemory,
+        Phase::Lost,
+    ];
+
+    /// The phase of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Phase::ALL.into_iter().find(|phase| phase.name() == name)
+    }
+
     /// The name used in JSON and tables.
     pub const fn name(self) -> &'static str {
         match self {

@@ -254,3 +254,25 @@ fn work_is_accounted_for_exactly() {
     let done = state.view(slot).expect("joined").work_s - first;
     assert!((done - passed).abs() < passed * 0.01 + 1.0, "{done} s of work in {passed} s alone");
 }
+
+#[test]
+fn a_gang_that_waits_for_its_slowest_member_keeps_the_others_less_busy() {
+    let (_folder, emulator) = fleet("2xA100-40GB");
+    let mut state = emulator.lock().expect("free");
+    let mut train = |who: u8, name: &str, gpus: &[u32]| {
+        let slot = state.join(identity(who)).expect("room").slot;
+        for &gpu in gpus {
+            state.open_context(slot, Place::whole(gpu)).expect("memory");
+        }
+        let profile = catalogue::find(name).expect("catalogued").profile();
+        state.declare(slot, &profile).expect("joined");
+        state.set_busy(slot, true).expect("joined");
+        let sm = |gpu| state.gpu(gpu).expect("there").reading().shares.sm;
+        ([sm(0), sm(1)], state.view(slot).expect("joined").rate)
+    };
+    let (alone, rate) = train(0, "gpt2_large_2", &[0, 1]);
+    assert_eq!((alone[0], rate), (alone[1], 1.0));
+    let (beside, _) = train(1, "vgg", &[1]);
+    assert!(beside[0] < alone[0] * 0.9, "it waits for the other: {alone:?}, then {beside:?}");
+    assert!(beside[1] > beside[0], "somebody else works there: {beside:?}");
+}

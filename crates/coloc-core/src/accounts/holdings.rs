@@ -96,6 +96,15 @@ impl Holdings {
         self.users = users.collect();
     }
 
+    /// Notes that a user had this part of the GPUs from then until then, which is over.
+    pub(crate) fn recall(&mut self, now: Time, user: UserId, share: f64, from: Time, to: Time) {
+        let Some(half_life) = self.half_life else { return };
+        let had = Usage { rate: share, as_of: from, ..Usage::default() }.at(to, half_life);
+        let left = Usage { seconds: had, as_of: to, ..Usage::default() }.at(now, half_life);
+        self.accrue(now, user);
+        self.users[user.index()].1.seconds += left;
+    }
+
     /// Somebody is limited.
     pub(crate) fn are_limited(&self) -> bool {
         self.limited
@@ -211,6 +220,22 @@ mod tests {
         assert!((after / (2.0 * 3600.0) - 0.5 / std::f64::consts::LN_2).abs() < 1e-9, "{after}");
         assert!((holdings.score(hour(2), user) / after - 0.5).abs() < 1e-12);
         assert_eq!(holdings.score(hour(2), UserId(7)), 0.0, "nobody knows them");
+    }
+
+    #[test]
+    fn what_is_recalled_is_what_was_had() {
+        let (user, hour) = (UserId(0), |hours: u64| Time::START + Millis::from_secs(3600 * hours));
+        let mut lived = Holdings::new(Accounts::default(), Some(HOUR));
+        lived.started(hour(1), user, &charge(2));
+        lived.started(hour(2), user, &charge(1));
+        lived.ended(hour(3), user, &charge(2));
+        lived.ended(hour(5), user, &charge(1));
+        let mut told = Holdings::new(Accounts::default(), Some(HOUR));
+        // In any order.
+        told.recall(hour(6), user, 1.0, hour(2), hour(5));
+        told.recall(hour(6), user, 2.0, hour(1), hour(3));
+        let (lived, told) = (lived.score(hour(7), user), told.score(hour(7), user));
+        assert!((lived / told - 1.0).abs() < 1e-12, "{lived} and {told}");
     }
 
     #[test]

@@ -8,10 +8,13 @@ use crate::demand::Demand;
 use crate::policy::{MemoryBasis, Policy};
 use crate::window::Window;
 use coloc_model::mig::{Instance, Layout};
-use coloc_model::{Bytes, GpuModel, GpuSignal, NodeId, Share, TaskId, Time, UserId};
+use coloc_model::{Bytes, GpuModel, GpuSignal, Millis, NodeId, Share, TaskId, Time, UserId};
 
 /// A GPU on which foreign processes hold less counts as idle: a display server holds some.
 const NOTICEABLE: Bytes = Bytes::from_mib(1024);
+/// A look at activity tells of the time before it, and who comes has to get to work: the first seconds of a crowd say
+/// more of the one before.
+const LAG: Millis = Millis::from_secs(15);
 
 /// One task's place on one GPU.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -67,7 +70,7 @@ pub struct GpuState {
     pub(crate) reserved: Option<Reservation>,
     /// When a task last came, was first seen at work, or went.
     pub(crate) crowd_changed: Time,
-    /// SM activity times seconds since then, up to `sm_since`.
+    /// SM activity times seconds since [`LAG`] after that, up to `sm_since`.
     pub(crate) sm_seconds: f64,
     pub(crate) sm_since: Time,
 }
@@ -196,7 +199,7 @@ impl GpuState {
     }
 
     pub(crate) fn see(&mut self, now: Time, signal: GpuSignal) {
-        self.sm_seconds += self.signal.activity.sm.get() * now.since(self.sm_since).secs();
+        self.sm_seconds += self.sm_seconds_until(now);
         self.sm_since = now;
         self.signal = signal;
         if let Some(window) = &mut self.window {
@@ -204,13 +207,19 @@ impl GpuState {
         }
     }
 
-    /// Mean SM activity since the last task came or went.
+    /// Mean SM activity since the last task came or went, and what a monitor saw was of the time since.
     pub(crate) fn mean_sm_of_crowd(&self, now: Time) -> f64 {
-        let span = now.since(self.crowd_changed).secs();
+        let span = now.since(self.crowd_changed + LAG).secs();
         if span == 0.0 {
             return self.signal.activity.sm.get();
         }
-        (self.sm_seconds + self.signal.activity.sm.get() * now.since(self.sm_since).secs()) / span
+        (self.sm_seconds + self.sm_seconds_until(now)) / span
+    }
+
+    /// SM activity times seconds since it was last summed up.
+    fn sm_seconds_until(&self, now: Time) -> f64 {
+        let since = self.sm_since.max(self.crowd_changed + LAG);
+        self.signal.activity.sm.get() * now.since(since).secs()
     }
 
     fn index_of(&self, task: TaskId) -> usize {

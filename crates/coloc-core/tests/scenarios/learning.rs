@@ -78,6 +78,17 @@ fn activity_is_learned_from_a_task_that_is_alone() {
 }
 
 #[test]
+fn what_a_monitor_shows_first_is_of_the_time_before() {
+    let mut world = World::new("1xA100-40GB", LEARNING);
+    world.submit(task().kind(1).gib(1).sm(0.9));
+    world.observe_gpu(0, 0.0, gib(1));
+    world.advance(secs(10));
+    world.observe_gpu(0, 0.3, gib(1));
+    world.advance(secs(50));
+    assert!((world.scheduler.beliefs().sm_demand(KIND, None) - 0.3).abs() < 1e-9);
+}
+
+#[test]
 fn activity_of_a_pair_is_split_by_what_is_known() {
     let mut world = World::new("1xA100-40GB", LEARNING);
     world.submit(task().kind(7).gib(1).sm(0.2));

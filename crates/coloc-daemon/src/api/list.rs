@@ -1,7 +1,6 @@
 //! Lists of tasks. The tasks that have not ended are streamed page by page: a list may be long, and its reader slow.
 //!
-//! An answer is one JSON document with a row a line; for `accept: application/x-ndjson` it is rows alone, without what is
-//! null, zero or empty.
+//! An answer is one JSON document with a row a line; for `accept: text/tab-separated-values` it is a table.
 
 use super::answer::Failure;
 use super::request::Query;
@@ -22,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 /// The most ended tasks in one answer.
 const MOST_ENDED: u32 = 100_000;
-/// Rows without a document around them.
-pub(crate) const LINES: &str = "application/x-ndjson";
+/// A row a line, with a header.
+pub(crate) const LINES: &str = "text/tab-separated-values";
 
 /// What a list is to have.
 #[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
@@ -44,7 +43,7 @@ pub(super) async fn list(
     Query(request): Query<ListRequest>,
 ) -> Result<Response, Failure> {
     let lines = headers.get(ACCEPT).is_some_and(|accept| accept == LINES);
-    let form = if lines { Form::Brief } else { Form::Full };
+    let form = if lines { Form::Lines } else { Form::Json };
     if request.all {
         return Ok(answer(form, Body::from(all(desk, peer, request, form).await?)));
     }
@@ -56,8 +55,8 @@ pub(super) async fn list(
 
 fn answer(form: Form, rows: Body) -> Response {
     let (kind, body) = match form {
-        Form::Brief => (LINES, rows),
-        Form::Full => {
+        Form::Lines => (LINES, rows),
+        Form::Json => {
             let part = |text: String| stream::iter([Ok::<_, axum::Error>(Bytes::from(text))]);
             let head = part(format!("{{\"schema\":{SCHEMA},\"tasks\":[\n"));
             let rows = head.chain(rows.into_data_stream()).chain(part("\n]}".to_owned()));

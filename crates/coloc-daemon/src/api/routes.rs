@@ -141,7 +141,7 @@ pub(super) fn routes() -> Vec<Route> {
 fn tasks_routes() -> Vec<Route> {
     vec![
         Route::get("/v1/tasks", "listTasks", list::list)
-            .does("Tasks; with `accept: application/x-ndjson` a line each, without what is null, zero or empty")
+            .does("Tasks; with `accept: text/tab-separated-values` a table")
             .asks::<ListRequest>()
             .answers::<Listed>(),
         Route::post("/v1/tasks", "submitTasks", tasks::submit)

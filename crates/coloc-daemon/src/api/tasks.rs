@@ -26,7 +26,7 @@ pub(super) async fn submit(
 }
 
 pub(super) fn view(record: &Record, spec: &TaskSpec) -> TaskView {
-    task_view(record, spec, crate::users::name(record.owner))
+    task_view(record, spec, &crate::users::name(record.owner)).owned()
 }
 
 pub(super) async fn show(

@@ -9,7 +9,9 @@ use crate::api::{
     SILENCE, Submitted, TokenList, TokenMade, TokenRequest,
 };
 use crate::foresee::Expected;
-use crate::owner::{Change, StatusView, Submission, TaskDetail, TaskView, Teaching, WhyView};
+use crate::owner::{
+    Change, StatusView, Submission, TaskDetail, TaskView, Teaching, WhyView, lines,
+};
 use crate::past::Past;
 use crate::tls::TlsError;
 use address::open;
@@ -18,6 +20,7 @@ use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -133,23 +136,29 @@ impl Client {
     pub fn list(&mut self, all: bool, since_s: f64) -> Result<Listed, ClientError> {
         let wanted = Wanted { all, since_s, user: None };
         let mut tasks: Vec<TaskView> = Vec::new();
-        self.each_task(&wanted, |line| serde_json::from_slice(line).map(|task| tasks.push(task)))?;
+        self.each_task(&wanted, |task| tasks.push(task.owned()))?;
         Ok(Listed { schema: SCHEMA, tasks })
     }
 
-    /// Hands over each task of a list as it comes: a JSON object without what is null, zero or empty.
+    /// Hands over each task of a list as it comes.
     pub fn each_task(
         &mut self,
         wanted: &Wanted<'_>,
-        mut see: impl FnMut(&[u8]) -> Result<(), serde_json::Error>,
+        mut see: impl FnMut(TaskView<Cow<'_, str>>),
     ) -> Result<(), ClientError> {
+        let mut header = true;
+        let mut read = |line: &[u8]| match std::mem::take(&mut header) {
+            true if line.starts_with(lines::HEADER.as_bytes()) => Ok(()),
+            true => Err(broken("it lists tasks in another way; are both of one version?")),
+            false => lines::read(line).map(&mut see).map_err(broken),
+        };
         let mut started = Vec::new();
         self.stream(&wanted.path(), LINES, |mut piece: &[u8]| {
             while let Some(end) = memchr::memchr(b'\n', piece) {
                 let (line, rest) = (&piece[..end], &piece[end + 1..]);
                 started.extend_from_slice(if started.is_empty() { b"" } else { line });
                 let line = if started.is_empty() { line } else { &started };
-                see(line).map_err(broken)?;
+                read(line)?;
                 started.clear();
                 piece = rest;
             }

@@ -44,6 +44,7 @@ impl Owner {
             return;
         }
         self.roots_changed = true;
+        self.seen_at.remove(&task);
         // After the shim, whatever it left behind.
         self.launcher.end_group(&live.record);
         let holds = self.launcher.true_holds(&live.record);
@@ -188,7 +189,8 @@ impl Owner {
                 self.scheduler.note(now, Event::SlicesSeen { gpu, taken }, wishes);
             }
         }
-        for &(gpu, signal) in &sighting.gpus {
+        let left = self.just_left(now, &sighting);
+        for &(gpu, signal) in sighting.gpus.iter().filter(|(gpu, _)| !left.contains(gpu)) {
             self.scheduler.note(now, Event::GpuSeen { gpu, signal }, wishes);
         }
         for &(task, used) in &sighting.tasks {

@@ -1,11 +1,12 @@
-//! What tasks of the same kind held when they ran before: the first estimator that is asked.
+//! What the journal tells of ended tasks: what those of one kind held, which is the first estimator that is asked, and what
+//! their users have had.
 
 use super::Owner;
 use crate::journal::JournalError;
-use crate::record::{Moment, Phase, Record, SpecId};
+use crate::record::{Moment, Phase, Record, SpecId, Uid};
 use crate::spec::TaskSpec;
 use coloc_estimate::history::History;
-use coloc_model::{Bytes, Estimate};
+use coloc_model::{Bytes, Estimate, GpuId, Placement, Time, UserId};
 use rustc_hash::FxHashMap;
 
 /// Ended tasks that a restart looks back on.
@@ -21,6 +22,7 @@ pub(super) fn remember(history: &mut History, record: &Record, spec: &TaskSpec) 
 impl Owner {
     /// Reads what is remembered from the journal.
     pub(super) fn read_history(&mut self) -> Result<(), JournalError> {
+        let now = self.clock.now();
         let mut specs = FxHashMap::<SpecId, TaskSpec>::default();
         let mut ended = self.journal.ended(Moment(0), LOOK_BACK)?;
         ended.reverse();
@@ -32,8 +34,44 @@ impl Owner {
                 }
             };
             remember(&mut self.history, record, spec);
+            self.recall(now, record, spec, record.ended);
         }
         Ok(())
+    }
+
+    /// Has the scheduler remember what a user had before it was there. What a task was charged is not written down; what it
+    /// was promised, or held, and how busy it was come near to it.
+    pub(super) fn recall(
+        &mut self,
+        now: Time,
+        record: &Record,
+        spec: &TaskSpec,
+        until: Option<Moment>,
+    ) {
+        let (Some(started), Some(until)) = (record.started, until) else { return };
+        let (started, until) = (self.clock.time(started), self.clock.time(until));
+        let alone = spec.exclusive || self.scheduler.policy().needs_idle();
+        let sm = record.usage.activity_alone().map_or(0.0, |activity| activity.sm.get());
+        let memory = spec.gpu_memory.or(spec.estimate.map(|e| e.bound)).unwrap_or_default();
+        let memory = memory.max(record.peak);
+        let part = |gpu: GpuId| {
+            let capacity = self.fleet.gpu(gpu).model.memory();
+            let share = memory.0 as f64 / capacity.0.max(1) as f64;
+            if alone { 1.0 } else { share.max(sm).min(1.0) }
+        };
+        let gpus = record.placement.iter().flat_map(Placement::gpus);
+        let share = gpus.filter(|gpu| gpu.index() < self.fleet.len()).map(part).sum();
+        let user = self.user(record.owner);
+        self.scheduler.recall(now, user, share, started, until);
+    }
+
+    /// The scheduler's number of a user, with whom is agreed what the book says.
+    pub(super) fn user(&mut self, owner: Uid) -> UserId {
+        let (user, new) = self.names.user(owner.0);
+        if new {
+            self.scheduler.agree(user, self.book.account(owner));
+        }
+        user
     }
 
     /// Asks the history, unless the user says what the task needs. What was seen is better than what its

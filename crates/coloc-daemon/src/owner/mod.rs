@@ -12,6 +12,8 @@ mod greedy;
 mod happen;
 mod history;
 mod idle;
+mod leaving;
+pub mod lines;
 mod loss;
 mod page;
 mod reconfigure;
@@ -123,6 +125,7 @@ pub struct Owner {
     roots_changed: bool,
     last_seen: Sighting,
     last_look: Time,
+    seen_at: leaving::LastSeen,
     /// GPUs that cannot be used, since when.
     away: FxHashMap<GpuId, Time>,
     idle: idle::IdleSince,
@@ -193,30 +196,18 @@ pub struct Parts {
 impl Owner {
     /// An owner that has picked up where the last one left off.
     pub fn new(parts: Parts, saved: crate::journal::Saved) -> Result<Self, JournalError> {
-        let Parts {
-            scheduler,
-            fleet,
-            settings,
-            book,
-            names,
-            clock,
-            journal,
-            launcher,
-            roots,
-            news,
-        } = parts;
         let mut owner = Owner {
-            scheduler,
-            clock,
-            journal,
-            launcher,
+            scheduler: parts.scheduler,
+            clock: parts.clock,
+            journal: parts.journal,
+            launcher: parts.launcher,
             tasks: BTreeMap::new(),
             on_gpus: BTreeSet::new(),
             gates: Gates::default(),
-            names,
-            fleet,
-            settings,
-            book,
+            names: parts.names,
+            fleet: parts.fleet,
+            settings: parts.settings,
+            book: parts.book,
             texts: texts::Texts::default(),
             next_task: saved.next_task,
             next_spec: saved.next_spec,
@@ -225,15 +216,16 @@ impl Owner {
             pending: Vec::new(),
             disk_full: false,
             draining: false,
-            roots,
+            roots: parts.roots,
             roots_changed: true,
             last_seen: Sighting::default(),
             last_look: Time::NEVER,
+            seen_at: leaving::LastSeen::default(),
             away: FxHashMap::default(),
             idle: idle::IdleSince::default(),
             greedy: greedy::Greedy::default(),
             history: coloc_estimate::history::History::default(),
-            news,
+            news: parts.news,
             stop: false,
         };
         owner.remember(saved.lessons);

@@ -2,24 +2,31 @@
 //! the whole list.
 
 use super::view::{TaskView, task_view};
-use super::{Live, Owner};
+use super::{Live, Owner, lines};
 use crate::record::Uid;
 use coloc_model::TaskId;
 use serde::Serialize;
-use serde::ser::SerializeMap as _;
 
 /// Tasks that are looked at for one page.
 const LONGEST_PAGE: usize = 1024;
-/// Most pages fit without growing.
-const USUAL_ROW: usize = 384;
 
 /// How rows are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// All fields, with commas between rows.
-    Full,
-    /// A line each; what is null, zero or empty is left out.
-    Brief,
+    /// JSON, with commas between rows.
+    Json,
+    /// Tab-separated values, with a header.
+    Lines,
+}
+
+impl Form {
+    /// Bytes that most rows fit into.
+    const fn usual_row(self) -> usize {
+        match self {
+            Form::Json => 400,
+            Form::Lines => 128,
+        }
+    }
 }
 
 /// What a page is to have.
@@ -55,7 +62,7 @@ impl Owner {
                 user = (record.owner, crate::users::name(record.owner));
             }
             if request.user.as_ref().is_none_or(|only| *only == user.1) {
-                rows.push(&task_view(record, spec, user.1.clone()));
+                rows.push(&task_view(record, spec, &user.1));
             }
         }
         Page { text: rows.text, next: tasks.next().map(|(task, _)| *task) }
@@ -71,7 +78,12 @@ pub(crate) struct Rows {
 
 impl Rows {
     fn new(form: Form, begun: bool) -> Self {
-        Rows { form, begun, text: Vec::with_capacity(LONGEST_PAGE * USUAL_ROW) }
+        let mut text = Vec::with_capacity(LONGEST_PAGE * form.usual_row());
+        if form == Form::Lines && !begun {
+            text.extend_from_slice(lines::HEADER.as_bytes());
+            text.push(b'\n');
+        }
+        Rows { form, begun, text }
     }
 
     /// All of these.
@@ -81,71 +93,17 @@ impl Rows {
         rows.text
     }
 
-    fn push(&mut self, view: &TaskView) {
+    fn push<T: AsRef<str> + Serialize>(&mut self, view: &TaskView<T>) {
         let text = &mut self.text;
-        let written = match self.form {
-            Form::Full => {
+        match self.form {
+            Form::Json => {
                 text.extend_from_slice(if self.begun { b",\n" } else { b"" });
                 serde_json::to_writer(&mut *text, view)
+                    .expect("a view is written into memory, and its keys are strings");
             }
-            Form::Brief => {
-                let written = serde_json::to_writer(&mut *text, &Brief(view));
-                text.push(b'\n');
-                written
-            }
-        };
-        written.expect("a view is written into memory, and its keys are strings");
-        self.begun = true;
-    }
-}
-
-/// A task without what is null, zero or empty.
-struct Brief<'a>(&'a TaskView);
-
-impl Serialize for Brief<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let TaskView {
-            id,
-            name,
-            user,
-            state,
-            reason,
-            gpus,
-            gpu_ids,
-            array_id,
-            array_index,
-            submitted_s,
-            started_s,
-            ended_s,
-            priority,
-            time_limit_s,
-            gpu_mem_bytes,
-            estimate_bytes,
-            peak_bytes,
-            attempts,
-            ooms,
-            preemptions,
-            exit_code,
-        } = self.0;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("id", id)?;
-        map.serialize_entry("name", name)?;
-        map.serialize_entry("user", user)?;
-        map.serialize_entry("state", state)?;
-        map.serialize_entry("gpus", gpus)?;
-        map.serialize_entry("submitted_s", submitted_s)?;
-        macro_rules! unless {
-            ($empty:expr => $($field:ident)*) => {
-                $(if *$field != $empty {
-                    map.serialize_entry(stringify!($field), $field)?;
-                })*
-            };
+            Form::Lines => lines::write(text, view),
         }
-        unless!(None => reason array_id array_index started_s ended_s);
-        unless!(None => time_limit_s gpu_mem_bytes estimate_bytes exit_code);
-        unless!(0 => priority peak_bytes attempts ooms preemptions);
-        unless!(Vec::<u32>::new() => gpu_ids);
-        map.end()
+        self.begun = true;
     }
 }
 
@@ -169,13 +127,14 @@ mod tests {
             ..TaskView::default()
         };
         let all = [plain, rich];
-        let full = String::from_utf8(Rows::of(Form::Full, &all)).unwrap();
-        let read: Vec<TaskView> = serde_json::from_str(&format!("[{full}]")).unwrap();
+        let json = String::from_utf8(Rows::of(Form::Json, &all)).unwrap();
+        let read: Vec<TaskView> = serde_json::from_str(&format!("[{json}]")).unwrap();
         assert_eq!(read, all);
-        let brief = String::from_utf8(Rows::of(Form::Brief, &all)).unwrap();
+        let text = String::from_utf8(Rows::of(Form::Lines, &all)).unwrap();
+        let rows = text.lines().skip(1);
         let read: Vec<TaskView> =
-            brief.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            rows.map(|line| lines::read(line.as_bytes()).unwrap().owned()).collect();
         assert_eq!(read, all);
-        assert!(brief.len() < full.len() * 2 / 3, "{brief}");
+        assert!(text.len() < json.len() / 2, "{text}");
     }
 }

@@ -72,6 +72,7 @@ impl Owner {
             live.record.started.get_or_insert(crate::record::Moment::now());
         }
         let (placement, started) = (live.record.placement.clone(), live.record.started);
+        let (record, spec) = (live.record.clone(), Arc::clone(&live.spec));
         if preempting {
             // The scheduler of before had sent it back to the queue.
             live.ending = Some(Ending::Again);
@@ -79,6 +80,7 @@ impl Owner {
         if let Some(place) = live.record.array {
             self.gates.at_work(task, place.array);
         }
+        self.recall(now, &record, &spec, Some(crate::record::Moment::now()));
         let started = started.map_or(now, |started| self.clock.time(started));
         if let Some(placement) = placement {
             self.scheduler.note(

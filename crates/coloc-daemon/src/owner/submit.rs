@@ -202,10 +202,7 @@ impl Owner {
             }
             None => Estimate::exact(wanted),
         });
-        let (user, new) = self.names.user(owner.0);
-        if new {
-            self.scheduler.agree(user, self.book.account(owner));
-        }
+        let user = self.user(owner);
         Some(Task {
             id: task,
             signature: self.names.signature(&spec),

@@ -10,19 +10,20 @@ use coloc_model::{Placement, TaskId, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A task in a list.
+/// A task in a list. Its texts are its own, or borrowed where lists are long.
 #[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct TaskView {
+#[schemars(rename = "TaskView")]
+pub struct TaskView<T = String> {
     /// Its id.
     pub id: u32,
     /// Its name.
-    pub name: String,
+    pub name: T,
     /// Whose it is.
-    pub user: String,
+    pub user: T,
     /// Where it stands.
     pub state: Phase,
     /// Why, for people.
-    pub reason: Option<String>,
+    pub reason: Option<T>,
     /// GPUs that it wants.
     pub gpus: u32,
     /// GPUs that it has, or had last.
@@ -61,6 +62,35 @@ pub struct TaskView {
     pub preemptions: u32,
     /// How its process ended, as a shell has it.
     pub exit_code: Option<i32>,
+}
+
+impl<T: Into<String>> TaskView<T> {
+    /// With texts of its own.
+    pub fn owned(self) -> TaskView {
+        TaskView {
+            id: self.id,
+            name: self.name.into(),
+            user: self.user.into(),
+            state: self.state,
+            reason: self.reason.map(Into::into),
+            gpus: self.gpus,
+            gpu_ids: self.gpu_ids,
+            array_id: self.array_id,
+            array_index: self.array_index,
+            submitted_s: self.submitted_s,
+            started_s: self.started_s,
+            ended_s: self.ended_s,
+            priority: self.priority,
+            time_limit_s: self.time_limit_s,
+            gpu_mem_bytes: self.gpu_mem_bytes,
+            estimate_bytes: self.estimate_bytes,
+            peak_bytes: self.peak_bytes,
+            attempts: self.attempts,
+            ooms: self.ooms,
+            preemptions: self.preemptions,
+            exit_code: self.exit_code,
+        }
+    }
 }
 
 /// A task with everything that is known of it.
@@ -156,13 +186,17 @@ pub struct StatusView {
 }
 
 /// A task as a list shows it.
-pub(crate) fn task_view(record: &Record, spec: &TaskSpec, user: String) -> TaskView {
+pub(crate) fn task_view<'a>(
+    record: &'a Record,
+    spec: &'a TaskSpec,
+    user: &'a str,
+) -> TaskView<&'a str> {
     TaskView {
         id: record.id.0,
-        name: spec.name.clone(),
+        name: &spec.name,
         user,
         state: record.phase,
-        reason: record.reason.clone(),
+        reason: record.reason.as_deref(),
         gpus: spec.gpus,
         gpu_ids: record.placement.iter().flat_map(Placement::gpus).map(|gpu| gpu.0).collect(),
         array_id: record.array.map(|place| place.array.0),
@@ -184,7 +218,7 @@ pub(crate) fn task_view(record: &Record, spec: &TaskSpec, user: String) -> TaskV
 
 impl Owner {
     pub(super) fn view(&self, live: &Live) -> TaskView {
-        task_view(&live.record, &live.spec, crate::users::name(live.record.owner))
+        task_view(&live.record, &live.spec, &crate::users::name(live.record.owner)).owned()
     }
 
     pub(super) fn detail(&self, task: TaskId) -> Option<TaskDetail> {

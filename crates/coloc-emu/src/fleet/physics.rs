@@ -56,14 +56,17 @@ impl State {
             process.rate = 1.0;
         }
         for index in 0..self.gpu_count() {
-            let (shares, rates, residents) = self.device_rates(index);
-            for (resident, rate) in rates {
+            for (resident, rate) in self.device_rates(index) {
                 self.residents[resident].rate = rate;
                 let slot = self.residents[resident].process as usize;
                 // A gang is as fast as its slowest member.
                 let process = &mut self.processes[slot];
                 process.rate = process.rate.min(rate);
             }
+        }
+        for index in 0..self.gpu_count() {
+            let shares = self.device_shares(index);
+            let residents = self.residents_of(index).count();
             let gpu = &mut self.gpus[index as usize];
             let (model, limit) = (gpu.model(), gpu.limit_watts);
             let power = PowerModel::default().draw(model, residents, &shares.into());
@@ -78,29 +81,45 @@ impl State {
         }
     }
 
-    fn device_rates(&self, index: u32) -> (Shares, Vec<(usize, f64)>, usize) {
+    /// The speed of each resident that works, as far as this device is concerned.
+    fn device_rates(&self, index: u32) -> Vec<(usize, f64)> {
+        let workers = self.workers(index);
+        match self.gpus[index as usize].lost {
+            0 => rates(&workers),
+            _ => workers.iter().map(|worker| (worker.resident, 0.0)).collect(),
+        }
+    }
+
+    /// What a monitor sees: residents at the speed that they really have.
+    fn device_shares(&self, index: u32) -> Shares {
         let gpu = &self.gpus[index as usize];
-        let mut workers = Vec::new();
-        let mut residents = 0;
-        for (at, resident) in self.resident_slots() {
-            if resident.gpu != index || resident.contexts == 0 {
-                continue;
-            }
-            residents += 1;
-            let Some(process) = self.processes.get(resident.process as usize) else { continue };
-            if process.busy_until_ns > self.settled_ns && process.ended == 0 {
-                workers.push(worker(gpu, at, resident, process));
-            }
-        }
         if gpu.lost != 0 {
-            let stopped = workers.iter().map(|worker| (worker.resident, 0.0)).collect();
-            return (Shares::default(), stopped, residents);
+            return Shares::default();
         }
-        let rates = rates(&workers);
-        let seen = workers.iter().zip(&rates).map(|(worker, &(_, rate))| {
-            if worker.hung { (one_endless_warp(gpu), 1.0) } else { (worker.profile.activity, rate) }
+        let workers = self.workers(index);
+        let seen = workers.iter().map(|worker| {
+            if worker.hung {
+                return (one_endless_warp(gpu), 1.0);
+            }
+            let slot = self.residents[worker.resident].process as usize;
+            (worker.profile.activity, self.processes[slot].rate)
         });
-        (SharedGpu::observed(seen).into(), rates, residents)
+        SharedGpu::observed(seen).into()
+    }
+
+    fn residents_of(&self, index: u32) -> impl Iterator<Item = (usize, &Resident)> {
+        self.resident_slots()
+            .filter(move |(_, resident)| resident.gpu == index && resident.contexts != 0)
+    }
+
+    fn workers(&self, index: u32) -> Vec<Worker> {
+        let gpu = &self.gpus[index as usize];
+        let worker = |(at, resident): (usize, &Resident)| {
+            let process = self.processes.get(resident.process as usize)?;
+            let works = process.busy_until_ns > self.settled_ns && process.ended == 0;
+            works.then(|| worker(gpu, at, resident, process))
+        };
+        self.residents_of(index).filter_map(worker).collect()
     }
 }
 

@@ -86,6 +86,7 @@ pub struct Control<'a> {
 
 const LONGEST_REPLY: u64 = 1 << 20;
 const POLL: Duration = Duration::from_millis(10);
+const FIRST_POLL: Duration = Duration::from_micros(500);
 
 impl<'a> Control<'a> {
     /// A connection whose every answer must come within `deadline`.
@@ -125,6 +126,8 @@ impl<'a> Control<'a> {
         }
         let (stdout, stderr) = (read_aside(child.stdout.take()), read_aside(child.stderr.take()));
         let end = Instant::now() + self.deadline;
+        // Most answers take a few milliseconds, and a task waits for them.
+        let mut pause = FIRST_POLL;
         let status = loop {
             match child.try_wait().map_err(|error| self.no_program(error))? {
                 Some(status) => break status,
@@ -138,7 +141,10 @@ impl<'a> Control<'a> {
                         after: self.deadline,
                     });
                 }
-                None => std::thread::sleep(POLL.min(end.saturating_duration_since(Instant::now()))),
+                None => {
+                    std::thread::sleep(pause.min(end.saturating_duration_since(Instant::now())));
+                    pause = POLL.min(pause * 2);
+                }
             }
         };
         let (stdout, stderr) = (stdout.text(end), stderr.text(end));

@@ -2,6 +2,7 @@
 
 use crate::error::CliError;
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use coloc_daemon::client::{Address, Client, Host, Secret};
 use coloc_daemon::fingerprint::Fingerprint;
 use coloc_daemon::tls::Trust;
@@ -18,7 +19,7 @@ const SYSTEM_STATE: &str = "/var/lib/coloc";
 #[derive(Args, Clone, Default, Debug)]
 pub(crate) struct SocketArg {
     /// The daemon's socket [default: the user's own, else the system's]
-    #[arg(long, value_name = "PATH", env = "COLOC_SOCKET", global = true)]
+    #[arg(long, value_name = "PATH", env = "COLOC_SOCKET", global = true, value_parser = path())]
     pub(crate) socket: Option<PathBuf>,
     /// A daemon elsewhere, such as gpu1:7450; wins over a socket
     #[arg(long, value_name = "HOST:PORT", env = "COLOC_HOST", global = true)]
@@ -27,10 +28,10 @@ pub(crate) struct SocketArg {
     #[arg(long, value_name = "SHA256", env = "COLOC_FINGERPRINT", global = true)]
     pub(crate) fingerprint: Option<Fingerprint>,
     /// Certificates, in PEM, of those who may vouch for the daemon elsewhere
-    #[arg(long, value_name = "FILE", env = "COLOC_CA", global = true)]
+    #[arg(long, value_name = "FILE", env = "COLOC_CA", global = true, value_parser = path())]
     pub(crate) ca: Option<PathBuf>,
     /// A file with the token for the daemon elsewhere, unless COLOC_TOKEN has it [default: coloc/token in the user's configuration]
-    #[arg(long, value_name = "FILE", env = "COLOC_TOKEN_FILE", global = true)]
+    #[arg(long, value_name = "FILE", env = "COLOC_TOKEN_FILE", global = true, value_parser = path())]
     pub(crate) token_file: Option<PathBuf>,
 }
 
@@ -40,20 +41,30 @@ pub(crate) const FLAGS: [&str; 5] = ["socket", "host", "fingerprint", "ca", "tok
 impl SocketArg {
     pub(crate) fn connect(&self) -> Result<Client, CliError> {
         if let Some(host) = self.host.clone() {
-            let trust = match (&self.fingerprint, &self.ca) {
+            let trust = match (&self.fingerprint, said(self.ca.as_ref())) {
                 (Some(fingerprint), _) => Trust::Pinned(*fingerprint),
                 (None, Some(file)) => Trust::Authorities(file.clone()),
                 (None, None) => Trust::Nobody,
             };
-            let token = token(self.token_file.as_deref())?;
+            let token = token(said(self.token_file.as_ref()).map(PathBuf::as_path))?;
             return Ok(Client::reach(Address::Remote { host, token, trust })?);
         }
-        let socket = self.socket.clone().unwrap_or_else(|| {
+        let socket = said(self.socket.as_ref()).cloned().unwrap_or_else(|| {
             let (own, system) = (own_socket(), PathBuf::from(SYSTEM_SOCKET));
             if !own.exists() && system.exists() { system } else { own }
         });
         Ok(Client::connect(&socket)?)
     }
+}
+
+/// Reads a path. A variable that is set to nothing is there all the same, and must not be an error.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
+
+/// A path, unless it is nothing.
+fn said(path: Option<&PathBuf>) -> Option<&PathBuf> {
+    path.filter(|path| !path.as_os_str().is_empty())
 }
 
 /// The token: a variable has it, or a file that nobody else can read.

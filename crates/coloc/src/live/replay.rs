@@ -67,6 +67,16 @@ impl<'a> Replay<'a> {
         Ok(None)
     }
 
+    /// What the daemon calls the tasks, in the order of the trace.
+    pub(crate) fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// A moment of the daemon's in seconds of the tasks since the first submission.
+    pub(crate) fn since_first(&self, moment_s: f64) -> f64 {
+        (moment_s - self.first.map_or(0.0, Moment::secs)) * self.time_scale
+    }
+
     /// The tasks of this replay, ended or not.
     pub(crate) fn tasks(&self, client: &mut Client) -> Result<Vec<TaskView>, CliError> {
         let mut tasks = client.list(true, 0.0)?.tasks;

@@ -19,7 +19,7 @@ pub(crate) fn print(
     let foreseen = client.all_expected()?.tasks.into_iter();
     let foreseen: BTreeMap<u32, Expected> = foreseen.map(|each| (each.id, each)).collect();
     let mut tasks: Vec<TaskView> = Vec::new();
-    client.each_task(wanted, |line| serde_json::from_slice(line).map(|task| tasks.push(task)))?;
+    client.each_task(wanted, |task| tasks.push(task.owned()))?;
     tasks.retain(|task| meant(task) && foreseen.contains_key(&task.id));
     let now = Moment::now().secs();
     let row = |task: &TaskView| {

@@ -89,6 +89,22 @@ fn under_fair_the_heavier_user_has_more_turns() {
 }
 
 #[test]
+fn what_users_have_had_survives_the_daemon() {
+    let flags = ["--emulate", "1xA100-40GB", "--share", "exclusive", "--queue", "fair"];
+    let Some(mut home) = super::users::shared_home(&flags) else { return };
+    let ended = home.submit(&["--", "sleep", "1"]);
+    home.wait_for_state(ended, "completed");
+    home.kill();
+    home.boot();
+    let mine = home.submit(&["--hold", "--", "sleep", "0.2"]);
+    let theirs = super::users::submit_as_nobody(&home, &["--hold", "--", "sleep", "0.2"]);
+    home.run(&["release", &mine.to_string(), &theirs.to_string()]);
+    home.run(&["wait", "all"]);
+    let started = |id: u32| home.show(id)["started_s"].as_f64().expect("a time");
+    assert!(started(theirs) < started(mine), "root came first, but has had its second");
+}
+
+#[test]
 fn a_priority_goes_before_what_the_discipline_says() {
     let home = Home::new(&[
         "--emulate",

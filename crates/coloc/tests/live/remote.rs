@@ -55,6 +55,9 @@ impl Remote {
             .env("COLOC_HOST", self.host())
             .env("COLOC_FINGERPRINT", &self.fingerprint)
             .env("COLOC_TOKEN", token)
+            // Set to nothing is as good as not set.
+            .env("COLOC_SOCKET", "")
+            .env("COLOC_CA", "")
             .env("HOME", "/nonexistent");
         command
     }

@@ -69,24 +69,18 @@ fn a_summary_becomes_an_estimate() {
     assert_eq!(refused.status.code(), Some(2));
 }
 
+/// A training that must not be idle for a minute.
+fn train(home: &Home, wish: &str, seconds: &str) -> u32 {
+    let coloc = env!("CARGO_BIN_EXE_coloc");
+    let words = [wish, "--idle-timeout", "60s", "--", coloc, "emu", "train", "--memory", "2G"];
+    home.submit(&[&words[..], &["--seconds", seconds]].concat())
+}
+
 #[test]
 fn who_holds_gpus_and_does_nothing_is_stopped() {
     let home = Home::new(&["--emulate", "2xA100-40GB", "--time-scale", "50"]);
-    let coloc = env!("CARGO_BIN_EXE_coloc");
     let idle = home.submit(&["--exclusive", "--idle-timeout", "60s", "--", "sleep", "60"]);
-    let works = home.submit(&[
-        "--exclusive",
-        "--idle-timeout",
-        "60s",
-        "--",
-        coloc,
-        "emu",
-        "train",
-        "--memory",
-        "2G",
-        "--seconds",
-        "400",
-    ]);
+    let works = train(&home, "--exclusive", "400");
     home.wait_for_state(idle, "timed_out");
     let task = home.show(idle);
     assert!(task["reason"].as_str().is_some_and(|why| why.contains("idle for")), "{task}");
@@ -98,26 +92,10 @@ fn who_holds_gpus_and_does_nothing_is_stopped() {
 fn who_does_nothing_beside_others_is_stopped_too() {
     let flags = ["--emulate", "1xA100-40GB", "--time-scale", "50", "--share", "streams"];
     let home = Home::new(&flags);
-    let coloc = env!("CARGO_BIN_EXE_coloc");
-    let train = |seconds: &'static str, limit: &[&'static str]| {
-        let words = [
-            "--gpu-mem",
-            "3G",
-            "--",
-            coloc,
-            "emu",
-            "train",
-            "--memory",
-            "2G",
-            "--seconds",
-            seconds,
-        ];
-        home.submit(&limit.iter().chain(&words).copied().collect::<Vec<_>>())
-    };
-    let works = train("4000", &["--idle-timeout", "60s"]);
+    let works = train(&home, "--gpu-mem=3G", "4000");
     home.wait_for_state(works, "running");
     let idle = home.submit(&["--gpu-mem", "1G", "--idle-timeout", "60s", "--", "sleep", "60"]);
-    let also_works = train("300", &["--idle-timeout", "60s"]);
+    let also_works = train(&home, "--gpu-mem=3G", "300");
     home.wait_for_state(idle, "timed_out");
     home.wait_for_state(also_works, "completed");
     assert_eq!(home.state(works), "running");

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// DCGM samples its profiling metrics no faster than this.
-const SHORTEST_PERIOD: Duration = Duration::from_millis(100);
+/// DCGM samples its profiling metrics no faster than this. An emulated one does, where time is scaled.
+pub const SHORTEST_PERIOD: Duration = Duration::from_millis(100);
 /// No line of the table is longer.
 const LONGEST_LINE: u64 = 64 * 1024;
 
@@ -73,9 +73,9 @@ fn entity(words: Vec<&str>) -> Option<(Entity, Vec<&str>)> {
     }
 }
 
-/// Keeps `dcgmi dmon` running and reads along.
+/// Keeps `dcgmi dmon` running and reads along, a look every `period`.
 pub fn dmon_feed(program: PathBuf, period: Duration) -> Feed {
-    let millis = period.max(SHORTEST_PERIOD).as_millis().to_string();
+    let millis = period.as_millis().max(1).to_string();
     let fields = Field::ALL.map(|field| field.number().to_string()).join(",");
     Feed::run("dcgmi-dmon", move |shared| {
         let child = Command::new(&program)

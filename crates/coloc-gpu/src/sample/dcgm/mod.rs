@@ -6,7 +6,7 @@ mod dmon;
 mod exporter;
 mod feed;
 
-pub use dmon::{DmonParser, dmon_feed};
+pub use dmon::{DmonParser, SHORTEST_PERIOD, dmon_feed};
 pub use exporter::{Endpoint, EndpointError, exporter_feed, parse_exposition};
 pub use feed::{Entity, Feed, FeedStatus, Measured};
 

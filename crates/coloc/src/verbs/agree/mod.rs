@@ -1,5 +1,7 @@
 //! `coloc agree`: one trace live and simulated, side by side.
 
+mod side_by_side;
+
 use crate::args::input::{TraceFormat, read_fleet, read_trace};
 use crate::args::policy::{PlaceFlag, PolicyArgs, PresetFlag, QueueFlag, ShareFlag};
 use crate::error::CliError;
@@ -9,8 +11,9 @@ use crate::output::table::table;
 use crate::output::{Answer, print_text};
 use clap::{Args, ValueEnum};
 use coloc_model::Fleet;
-use coloc_sim::{Silent, Simulation, Summary, Trace, trace};
+use coloc_sim::{Simulation, Summary, Trace, trace};
 use serde::Serialize;
+use side_by_side::{Played, Simulated, Stays};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,6 +48,9 @@ pub(crate) struct Agree {
     /// The most that makespans may differ, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
     tolerance: f64,
+    /// Write when each task started and ended, live and simulated, as CSV
+    #[arg(long, value_name = "OUT.csv")]
+    jobs: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -97,21 +103,26 @@ impl Agree {
         let (trace, fleet) = (self.load()?, read_fleet(&self.fleet)?);
         let asked = |told: &Told| self.policies.is_empty() || self.policies.contains(&told.which);
         let policies: Vec<Told> = both().into_iter().filter(asked).collect();
-        let simulated: Vec<Summary> =
+        let simulated: Vec<Simulated> =
             policies.iter().map(|told| simulate(told, &trace, &fleet)).collect::<Result<_, _>>()?;
         let in_memory = Path::new(IN_MEMORY).is_dir().then(|| PathBuf::from(IN_MEMORY));
         let place = in_memory.unwrap_or_else(std::env::temp_dir);
         let place = place.join(format!("coloc-agree-{}", std::process::id()));
         let live = self.play(&place, &policies, &trace);
         let _ = std::fs::remove_dir_all(&place);
-        let row = |((told, simulated), live): ((&Told, Summary), Replayed)| Row {
+        let live = live?;
+        if let Some(file) = &self.jobs {
+            let names = policies.iter().map(|told| told.name);
+            side_by_side::write(file, &trace, names.zip(&simulated).zip(&live))?;
+        }
+        let row = |((told, simulated), live): ((&Told, Simulated), Played)| Row {
             name: told.name,
-            makespan_difference: live.makespan_s / simulated.makespan_s - 1.0,
-            jct_difference: live.jct_mean_s / simulated.jct_mean_s - 1.0,
-            live,
-            simulated,
+            makespan_difference: live.sum.makespan_s / simulated.summary.makespan_s - 1.0,
+            jct_difference: live.sum.jct_mean_s / simulated.summary.jct_mean_s - 1.0,
+            live: live.sum,
+            simulated: simulated.summary,
         };
-        let rows: Vec<Row> = policies.iter().zip(simulated).zip(live?).map(row).collect();
+        let rows: Vec<Row> = policies.iter().zip(simulated).zip(live).map(row).collect();
         self.tell(&fleet, rows)
     }
 
@@ -131,7 +142,7 @@ impl Agree {
         place: &Path,
         policies: &[Told],
         trace: &Trace,
-    ) -> Result<Vec<Replayed>, CliError> {
+    ) -> Result<Vec<Played>, CliError> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [2, 15] {
             let _ = coloc_daemon::signals::note_signal(signal, &interrupted);
@@ -208,9 +219,11 @@ fn both() -> [Told; 2] {
     ]
 }
 
-fn simulate(told: &Told, trace: &Trace, fleet: &Fleet) -> Result<Summary, CliError> {
+fn simulate(told: &Told, trace: &Trace, fleet: &Fleet) -> Result<Simulated, CliError> {
     let simulation = Simulation::new(fleet.clone(), told.args.policy(), told.args.estimator());
-    Ok(simulation.run(trace, &mut Silent)?.0)
+    let mut stays = Stays::new(trace.tasks().len());
+    let (summary, _) = simulation.run(trace, &mut stays)?;
+    Ok(Simulated { summary, stays })
 }
 
 /// Submits what is due on each stage until all tasks have ended.
@@ -219,7 +232,7 @@ fn watch(
     trace: &Trace,
     time_scale: f64,
     interrupted: &AtomicBool,
-) -> Result<Vec<Replayed>, CliError> {
+) -> Result<Vec<Played>, CliError> {
     let mut replays: Vec<Replay<'_>> =
         stages.iter().map(|_| Replay::new(trace, time_scale)).collect();
     loop {
@@ -242,7 +255,7 @@ fn watch(
     }
     let sum_up = |(replay, stage): (&Replay<'_>, &mut Stage)| {
         let tasks = replay.tasks(&mut stage.client)?;
-        Ok(replay.sum_up(&tasks))
+        Ok(Played { sum: replay.sum_up(&tasks), stays: Stays::of_replay(replay, &tasks) })
     };
     replays.iter().zip(stages).map(sum_up).collect()
 }

@@ -1,0 +1,298 @@
+//! The table of a queue. A list may be long: rows are kept as they come, all cells in one text, and measured meanwhile.
+
+use super::{clock, short};
+use coloc_daemon::owner::TaskView;
+use coloc_daemon::owner::lines::write_number;
+use coloc_daemon::record::{Moment, Phase};
+use std::io::{self, Write};
+
+const HEADER: [&str; 9] =
+    ["ID", "NAME", "USER", "ST", "TIME", "LIMIT", "GPUS", "GPU-MEM", "GPU(REASON)"];
+/// The longest name on a terminal.
+const LONGEST_NAME: usize = 32;
+/// Written at once.
+const PIECE: usize = 64 << 10;
+
+/// Rows as they come: a hundred thousand are no million small texts.
+pub(super) struct Rows {
+    /// Columns of the terminal.
+    terminal: Option<usize>,
+    cells: Cells,
+    widths: [usize; HEADER.len()],
+}
+
+impl Rows {
+    pub(super) fn new(terminal: Option<usize>, header: bool) -> Self {
+        let mut rows = Rows { terminal, cells: Cells::default(), widths: [0; HEADER.len()] };
+        if header {
+            let mut row = rows.row();
+            HEADER.into_iter().for_each(|title| row.text(title));
+        }
+        rows
+    }
+
+    fn row(&mut self) -> RowWriter<'_> {
+        RowWriter { cells: &mut self.cells, widths: self.widths.iter_mut() }
+    }
+
+    pub(super) fn push<T: AsRef<str>>(&mut self, task: &TaskView<T>, now: Moment) {
+        let began = task.started_s.filter(|_| !matches!(task.state, Phase::Pending));
+        let until = task.ended_s.unwrap_or(now.secs());
+        let name = match self.terminal {
+            Some(_) => start_of(task.name.as_ref(), LONGEST_NAME),
+            None => task.name.as_ref(),
+        };
+        let mut row = self.row();
+        row.ascii(|text| write_id(text, task));
+        row.text(name);
+        row.text(task.user.as_ref());
+        row.ascii(|text| text.extend_from_slice(short(task.state).as_bytes()));
+        row.time(began.map(|began| until - began));
+        row.time(task.time_limit_s);
+        row.ascii(|text| write_number(text, task.gpus.into()));
+        row.ascii(|text| write_memory(text, task));
+        row.cell(|text| write_place(text, task), chars_of);
+    }
+
+    pub(super) fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        let (mut text, mut line, mut column) = (Vec::with_capacity(2 * PIECE), 0, 0);
+        for cell in self.cells.iter() {
+            text.extend_from_slice(cell);
+            column += 1;
+            if column < HEADER.len() {
+                let gap = self.widths[column - 1] + 2 - chars_of(cell);
+                text.resize(text.len() + gap, b' ');
+                continue;
+            }
+            if let Some(terminal) = self.terminal {
+                text.truncate(line + end_of(&text[line..], terminal));
+            }
+            text.truncate(line + text[line..].trim_ascii_end().len());
+            text.push(b'\n');
+            if text.len() > PIECE {
+                out.write_all(&text)?;
+                text.clear();
+            }
+            (line, column) = (text.len(), 0);
+        }
+        out.write_all(&text)?;
+        out.flush()
+    }
+}
+
+/// Texts one after the other, each with its length before it.
+#[derive(Default)]
+struct Cells(Vec<u8>);
+
+/// Lengths from here on take four bytes more.
+const LONG: u8 = u8::MAX;
+
+impl Cells {
+    /// Writes a cell, and measures it.
+    fn add(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>),
+        measure: impl FnOnce(&[u8]) -> usize,
+    ) -> usize {
+        let before = self.0.len();
+        self.0.push(0);
+        write(&mut self.0);
+        let written = &self.0[before + 1..];
+        let (length, width) = (written.len(), measure(written));
+        match u8::try_from(length) {
+            Ok(short) if short < LONG => self.0[before] = short,
+            _ => {
+                let prefix = [&[LONG][..], &(length as u32).to_le_bytes()].concat();
+                self.0.splice(before..=before, prefix);
+            }
+        }
+        width
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &*self.0;
+        std::iter::from_fn(move || {
+            let (&first, after) = rest.split_first()?;
+            let (length, after) = match first {
+                LONG => {
+                    let (length, after) = after.split_first_chunk()?;
+                    (u32::from_le_bytes(*length) as usize, after)
+                }
+                short => (short.into(), after),
+            };
+            let cell;
+            (cell, rest) = after.split_at_checked(length)?;
+            Some(cell)
+        })
+    }
+}
+
+/// A row that is being written.
+struct RowWriter<'a> {
+    cells: &'a mut Cells,
+    widths: std::slice::IterMut<'a, usize>,
+}
+
+impl RowWriter<'_> {
+    fn cell(&mut self, write: impl FnOnce(&mut Vec<u8>), measure: impl FnOnce(&[u8]) -> usize) {
+        let width = self.cells.add(write, measure);
+        if let Some(widest) = self.widths.next() {
+            *widest = width.max(*widest);
+        }
+    }
+
+    fn ascii(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.cell(write, <[u8]>::len);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.cell(|cell| cell.extend_from_slice(text.as_bytes()), chars_of);
+    }
+
+    fn time(&mut self, seconds: Option<f64>) {
+        match seconds {
+            Some(seconds) => self.text(&clock(seconds)),
+            None => self.ascii(|cell| cell.push(b'-')),
+        }
+    }
+}
+
+/// In UTF-8, all other bytes continue a character.
+const fn starts_a_char(byte: u8) -> bool {
+    byte & 0xc0 != 0x80
+}
+
+/// What a text takes on a terminal, where every character is as wide as another.
+fn chars_of(text: &[u8]) -> usize {
+    text.iter().filter(|&&byte| starts_a_char(byte)).count()
+}
+
+/// Where a text ends after so many characters.
+fn end_of(text: &[u8], chars: usize) -> usize {
+    let starts = text.iter().enumerate().filter(|(_, byte)| starts_a_char(**byte));
+    starts.map(|(at, _)| at).nth(chars).unwrap_or(text.len())
+}
+
+fn start_of(text: &str, chars: usize) -> &str {
+    &text[..end_of(text.as_bytes(), chars)]
+}
+
+/// A task's id, with its place in an array.
+fn write_id<T>(text: &mut Vec<u8>, task: &TaskView<T>) {
+    write_number(text, task.id.into());
+    if let (Some(array), Some(index)) = (task.array_id, task.array_index) {
+        text.extend_from_slice(b" (");
+        write_number(text, array.into());
+        text.push(b'_');
+        write_number(text, index.into());
+        text.push(b')');
+    }
+}
+
+/// GiB with one digit, without the detour through a fraction.
+fn write_gib(text: &mut Vec<u8>, bytes: u64) {
+    let tenths = ((u128::from(bytes) * 10 + (1 << 29)) >> 30) as u64;
+    write_number(text, tenths / 10);
+    text.push(b'.');
+    write_number(text, tenths % 10);
+    text.push(b'G');
+}
+
+fn write_memory<T>(text: &mut Vec<u8>, task: &TaskView<T>) {
+    match task.gpu_mem_bytes.or(task.estimate_bytes) {
+        Some(bytes) => write_gib(text, bytes),
+        None => text.push(b'-'),
+    }
+    text.push(b'/');
+    write_gib(text, task.peak_bytes);
+}
+
+fn write_place<T: AsRef<str>>(text: &mut Vec<u8>, task: &TaskView<T>) {
+    let without_gpu = task.gpu_ids.is_empty() || task.state.is_over();
+    match (task.reason.as_ref().map_or("", AsRef::as_ref), without_gpu) {
+        ("", false) => {
+            for (index, &gpu) in task.gpu_ids.iter().enumerate() {
+                text.extend_from_slice(if index > 0 { b"," } else { b"" });
+                write_number(text, gpu.into());
+            }
+        }
+        ("", true) if task.state == Phase::Pending => {
+            text.extend_from_slice(b"(waiting for a GPU)");
+        }
+        ("", true) => {}
+        (reason, _) => {
+            text.push(b'(');
+            text.extend_from_slice(reason.as_bytes());
+            text.push(b')');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(id: u32, state: Phase) -> TaskView {
+        TaskView {
+            id,
+            name: "train.py".into(),
+            user: "ada".into(),
+            state,
+            started_s: Some(10.0),
+            time_limit_s: Some(3600.0),
+            gpus: 1,
+            gpu_mem_bytes: Some(12 << 30),
+            peak_bytes: 3 << 29,
+            gpu_ids: vec![2],
+            ..TaskView::default()
+        }
+    }
+
+    fn text(terminal: Option<usize>, tasks: &[TaskView]) -> String {
+        let (mut rows, mut text) = (Rows::new(terminal, true), Vec::new());
+        tasks.iter().for_each(|task| rows.push(task, Moment(100_000)));
+        rows.print(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn a_queue_reads_like_slurms() {
+        let waits = TaskView {
+            reason: Some("held: `coloc release` lets it go on".into()),
+            gpu_ids: vec![],
+            started_s: None,
+            array_id: Some(8),
+            array_index: Some(3),
+            ..task(11, Phase::Pending)
+        };
+        insta::assert_snapshot!(text(None, &[task(7, Phase::Running), waits]), @r"
+        ID        NAME      USER  ST  TIME  LIMIT    GPUS  GPU-MEM     GPU(REASON)
+        7         train.py  ada   R   1:30  1:00:00  1     12.0G/1.5G  2
+        11 (8_3)  train.py  ada   PD  -     1:00:00  1     12.0G/1.5G  (held: `coloc release` lets it go on)
+        ");
+    }
+
+    #[test]
+    fn characters_are_counted_and_a_terminal_is_not_overrun() {
+        let long = || TaskView { name: "ä".repeat(50), ..task(7, Phase::Running) };
+        let cut = text(Some(20), &[long()]);
+        assert!(cut.lines().all(|line| line.chars().count() <= 20), "{cut}");
+        let endless = TaskView { reason: Some("x".repeat(300)), ..long() };
+        let whole = text(None, &[long(), endless, task(8, Phase::Running)]);
+        assert!(whole.lines().nth(2).is_some_and(|line| line.ends_with("xxx)")), "{whole}");
+        let user = |line: &str| line.chars().position(|char| char == 'U' || char == 'a');
+        let columns: Vec<_> = whole.lines().map(user).collect();
+        assert_eq!(columns[..2], [Some(56), Some(56)], "{whole}");
+    }
+
+    #[test]
+    fn a_task_that_says_little_is_a_row() {
+        let task = TaskView { started_s: None, ..task(7, Phase::Pending) };
+        let task = TaskView { time_limit_s: None, gpu_mem_bytes: None, peak_bytes: 0, ..task };
+        let task = TaskView { gpu_ids: vec![], name: "a\"b".into(), ..task };
+        assert!(
+            text(None, &[task])
+                .ends_with("a\"b   ada   PD  -     -      1     -/0.0G   (waiting for a GPU)\n")
+        );
+    }
+}
