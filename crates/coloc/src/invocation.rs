@@ -47,13 +47,17 @@ impl Spoken {
         let name = words.first().map(Path::new).and_then(Path::file_name);
         let name = name.and_then(|name| name.to_str()).unwrap_or("coloc");
         let typed = slurm::translate(name, words.get(1..).unwrap_or_default()).unwrap_or(words);
-        // Without a verb the queue is listed.
-        let verb = typed.get(1).cloned().unwrap_or_else(|| "queue".into());
+        // Without a verb the queue is listed, with the flags that there are.
+        let is_flag = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+        let own = ["-h", "--help", "-V", "--version"];
+        let is_verb = |word: &&OsString| !is_flag(word) || own.iter().any(|flag| *word == flag);
+        let named = typed.get(1).filter(is_verb);
+        let verb = named.cloned().unwrap_or_else(|| "queue".into());
         let name = verb.to_string_lossy();
         let listens = config::listens(&name);
         let configured = if listens { Config::load()?.words(&name) } else { Vec::new() };
         let program = typed.first().cloned().unwrap_or_else(|| "coloc".into());
-        let rest = typed.get(2..).unwrap_or_default().to_vec();
+        let rest = typed.get(1 + usize::from(named.is_some())..).unwrap_or_default().to_vec();
         Ok(Spoken { program, verb, configured, rest })
     }
 
