@@ -16,7 +16,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   test    everything: format, lints, walls, licences, tests, docs, demo
   lint    format, lints, walls and licences only
   clients nvidia-ml-py, gpustat, nvitop, zeus, codecarbon and cuda-bindings on emulated GPUs
-  agree   the 90-task trace live, up to 200 times as fast as in life, against the simulator: makespans within 5 %, 8 % where GPUs are shared
+  agree   the 90-task trace live, up to 200 times as fast as in life, against the simulator: makespans within 5 %
   bench   the benchmarks behind docs/performance.md
   reproduce [--check]  docs/reproduction.md, from the published traces if they are there";
 

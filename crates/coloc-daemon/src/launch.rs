@@ -3,7 +3,7 @@
 mod devices;
 mod holds;
 
-pub(crate) use holds::promised;
+use holds::promised;
 
 use crate::cgroup::Groups;
 use crate::record::{Holds, Record, Uid};
@@ -16,12 +16,13 @@ use coloc_gpu::device::Uuid;
 use coloc_gpu::process::{ProcessTable, TaskRoots};
 use coloc_gpu::streams::visible_devices;
 use coloc_model::mig::Instance;
-use coloc_model::{GpuId, Millis, Placement, Share, TaskId};
+use coloc_model::{Bytes, GpuId, Millis, Placement, Share, TaskId};
 use rustc_hash::FxHashMap;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::ffi::OsString;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -64,6 +65,25 @@ impl LaunchError {
             _ => return false,
         };
         matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+}
+
+/// How a task is told to go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Farewell {
+    /// It is not coming back.
+    AtOnce,
+    /// It has the time that it wanted to save its work.
+    AfterWarning,
+}
+
+impl Farewell {
+    /// What its shim understands by that.
+    fn signal(self) -> Signal {
+        match self {
+            Farewell::AtOnce => Signal::TERM,
+            Farewell::AfterWarning => Signal::USR1,
+        }
     }
 }
 
@@ -115,18 +135,20 @@ impl Launcher {
     }
 
     /// Starts the shim of an attempt that is on the disk. Says what holds the task, and what it has to do without. `others` are the
-    /// MIG instances of other tasks.
+    /// MIG instances of other tasks, `booked` is what the ledger has for it where others may join it.
     pub fn launch(
         &mut self,
         record: &Record,
         spec: &TaskSpec,
         others: &[(GpuId, Instance)],
+        booked: Option<Bytes>,
     ) -> Result<(Holds, Option<String>), LaunchError> {
         let dir = self.run_dir(record);
         let devices = self.devices(record, others)?;
-        let (environment, without) = self.environment(record, spec, &devices);
+        let memory = promised(record, spec, booked);
+        let (environment, without) = self.environment(record, spec, &devices, memory);
         let group = self.make_group(record, spec);
-        let holds = self.holds(record, spec, &group, without.is_none());
+        let holds = self.holds(record, spec, &group, memory, without.is_none());
         let group = group.ok().map(|(group, _)| GroupPlace {
             path: group.path().as_os_str().to_owned().into(),
             name: group.name().to_owned(),
@@ -176,14 +198,19 @@ impl Launcher {
         record: &Record,
         spec: &TaskSpec,
         devices: &[Uuid],
+        memory: Option<Bytes>,
     ) -> (Vec<(RawText, RawText)>, Option<String>) {
-        let mut all = spec.environment.clone();
+        let mut all = without_an_outer_task(&spec.environment);
         for (name, ahead) in &self.prefixes {
             let (name, mut value) = (RawText::from(*name), ahead.clone());
             let theirs = all.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
-            if let Some(rest) = theirs.filter(|rest| !rest.as_bytes().is_empty()) {
+            let rest = theirs.map_or(&b""[..], RawText::as_bytes);
+            if rest.starts_with(ahead.as_bytes()) {
+                continue;
+            }
+            if !rest.is_empty() {
                 value.push(":");
-                value.push(rest.as_os_str());
+                value.push(OsStr::from_bytes(rest));
             }
             set(&mut all, name, value.into());
         }
@@ -197,9 +224,8 @@ impl Launcher {
             set(&mut all, name.into(), value.into());
         }
         let share = record.placement.as_ref().map(|placement| placement.share);
-        let limit = promised(record, spec);
         let shared = match share {
-            Some(Share::Mps) => self.sharing.mps(record.owner, devices, limit),
+            Some(Share::Mps) => self.sharing.mps(record.owner, devices, memory),
             _ => Ok(Vec::new()),
         };
         match shared {
@@ -248,27 +274,24 @@ impl Launcher {
         names
     }
 
-    /// Asks a task to end: first the signal that it wants to hear, if any, then SIGTERM, then the shim
-    /// kills.
-    pub fn stop(&self, record: &Record, warning: Option<Warning>) {
-        let Ok(Some(started)) = self.run_dir(record).started() else {
+    /// Asks a task to end: its shim sends SIGTERM, after the signal that the task wants to hear where there is time for
+    /// one, and then kills.
+    pub fn stop(&self, record: &Record, farewell: Farewell) {
+        match self.run_dir(record).started() {
+            Ok(Some(_)) => self.watcher.signal(record.id, record.attempt, farewell.signal()),
             // The shim is not there yet. It will look for its claim and find it, or find itself asked.
-            return self.stop_unborn(record);
-        };
-        if let Some(signal) = warning.and_then(|warning| Signal::from_named_raw(warning.signal)) {
-            send(started.main, record.owner, signal);
+            _ => self.stop_unborn(record, farewell),
         }
-        self.watcher.signal(record.id, record.attempt, Signal::TERM);
     }
 
     /// Stops an attempt whose shim has not said yet that it is there.
-    fn stop_unborn(&self, record: &Record) {
+    fn stop_unborn(&self, record: &Record, farewell: Farewell) {
         let (dir, watcher, began) = (self.run_dir(record), self.watcher.clone(), Instant::now());
         let (task, attempt) = (record.id, record.attempt);
         let stop = move || {
             while began.elapsed() < SLOW_SHIM {
                 if let Ok(Some(_)) = dir.started() {
-                    return watcher.signal(task, attempt, Signal::TERM);
+                    return watcher.signal(task, attempt, farewell.signal());
                 }
                 if matches!(dir.ended(), Ok(Some(_))) {
                     return;
@@ -336,10 +359,14 @@ fn user_of(pid: u32) -> Option<Uid> {
     users.split_whitespace().next()?.parse().ok().map(Uid)
 }
 
-fn send(process: Process, owner: Uid, signal: Signal) {
-    if let Some(pidfd) = alive(process, owner) {
-        let _ = pidfd_send_signal(pidfd, signal);
-    }
+/// The environment of a submission. One that was made inside a task must not take that task's name and limits over.
+fn without_an_outer_task(environment: &[(RawText, RawText)]) -> Vec<(RawText, RawText)> {
+    const THEIRS: [&[u8]; 3] = [b"COLOC_", b"SLURM_", b"CUDA_MPS_"];
+    let nested = environment.iter().any(|(name, _)| name.as_bytes() == b"COLOC_TASK_ID");
+    let is_kept = |(name, _): &&(RawText, RawText)| {
+        !nested || !THEIRS.iter().any(|prefix| name.as_bytes().starts_with(prefix))
+    };
+    environment.iter().filter(is_kept).cloned().collect()
 }
 
 fn set(all: &mut Vec<(RawText, RawText)>, name: RawText, value: RawText) {
@@ -357,6 +384,21 @@ fn run_as(owner: Uid) -> Result<Option<RunAs>, LaunchError> {
     let user = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(owner.0));
     let user = user.map_err(io::Error::from)?.ok_or(LaunchError::NoSuchUser(owner.0))?;
     Ok(Some(RunAs { uid: user.uid.as_raw(), gid: user.gid.as_raw(), name: user.name }))
+}
+
+/// Where a task's output goes, if its user wants it elsewhere than in our log.
+pub fn output_of(record: &Record, spec: &TaskSpec) -> Option<PathBuf> {
+    spec.output.as_ref().map(|pattern| place(pattern, record, spec))
+}
+
+/// Where a task's last words are, in the same case.
+pub fn last_words_of(record: &Record, spec: &TaskSpec) -> Option<PathBuf> {
+    let pattern = spec.errors.as_ref().or(spec.output.as_ref());
+    pattern.map(|pattern| place(pattern, record, spec))
+}
+
+fn place(pattern: &RawText, record: &Record, spec: &TaskSpec) -> PathBuf {
+    spec.directory.as_path().join(expand(pattern, record, &spec.name).as_path())
 }
 
 /// `%j` is the task's id, `%A` that of its array, `%a` its number there, `%x` its name.

@@ -37,9 +37,10 @@ const SIGABRT: i32 = 6;
 /// is 1, and a kill by the kernel for want of host memory is no business of the GPU's.
 pub fn judge(ended: &Ended, last_words: &[u8]) -> Verdict {
     match (ended.stopped, ended.exit) {
-        (_, Exit::Code(0)) => Verdict::Completed,
+        // Whoever saves a checkpoint when told to go often says 0, and has not done its work.
         (Some(Stopped::TimeLimit), _) => Verdict::TimedOut,
         (Some(Stopped::Asked), _) => Verdict::Stopped,
+        (None, Exit::Code(0)) => Verdict::Completed,
         (None, exit) => {
             let words = String::from_utf8_lossy(last_words);
             match find_gpu_oom(&words) {
@@ -208,11 +209,15 @@ mod tests {
     }
 
     #[test]
-    fn who_was_stopped_did_not_fail() {
-        let ended =
-            |stopped| Ended { exit: Exit::Signal(15), at: Moment(0), stopped, host_memory: None };
-        assert_eq!(judge(&ended(Some(Stopped::TimeLimit)), b""), Verdict::TimedOut);
-        assert_eq!(judge(&ended(Some(Stopped::Asked)), b"CUDA out of memory"), Verdict::Stopped);
+    fn who_was_stopped_neither_failed_nor_finished() {
+        for exit in [Exit::Signal(15), Exit::Code(143), Exit::Code(0)] {
+            let ended = |stopped| Ended { exit, at: Moment(0), stopped, host_memory: None };
+            assert_eq!(judge(&ended(Some(Stopped::TimeLimit)), b""), Verdict::TimedOut);
+            assert_eq!(
+                judge(&ended(Some(Stopped::Asked)), b"CUDA out of memory"),
+                Verdict::Stopped
+            );
+        }
     }
 
     proptest! {

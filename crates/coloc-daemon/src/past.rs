@@ -1,16 +1,21 @@
 //! What ran, as a simulation needs it: the journal's ended tasks without their commands and environments.
 
 use crate::journal::{Journal, JournalError, Setup};
-use crate::record::{Moment, Phase, Record};
+use crate::record::{Moment, Phase, Record, SpecId};
 use crate::spec::TaskSpec;
+use coloc_estimate::history::History;
 use coloc_model::{Activity, Bytes};
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The most tasks in one answer.
 const MOST: u32 = 100_000;
+
+/// Ended tasks that the history looks back on.
+const LOOK_BACK: u32 = 2000;
 
 /// Ended tasks, and how the daemon that ran them was set up.
 #[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
@@ -121,6 +126,38 @@ fn past_task(record: &Record, spec: &TaskSpec, kind: &str, user: String) -> Opti
         activity: record.usage.activity_alone(),
         slowdown: record.usage.slowdown(),
     })
+}
+
+/// The tasks that ended last, the oldest first, with what was submitted.
+pub(crate) fn look_back(journal: &Journal) -> Result<Vec<(Record, Arc<TaskSpec>)>, JournalError> {
+    let mut specs: FxHashMap<SpecId, Arc<TaskSpec>> = FxHashMap::default();
+    let ended = journal.ended(Moment(0), LOOK_BACK)?;
+    let with_spec = |record: Record| {
+        let spec = match specs.entry(record.spec) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(new) => {
+                new.insert(Arc::new(journal.spec(record.spec)?))
+            }
+        };
+        Ok((record, spec.clone()))
+    };
+    ended.into_iter().rev().map(with_spec).collect()
+}
+
+/// What tasks held when they ran before, by signature.
+pub fn history(journal: &Journal) -> Result<History, JournalError> {
+    let mut history = History::default();
+    for (record, spec) in look_back(journal)? {
+        remember(&mut history, &record, &spec);
+    }
+    Ok(history)
+}
+
+/// Notes what a task held at most. Only one that ran to its end has shown all that it needs.
+pub(crate) fn remember(history: &mut History, record: &Record, spec: &TaskSpec) {
+    if record.phase == Phase::Completed && record.peak > Bytes::ZERO {
+        history.remember(&spec.signature(), record.peak);
+    }
 }
 
 /// Names of kinds of tasks: different commands get different names.

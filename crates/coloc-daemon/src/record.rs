@@ -26,6 +26,20 @@ impl Moment {
     }
 }
 
+/// Moments as those outside see them: seconds since 1970, with a fraction.
+pub(crate) mod seconds {
+    use super::Moment;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(at: &Moment, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_f64(at.secs())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Moment, D::Error> {
+        f64::deserialize(from).map(|seconds| Moment((seconds * 1000.0).round() as u64))
+    }
+}
+
 /// Which submission a task came with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]

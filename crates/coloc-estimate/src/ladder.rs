@@ -6,22 +6,21 @@ use crate::graph::Graph;
 use crate::history::History;
 use crate::replay_estimator::ReplayEstimator;
 use crate::run::RunConfig;
+use serde::Serialize;
 
 /// What is known of a task when it is submitted.
 #[derive(Clone, Copy, Default)]
 pub struct Known<'a> {
-    /// Its command.
-    pub command: &'a [String],
+    /// Its command, if running it with fake tensors is allowed, and for how many steps.
+    pub dry_run: Option<(&'a [String], u32)>,
     /// Its graph and how it is trained.
     pub graph: Option<(&'a Graph, &'a RunConfig)>,
-    /// What ran before.
-    pub history: Option<&'a History>,
-    /// Running the user's script with fake tensors is allowed.
-    pub may_dry_run: bool,
+    /// What ran before, and what tasks like this one are called there.
+    pub history: Option<(&'a History, &'a str)>,
 }
 
 /// One rung and what it said.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Step {
     /// Which estimator.
     pub estimator: &'static str,
@@ -66,16 +65,13 @@ pub fn ask(known: Known<'_>, replay: &ReplayEstimator<'_>) -> Answer {
 }
 
 fn from_history(known: Known<'_>) -> Result<Estimate, String> {
-    let history = known.history.ok_or("no history is kept")?;
-    let signature = History::signature(known.command);
-    history.estimate(&signature).ok_or_else(|| "this command never ran before".to_owned())
+    let (history, signature) = known.history.ok_or("no history of a command was named")?;
+    history.estimate(signature).ok_or_else(|| "this command never ran to its end before".to_owned())
 }
 
 fn dry_run(known: Known<'_>) -> Result<Estimate, String> {
-    if !known.may_dry_run {
-        return Err("dry runs are not allowed".to_owned());
-    }
-    faketensor::dry_run(known.command, 3).map_err(|error| error.to_string())
+    let (command, steps) = known.dry_run.ok_or("a dry run was not asked for")?;
+    faketensor::dry_run(command, steps).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -92,16 +88,16 @@ mod tests {
         builder.linear(builder.input(), 4, true);
         let graph = builder.finish(Loss::CrossEntropy);
         let run = RunConfig::new(8);
-        let command = ["python".to_owned(), "train.py".to_owned()];
         let mut history = History::default();
-        let known = Known { command: &command, graph: Some((&graph, &run)), ..Known::default() };
+        let known = Known { graph: Some((&graph, &run)), ..Known::default() };
+        let signature = "python train.py";
 
-        let answer = ask(Known { history: Some(&history), ..known }, &replay);
+        let answer = ask(Known { history: Some((&history, signature)), ..known }, &replay);
         assert_eq!(answer.estimate.unwrap().estimator, "replay");
         assert!(answer.steps[0].declined.as_deref().unwrap().contains("never ran"));
 
-        history.remember("python train.py", Bytes::from_mib(3000));
-        let answer = ask(Known { history: Some(&history), ..known }, &replay);
+        history.remember(signature, Bytes::from_mib(3000));
+        let answer = ask(Known { history: Some((&history, signature)), ..known }, &replay);
         assert_eq!(answer.estimate.unwrap().estimator, "history");
 
         let answer = ask(Known::default(), &replay);

@@ -129,15 +129,13 @@ impl FromStr for Precision {
     }
 }
 
-/// Forward passes before training, as scripts do that print a summary.
+/// Forward passes before training, recorded by autograd, as scripts do that print a summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rehearsal {
     /// Samples in each pass.
     pub batch: u32,
     /// How many passes.
     pub passes: u32,
-    /// Autograd records them.
-    pub recorded: bool,
 }
 
 /// What ZeRO divides among the GPUs.

@@ -91,6 +91,18 @@ fn the_catalogue_has_the_published_sizes() {
     }
 }
 
+/// The result of a net that only overwrites its batch is the batch: it is freed once, when both are gone.
+#[test]
+fn a_net_without_a_result_of_its_own_settles() {
+    let graph = text::parse("input 4096\nrelu!\n").unwrap();
+    let trained = |epochs| {
+        let run = RunConfig { epochs, ..RunConfig::new(1 << 10) };
+        replay(&graph, &run, &CopyRule::default())
+    };
+    assert_eq!(trained(3), trained(9));
+    assert!(trained(3).allocated.0 >= 4 * (16 << 20), "the batch, the last one and the loss");
+}
+
 #[test]
 fn unknown_operations_widen_the_bound() {
     let estimator = ReplayEstimator::shipped(DEFAULT_ENVIRONMENT).unwrap();

@@ -178,7 +178,9 @@ impl Failure {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             Failure::Refused(Refused::WrongPhase { .. }) => StatusCode::CONFLICT,
-            Failure::Refused(Refused::DiskFull) => StatusCode::INSUFFICIENT_STORAGE,
+            Failure::Refused(Refused::DiskFull | Refused::NotKept) => {
+                StatusCode::INSUFFICIENT_STORAGE
+            }
             Failure::Refused(Refused::Draining) | Failure::Busy | Failure::Stopping => {
                 StatusCode::SERVICE_UNAVAILABLE
             }

@@ -3,6 +3,7 @@
 use super::answer::{Changed, Failure, Submitted, Versioned};
 use super::request::{Body, Path};
 use super::{Desk, Peer, SCHEMA, State};
+use crate::launch::output_of;
 use crate::owner::{Answer, Change, Command, Submission, TaskDetail, TaskView, WhyView, task_view};
 use crate::record::Record;
 use crate::run::RunDir;
@@ -46,7 +47,10 @@ pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<TaskDetai
         let Some(record) = journal.task(TaskId(id))? else { return Ok(None) };
         let spec = journal.spec(record.spec)?;
         let story = journal.story(TaskId(id))?;
-        let log = RunDir::of(&runs, record.id, record.attempt).log().display().to_string();
+        let log = output_of(&record, &spec)
+            .unwrap_or_else(|| RunDir::of(&runs, record.id, record.attempt).log())
+            .display()
+            .to_string();
         let (command, directory) = (spec.command.clone(), spec.directory.clone());
         let (task, holds) = (view(&record, &spec), record.holds);
         let estimate_bound_bytes = spec.estimate.map(|estimate| estimate.bound.0);

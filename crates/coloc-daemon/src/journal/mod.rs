@@ -59,7 +59,9 @@ impl From<rusqlite::Error> for JournalError {
 /// A line of a task's story.
 #[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct StoryLine {
-    /// When.
+    /// When, in seconds since 1970.
+    #[schemars(with = "f64")]
+    #[serde(with = "crate::record::seconds")]
     pub at: Moment,
     /// What happened, for people, with numbers.
     pub what: String,

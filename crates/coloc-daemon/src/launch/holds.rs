@@ -8,9 +8,9 @@ use coloc_gpu::enforce::{Dmem, Enforcement, Facilities, Promise, Rung, declare};
 use coloc_model::{Bytes, Placement, Share, TaskId};
 
 /// GPU memory that a task is held to. Whoever said what it needs is held to it, until it has died of it: then what it
-/// said was wrong, and the ledger's promise is what counts.
-pub(crate) fn promised(record: &Record, spec: &TaskSpec) -> Option<Bytes> {
-    spec.gpu_memory.filter(|_| record.ooms == 0)
+/// said was wrong, and what it is booked with beside others is what counts.
+pub(crate) fn promised(record: &Record, spec: &TaskSpec, booked: Option<Bytes>) -> Option<Bytes> {
+    if record.ooms == 0 { spec.gpu_memory } else { booked }
 }
 
 impl Launcher {
@@ -31,10 +31,10 @@ impl Launcher {
         record: &Record,
         spec: &TaskSpec,
         group: &Result<(TaskGroup, GroupLimits), String>,
+        memory: Option<Bytes>,
         mps: bool,
     ) -> Holds {
         let placement = record.placement.as_ref();
-        let memory = promised(record, spec);
         let share = placement.map_or(Share::Exclusive, |placement| placement.share);
         let dmem = memory.zip(group.as_ref().ok());
         let facilities = Facilities {
@@ -60,6 +60,9 @@ impl Launcher {
             },
             gpu_memory: match memory.or(promise.instance) {
                 Some(_) => declare(&promise, &facilities).says(),
+                None if record.ooms > 0 => {
+                    "none: it has whole GPUs after it ran out of memory".to_owned()
+                }
                 None => "none: it did not say what it needs".to_owned(),
             },
             host_memory: group.as_ref().ok().and_then(|(_, limits)| limits.memory),

@@ -138,6 +138,11 @@ pub enum Refused {
     /// The disk is full.
     #[error("the disk with the journal is full: nothing new is taken until there is room")]
     DiskFull,
+    /// The disk is full, and it was done all the same.
+    #[error(
+        "it is done, but the disk with the journal is full: a daemon that is started again before there is room knows nothing of it"
+    )]
+    NotKept,
     /// To look ahead would take too long.
     #[error("{tasks} tasks have not ended: nobody looks ahead with more than {most}")]
     TooManyToForesee {
@@ -272,6 +277,10 @@ impl Owner {
         let phase = live.record.phase;
         if !phase.is_on_gpus() {
             return Err(Refused::WrongPhase { task, phase, advice: "it waits already" });
+        }
+        if live.record.cancelled {
+            let advice = "it was cancelled, and is about to go";
+            return Err(Refused::WrongPhase { task, phase, advice });
         }
         live.ending = Some(Ending::Again);
         self.changed(task, Some("requeued".to_owned()));

@@ -1,10 +1,11 @@
 //! Carrying out what the scheduler decided.
 
 use super::{Ending, Owner};
+use crate::launch::Farewell;
 use crate::record::{Moment, Phase};
 use coloc_core::{Effect, Event};
 use coloc_model::mig::Instance;
-use coloc_model::{GpuId, Placement, Share, Slot, TaskId, TaskState, Time};
+use coloc_model::{Bytes, GpuId, Placement, Share, Slot, TaskId, TaskState, Time};
 use std::collections::VecDeque;
 
 /// What became of a launch.
@@ -125,13 +126,25 @@ impl Owner {
         slots.filter_map(|slot| Some((slot.gpu, slot.instance?))).collect()
     }
 
+    /// What the ledger has for a task on GPUs that it has not to itself.
+    fn booked_to_share(&self, task: TaskId) -> Option<Bytes> {
+        let placement = self.tasks.get(&task)?.record.placement.as_ref()?;
+        let booking = |gpu| {
+            let residents = self.scheduler.gpus().get(gpu).residents();
+            residents.iter().find(|booking| booking.task == task && !booking.alone)
+        };
+        let shared = self.scheduler.policy().share != Share::Exclusive;
+        placement.gpus().filter(|_| shared).filter_map(booking).map(|booking| booking.bytes).min()
+    }
+
     fn launch(&mut self, task: TaskId) -> Launched {
         let others = match self.scheduler.policy().share {
             Share::Mig => self.instances_of_others(Some(task)),
             _ => Vec::new(),
         };
+        let booked = self.booked_to_share(task);
         let Some(live) = self.tasks.get_mut(&task) else { return Launched::Yes };
-        match self.launcher.launch(&live.record, &live.spec, &others) {
+        match self.launcher.launch(&live.record, &live.spec, &others, booked) {
             Ok((holds, without)) => {
                 let now = Moment::now();
                 live.record.holds = Some(Box::new(holds));
@@ -184,13 +197,16 @@ impl Owner {
         let Some(live) = self.tasks.get_mut(&task) else { return };
         live.record.phase = Phase::Preempting;
         live.record.preemptions += 1;
-        self.launcher.stop(&live.record, live.spec.warning);
+        self.launcher.stop(&live.record, Farewell::AfterWarning);
         self.changed(task, Some("is preempted".to_owned()));
     }
 
     fn stop(&mut self, task: TaskId) {
         let Some(live) = self.tasks.get(&task) else { return };
-        self.launcher.stop(&live.record, None);
+        // Whoever runs again goes on from what it saves now.
+        let again = matches!(live.ending, Some(Ending::Again));
+        let farewell = if again { Farewell::AfterWarning } else { Farewell::AtOnce };
+        self.launcher.stop(&live.record, farewell);
     }
 
     /// The scheduler has let go of a task.

@@ -1,9 +1,8 @@
 //! What keeps a task from the scheduler: somebody holds it, others must end first, its hour has not come,
 //! or enough of its array run.
 
-use super::history;
 use super::{Live, Owner};
-use crate::record::{Moment, Phase};
+use crate::record::{Moment, Phase, Record};
 use crate::spec::{Dependency, DependencyKind};
 use coloc_core::{Effect, Event};
 use coloc_model::{TaskId, Time};
@@ -158,14 +157,38 @@ impl Owner {
     }
 
     fn waits_for(&self, Dependency { task, when }: Dependency) -> Option<Gate> {
-        if self.tasks.contains_key(&task) {
+        let at_work = |task: &TaskId| self.tasks.contains_key(task);
+        if at_work(&task) {
             return Some(Gate::Dependency(task));
         }
-        let phase = self.journal.task(task).ok().flatten().map(|record| record.phase);
+        // The number of an array is that of its first task, and means all of them.
+        let ended = |task| self.journal.task(task).ok().flatten();
+        let of_array = |record: &Record| record.array.is_some_and(|place| place.array == task);
+        let later = (task.0 + 1..self.next_task).map(TaskId);
+        let phases = match ended(task) {
+            None => return Some(Gate::Never(task)),
+            Some(first) if of_array(&first) => {
+                let mut phases = vec![first.phase];
+                for member in later {
+                    match self.tasks.get(&member) {
+                        Some(live) if of_array(&live.record) => {
+                            return Some(Gate::Dependency(member));
+                        }
+                        Some(_) => break,
+                        None => {}
+                    }
+                    let Some(record) = ended(member).filter(of_array) else { break };
+                    phases.push(record.phase);
+                }
+                phases
+            }
+            Some(only) => vec![only.phase],
+        };
+        let well = |phase: &Phase| *phase == Phase::Completed;
         let good = match when {
-            DependencyKind::AfterOk => phase == Some(Phase::Completed),
-            DependencyKind::AfterNotOk => phase.is_some_and(|phase| phase != Phase::Completed),
-            DependencyKind::AfterAny => phase.is_some(),
+            DependencyKind::AfterOk => phases.iter().all(well),
+            DependencyKind::AfterNotOk => !phases.iter().all(well),
+            DependencyKind::AfterAny => true,
         };
         (!good).then_some(Gate::Never(task))
     }
@@ -176,7 +199,7 @@ impl Owner {
         live.record.phase = phase;
         live.record.ended = Some(Moment::now());
         let array = live.record.array.map(|place| place.array);
-        history::remember(&mut self.history, &live.record, &live.spec);
+        crate::past::remember(&mut self.history, &live.record, &live.spec);
         self.changed(task, Some(phase.name().replace('_', " ")));
         self.tasks.remove(&task);
         self.gates.ended(task, array);

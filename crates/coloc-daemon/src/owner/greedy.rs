@@ -2,7 +2,7 @@
 
 use super::{Live, Owner};
 use crate::hardware::Sighting;
-use crate::launch::promised;
+use crate::launch::Farewell;
 use crate::outcome;
 use crate::record::Phase;
 use coloc_gpu::enforce::{Verdict, Watchdog};
@@ -51,7 +51,7 @@ impl Owner {
             );
             self.changed(task, Some(what));
             if let Some(live) = self.tasks.get(&task) {
-                self.launcher.stop(&live.record, None);
+                self.launcher.stop(&live.record, Farewell::AtOnce);
             }
         }
     }
@@ -60,7 +60,9 @@ impl Owner {
     /// given it all that was free by then.
     fn booked_beside_others(&self, task: TaskId, live: &Live) -> Option<Bytes> {
         let runs = live.record.phase == Phase::Running && live.ending.is_none();
-        if !runs || promised(&live.record, &live.spec).is_none() {
+        // Whoever said nothing and has not run out of memory promised nothing.
+        let promised = live.spec.gpu_memory.is_some() || live.record.ooms > 0;
+        if !runs || !promised {
             return None;
         }
         let gpus = live.record.placement.iter().flat_map(Placement::gpus);

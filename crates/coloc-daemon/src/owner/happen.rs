@@ -3,6 +3,7 @@
 use super::{Ending, Owner};
 use crate::cgroup::HostMemory;
 use crate::hardware::Sighting;
+use crate::launch::last_words_of;
 use crate::outcome::{Verdict, judge};
 use crate::record::{Exit, Phase};
 use crate::spec::OnOom;
@@ -71,10 +72,7 @@ impl Owner {
         let Some(live) = self.tasks.get(&task) else { return (None, None) };
         let run = self.launcher.run_dir(&live.record);
         let Ok(Some(ended)) = run.ended() else { return (None, None) };
-        let log = match live.spec.errors.as_ref().or(live.spec.output.as_ref()) {
-            Some(path) => live.spec.directory.as_path().join(path.as_path()),
-            None => run.log(),
-        };
+        let log = last_words_of(&live.record, &live.spec).unwrap_or_else(|| run.log());
         let words = crate::run::tail(&log, live.record.owner, LAST_WORDS).unwrap_or_default();
         (Some(judge(&ended, &words)), Some(ended.exit))
     }

@@ -3,38 +3,18 @@
 
 use super::Owner;
 use crate::journal::JournalError;
-use crate::record::{Moment, Phase, Record, SpecId, Uid};
+use crate::past;
+use crate::record::{Moment, Record, Uid};
 use crate::spec::TaskSpec;
-use coloc_estimate::history::History;
 use coloc_model::{Bytes, Estimate, GpuId, Placement, Time, UserId};
-use rustc_hash::FxHashMap;
-
-/// Ended tasks that a restart looks back on.
-const LOOK_BACK: u32 = 2000;
-
-/// Notes what a task held at most. Only one that ran to its end has shown all that it needs.
-pub(super) fn remember(history: &mut History, record: &Record, spec: &TaskSpec) {
-    if record.phase == Phase::Completed && record.peak > Bytes::ZERO {
-        history.remember(&spec.signature(), record.peak);
-    }
-}
 
 impl Owner {
     /// Reads what is remembered from the journal.
     pub(super) fn read_history(&mut self) -> Result<(), JournalError> {
         let now = self.clock.now();
-        let mut specs = FxHashMap::<SpecId, TaskSpec>::default();
-        let mut ended = self.journal.ended(Moment(0), LOOK_BACK)?;
-        ended.reverse();
-        for record in &ended {
-            let spec = match specs.entry(record.spec) {
-                std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-                std::collections::hash_map::Entry::Vacant(unknown) => {
-                    unknown.insert(self.journal.spec(record.spec)?)
-                }
-            };
-            remember(&mut self.history, record, spec);
-            self.recall(now, record, spec, record.ended);
+        for (record, spec) in past::look_back(&self.journal)? {
+            past::remember(&mut self.history, &record, &spec);
+            self.recall(now, &record, &spec, record.ended);
         }
         Ok(())
     }

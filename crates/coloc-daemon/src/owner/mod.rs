@@ -288,9 +288,13 @@ impl Owner {
             let _ = self.roots.send(self.task_roots());
         }
         for (reply, answer) in answers {
-            let promised = matches!(answer, Answer::Submitted { .. } | Answer::Taught);
-            let refused = promised && !written;
-            let answer = if refused { Answer::Refused(Refused::DiskFull) } else { answer };
+            let answer = match answer {
+                Answer::Submitted { .. } | Answer::Taught if !written => {
+                    Answer::Refused(Refused::DiskFull)
+                }
+                Answer::Changed(_) if !written => Answer::Refused(Refused::NotKept),
+                kept => kept,
+            };
             let _ = reply.send(answer);
         }
     }

@@ -3,7 +3,7 @@
 use super::{Caller, Live, Owner, Refused};
 use crate::journal::{Entry, StoryLine};
 use crate::record::{ArrayPlace, Moment, Record, SpecId};
-use crate::spec::TaskSpec;
+use crate::spec::{Dependency, TaskSpec};
 use coloc_model::{Bytes, Estimate, Task, TaskId};
 use rustc_hash::FxHashSet;
 use schemars::JsonSchema;
@@ -65,6 +65,9 @@ impl Owner {
         }
         self.check(&spec, array.as_ref())?;
         self.estimate(&mut spec);
+        // The way in of whoever submitted, which is nobody else's business and not the task's.
+        spec.environment
+            .retain(|(name, _)| !matches!(name.as_bytes(), b"COLOC_TOKEN" | b"COLOC_HOST"));
         let (now, spec_id) = (Moment::now(), SpecId(self.next_spec));
         self.next_spec += 1;
         self.texts.share(&mut spec);
@@ -127,6 +130,13 @@ impl Owner {
                 }
                 _ if array.at_once == Some(0) => return invalid("%0 would never run anything"),
                 _ => {}
+            }
+        }
+        for Dependency { task, .. } in &spec.after {
+            if !self.tasks.contains_key(task) && !matches!(self.journal.task(*task), Ok(Some(_))) {
+                return Err(Refused::Invalid(format!(
+                    "it is to wait for task {task}, which never was"
+                )));
             }
         }
         if spec.gpus > 1 && self.scheduler.policy().share == coloc_model::Share::Mig {

@@ -2,6 +2,7 @@
 
 use super::{Live, Owner};
 use crate::journal::StoryLine;
+use crate::launch::output_of;
 use crate::record::{Exit, Holds, Phase, Record};
 use crate::spec::TaskSpec;
 use coloc_core::Explanation;
@@ -227,7 +228,10 @@ impl Owner {
             task: self.view(live),
             command: live.spec.command.clone(),
             directory: live.spec.directory.clone(),
-            log: self.launcher.run_dir(&live.record).log().display().to_string(),
+            log: output_of(&live.record, &live.spec)
+                .unwrap_or_else(|| self.launcher.run_dir(&live.record).log())
+                .display()
+                .to_string(),
             estimate_bound_bytes: live.spec.estimate.map(|estimate| estimate.bound.0),
             estimator: live.spec.estimator.clone(),
             holds: self.launcher.true_holds(&live.record),

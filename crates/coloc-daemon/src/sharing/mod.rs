@@ -77,7 +77,7 @@ impl Sharing {
         memory: Option<Bytes>,
     ) -> Result<Vec<(&'static str, String)>, SharingError> {
         let layout = DaemonLayout::new(&self.state, owner.0, gpus)?;
-        if !self.ready.contains(&layout.pipe) {
+        if !self.ready.contains(&layout.pipe) || !is_alive(&layout.pipe) {
             let control = Control::new(&self.program, &layout, DEADLINE);
             control.start(&start_plan(layout.clone(), &ClientLimits::NONE))?;
             self.ready.insert(layout.pipe.clone());
@@ -97,4 +97,12 @@ impl Sharing {
             let _ = folder.map(std::fs::remove_dir_all);
         }
     }
+}
+
+/// The control daemon of a pipe directory is there: it keeps its PID in a file, and is asked for nothing, because every
+/// launch waits for this.
+fn is_alive(pipe: &Path) -> bool {
+    let pid = std::fs::read_to_string(pipe.join("nvidia-cuda-mps-control.pid"));
+    // Without the file nobody knows, and the daemon has answered before.
+    pid.map_or(true, |pid| Path::new("/proc").join(pid.trim()).exists())
 }

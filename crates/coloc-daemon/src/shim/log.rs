@@ -39,21 +39,29 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub(super) fn open(dir: &RunDir, order: &Order) -> io::Result<Self> {
-        let theirs = |path: &RawText| -> io::Result<Sink> {
+    /// Opens what the order names; otherwise says what could not be opened.
+    pub(super) fn open(dir: &RunDir, order: &Order) -> Result<Self, (PathBuf, io::Error)> {
+        let theirs = |path: &RawText| {
             let path = order.directory.as_path().join(path.as_path());
-            Ok(Sink { file: append_to(&path)?, turned_over: None })
+            match append_to(&path) {
+                Ok(file) => Ok(Sink { file, turned_over: None }),
+                Err(error) => Err((path, error)),
+            }
         };
         let output = match &order.output {
             Some(path) => theirs(path)?,
-            None => {
-                let (path, older) = (dir.log(), dir.older_log());
-                let file = append_to(&path)?;
-                let length = file.metadata()?.len();
-                Sink { file, turned_over: Some((length, order.log_limit, path, older)) }
-            }
+            None => Log::of(dir, order).map_err(|error| (dir.log(), error))?.output,
         };
         Ok(Log { output, errors: order.errors.as_ref().map(theirs).transpose()? })
+    }
+
+    /// Our own log.
+    pub(super) fn of(dir: &RunDir, order: &Order) -> io::Result<Self> {
+        let (path, older) = (dir.log(), dir.older_log());
+        let file = append_to(&path)?;
+        let length = file.metadata()?.len();
+        let turned_over = Some((length, order.log_limit, path, older));
+        Ok(Log { output: Sink { file, turned_over }, errors: None })
     }
 
     /// A word of our own.

@@ -30,6 +30,8 @@ use std::time::{Duration, Instant};
 const LAST_WORDS: Duration = Duration::from_millis(300);
 /// The exit code of a program that could not be started, as shells have it.
 const CANNOT_START: i32 = 127;
+/// Others wait for the GPUs of a task that has to go: nobody gets longer than this to save its work.
+const LONGEST_FAREWELL: Duration = Duration::from_secs(300);
 
 /// A shim that could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -68,8 +70,16 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
     rustix::process::setsid().map_err(system("lead a session"))?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(system("adopt orphans"))?;
-    let asked = asked_to_stop()?;
-    let mut log = log::Log::open(dir, &order).map_err(system("open the log"))?;
+    let asked = Asked { at_once: on(Signal::SIGTERM)?, after_warning: on(Signal::SIGUSR1)? };
+    let mut log = match log::Log::open(dir, &order) {
+        Ok(log) => log,
+        Err((place, error)) => {
+            let words = format!("coloc: cannot write the output to {}: {error}\n", place.display());
+            // Where that cannot be written either, nobody hears of it, but the exit code tells.
+            let _ = log::Log::of(dir, &order).and_then(|mut log| log.say(&words));
+            return Ok(dir.write_ended(&never_started())?);
+        }
+    };
     if let Some(Err(error)) = &group {
         let _ = log.say(&format!("coloc: runs without a control group: {error}\n"));
     }
@@ -79,13 +89,7 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
         Err(error) => {
             let program = order.command.first().map_or("".into(), RawText::to_string_lossy);
             let _ = log.say(&format!("coloc: cannot start {program}: {error}\n"));
-            let ended = Ended {
-                exit: Exit::Code(CANNOT_START),
-                at: Moment::now(),
-                stopped: None,
-                host_memory: None,
-            };
-            return Ok(dir.write_ended(&ended)?);
+            return Ok(dir.write_ended(&never_started())?);
         }
     };
     let began = |pid| ProcessTable::default().started(pid).unwrap_or(0);
@@ -99,6 +103,11 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
     finish(copies, group.as_ref());
     let host_memory = group.as_ref().and_then(|group| group.group.host_memory());
     Ok(dir.write_ended(&Ended { host_memory, ..ended })?)
+}
+
+fn never_started() -> Ended {
+    let exit = Exit::Code(CANNOT_START);
+    Ended { exit, at: Moment::now(), stopped: None, host_memory: None }
 }
 
 /// The program's control group, with what it takes to enter it and to kill everybody in it.
@@ -131,13 +140,21 @@ fn become_user(user: &RunAs) -> Result<(), ShimError> {
     setuid(Uid::from_raw(user.uid)).map_err(system("become the user"))
 }
 
-/// A stream with a byte in it once somebody sent SIGTERM.
-fn asked_to_stop() -> Result<UnixStream, ShimError> {
+/// A stream with a byte in it once somebody sent that signal.
+fn on(signal: Signal) -> Result<UnixStream, ShimError> {
     let (reader, writer) = UnixStream::pair().map_err(system("make a pipe"))?;
     reader.set_nonblocking(true).map_err(system("use a pipe"))?;
-    signal_hook::low_level::pipe::register(Signal::SIGTERM as i32, writer)
-        .map_err(system("catch SIGTERM"))?;
+    signal_hook::low_level::pipe::register(signal as i32, writer)
+        .map_err(system("catch a signal"))?;
     Ok(reader)
+}
+
+/// How the daemon tells a shim to end its program.
+struct Asked {
+    /// At once, by SIGTERM.
+    at_once: UnixStream,
+    /// After the warning that the program wants, by SIGUSR1.
+    after_warning: UnixStream,
 }
 
 /// The program's output, and its errors where they go elsewhere.
@@ -173,7 +190,7 @@ fn start(order: &Order, group: Option<&Group>) -> io::Result<(Child, Streams)> {
 struct Watch<'a> {
     order: &'a Order,
     child: Child,
-    asked: UnixStream,
+    asked: Asked,
     stopped: Option<Stopped>,
     group: Option<&'a Group>,
 }
@@ -189,9 +206,9 @@ impl Watch<'_> {
         let mut warn = limit.zip(self.order.warning).map(|(limit, warning)| {
             (after(coloc_model::Millis(limit.0.saturating_sub(warning.before.0))), warning.signal)
         });
-        let mut kill = None;
+        let (mut leave, mut kill) = (None, None);
         loop {
-            let next = [end, warn.map(|(at, _)| at), kill].into_iter().flatten().min();
+            let next = [end, warn.map(|(at, _)| at), leave, kill].into_iter().flatten().min();
             if self.wait(&pidfd, next)? {
                 return self.reap();
             }
@@ -199,9 +216,15 @@ impl Watch<'_> {
             if due(warn.map(|(at, _)| at)) {
                 self.signal(warn.take().and_then(|(_, signal)| Signal::try_from(signal).ok()));
             }
-            let asked = self.asked.read(&mut [0; 16]).is_ok_and(|bytes| bytes > 0);
+            let told = |from: &mut UnixStream| from.read(&mut [0; 16]).is_ok_and(|bytes| bytes > 0);
+            if told(&mut self.asked.after_warning) && leave.is_none() {
+                let lead = self.warn_of_leaving(&mut warn);
+                leave = Some(Instant::now() + lead);
+            }
+            let asked = told(&mut self.asked.at_once) || due(leave);
             if self.stopped.is_none() && (asked || due(end)) {
                 self.stopped = Some(if asked { Stopped::Asked } else { Stopped::TimeLimit });
+                leave = None;
                 self.signal(Some(Signal::SIGTERM));
                 end = None;
                 kill = Some(Instant::now() + Duration::from_millis(self.order.grace.0));
@@ -213,10 +236,24 @@ impl Watch<'_> {
         }
     }
 
+    /// Sends the program the signal that it wants to hear before it has to go, unless it has heard it; says how long it
+    /// has from now on.
+    fn warn_of_leaving(&self, due: &mut Option<(Instant, i32)>) -> Duration {
+        let Some(warning) = self.order.warning else { return Duration::ZERO };
+        let heard = self.order.time_limit.is_some() && due.take().is_none();
+        if !heard {
+            self.signal(Signal::try_from(warning.signal).ok());
+        }
+        Duration::from_millis(warning.before.0).min(LONGEST_FAREWELL)
+    }
+
     /// Sleeps until the program ended (true), somebody asks, or the time has come.
     fn wait(&self, pidfd: &OwnedFd, until: Option<Instant>) -> Result<bool, ShimError> {
-        let mut watched =
-            [PollFd::new(pidfd, PollFlags::IN), PollFd::new(&self.asked, PollFlags::IN)];
+        let mut watched = [
+            PollFd::new(pidfd, PollFlags::IN),
+            PollFd::new(&self.asked.at_once, PollFlags::IN),
+            PollFd::new(&self.asked.after_warning, PollFlags::IN),
+        ];
         let timeout = until.map(|at| {
             let span = at.saturating_duration_since(Instant::now());
             rustix::event::Timespec {

@@ -53,7 +53,7 @@ pub(super) fn row(cells: &Cells<'_>) -> Result<Row, DatasetError> {
         run: RunConfig {
             last_batch: SAMPLES % batch,
             iterations: 3,
-            rehearsal: Some(Rehearsal { batch: 2, passes: 1, recorded: true }),
+            rehearsal: Some(Rehearsal { batch: 2, passes: 1 }),
             limit: Some(DEVICE_ROOM),
             ..RunConfig::new(batch)
         },

@@ -50,7 +50,7 @@ fn run(batch: u32) -> RunConfig {
     RunConfig {
         last_batch: SAMPLES % batch,
         full_batches: full,
-        rehearsal: Some(Rehearsal { batch: 2, passes: 1, recorded: true }),
+        rehearsal: Some(Rehearsal { batch: 2, passes: 1 }),
         ..RunConfig::new(batch)
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn row(cells: &Cells<'_>) -> Result<Row, DatasetError> {
         run: RunConfig {
             last_batch: samples % batch,
             iterations: 3,
-            rehearsal: Some(Rehearsal { batch, passes: 1, recorded: true }),
+            rehearsal: Some(Rehearsal { batch, passes: 1 }),
             ..RunConfig::new(batch)
         },
         measured_mib: measured_mib.unwrap_or(0.0),

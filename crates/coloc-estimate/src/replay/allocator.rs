@@ -6,7 +6,8 @@
 //! worth keeping; freed neighbours merge. At the device's limit wholly free segments are given back and
 //! the request is tried once more.
 
-use super::free_list::{FreeList, NONE, Span};
+use super::free_list::{ENTRIES, FreeList, NONE, Place, Pool, Span};
+use super::reuse::{Reused, shelved};
 
 const MIB: u64 = 1 << 20;
 /// Requests are rounded to this.
@@ -26,30 +27,46 @@ pub struct OutOfMemory {
     pub wanted: u64,
 }
 
-/// A block in use. Not `Clone`: it is returned once.
+shelved!(Span);
+
+/// A block in use, to be given back once.
 #[derive(PartialEq, Eq, Debug)]
-pub struct Block(u32);
+pub struct Block(pub(super) u32);
 
 /// The allocator's state.
-#[derive(Default)]
 pub struct Allocator {
-    spans: Vec<Span>,
-    unused: Vec<u32>,
-    /// Free spans of the large and of the small pool.
-    free: [FreeList; 2],
+    spans: Reused<Span>,
+    /// The first place that can be used again; each names the one after it as its next.
+    unused: u32,
+    free: FreeList,
     segments: u64,
     reserved: u64,
     peak_reserved: u64,
-    allocated: u64,
-    peak_allocated: u64,
+    /// Grains in blocks that are in use.
+    taken: u64,
     limit: Option<u64>,
 }
 
 impl Allocator {
     /// An allocator on a device with this much room, or without end.
     pub fn new(limit: Option<u64>) -> Self {
-        let (spans, unused) = (Vec::with_capacity(FIRST_SPANS), Vec::with_capacity(FIRST_SPANS));
-        Allocator { limit, spans, unused, ..Allocator::default() }
+        Self::with_capacity(limit, FIRST_SPANS)
+    }
+
+    /// The same, with room for about so many blocks.
+    pub(super) fn with_capacity(limit: Option<u64>, blocks: usize) -> Self {
+        let mut spans = Reused::with_capacity(ENTRIES.len() + blocks);
+        spans.extend_from_slice(&ENTRIES);
+        Allocator {
+            spans,
+            unused: NONE,
+            free: FreeList::default(),
+            segments: 0,
+            reserved: 0,
+            peak_reserved: 0,
+            taken: 0,
+            limit,
+        }
     }
 
     /// Bytes asked of the device now.
@@ -64,12 +81,7 @@ impl Allocator {
 
     /// Bytes in blocks that are in use.
     pub fn allocated(&self) -> u64 {
-        self.allocated
-    }
-
-    /// The most bytes ever in use at once.
-    pub fn peak_allocated(&self) -> u64 {
-        self.peak_allocated
+        self.taken * GRAIN
     }
 
     /// From now on the device has room without end.
@@ -78,91 +90,135 @@ impl Allocator {
     }
 
     /// Takes a block of at least `bytes`.
-    #[inline]
+    #[inline(always)]
     pub fn allocate(&mut self, bytes: u64) -> Result<Block, OutOfMemory> {
         let grains = grains(bytes);
-        let small = is_small(bytes);
-        let index = match self.free[usize::from(small)].best(&self.spans, grains) {
-            Some(index) => self.take(index, grains),
-            None => self.open_segment(grains, small)?,
+        let pool = pool_of(grains);
+        let place = match self.free.best(&self.spans, pool, grains) {
+            Some(place) => place,
+            None => self.open_segment(grains, pool)?,
         };
-        self.allocated += self.spans[index as usize].grains * GRAIN;
-        self.peak_allocated = self.peak_allocated.max(self.allocated);
-        Ok(Block(index))
+        Ok(Block(self.take(place, pool, grains)))
     }
 
     /// Takes a block and gives it back at once. Returns the bytes that were in use in between.
     pub fn borrow(&mut self, bytes: u64) -> Result<u64, OutOfMemory> {
         let grains = grains(bytes);
-        let small = is_small(bytes);
-        let Some(index) = self.free[usize::from(small)].best(&self.spans, grains) else {
-            let block = self.allocate(bytes)?;
-            let in_use = self.allocated;
-            self.free(block);
-            return Ok(in_use);
+        let pool = pool_of(grains);
+        let place = match self.free.best(&self.spans, pool, grains) {
+            Some(place) => place,
+            None => self.open_segment(grains, pool)?,
         };
         // A free block has no free neighbours: what is split off it merges again, so only the peak can
         // tell that it was used.
-        let span = &self.spans[index as usize];
-        let taken =
-            if worth_keeping(span.small, span.grains - grains) { grains } else { span.grains };
-        let in_use = self.allocated + taken * GRAIN;
-        self.peak_allocated = self.peak_allocated.max(in_use);
-        Ok(in_use)
+        let whole = self.spans[place.index as usize].grains;
+        let taken = if worth_keeping(pool, whole - grains) { grains } else { whole };
+        Ok((self.taken + taken) * GRAIN)
     }
 
     /// Size of the largest free block of the small pool.
     pub(super) fn largest_free_small(&self) -> u64 {
-        self.free[1].largest().map_or(0, |index| self.spans[index as usize].grains * GRAIN)
+        let largest = self.free.largest_small(&self.spans);
+        largest.map_or(0, |index| self.spans[index as usize].grains * GRAIN)
     }
 
-    /// Gives a block back to its pool, merged with free neighbours.
-    #[inline]
-    pub fn free(&mut self, block: Block) {
-        let index = block.0;
-        let Span { grains, address, previous, next, small, .. } = self.spans[index as usize];
-        self.allocated -= grains * GRAIN;
-        let pool = &mut self.free[usize::from(small)];
-        let is_free = |index: u32| index != NONE && self.spans[index as usize].free;
-        let (left, right) = (is_free(previous), is_free(next));
-        if !left && !right {
-            self.spans[index as usize].free = true;
-            return pool.insert(&mut self.spans, index);
-        }
-        // The free neighbour takes the block over; of two, the left one takes the right one too.
-        let heir = if left { previous } else { next };
-        let mut size = grains + self.spans[heir as usize].grains;
-        if left && right {
-            pool.remove(&mut self.spans, next);
-            size += self.spans[next as usize].grains;
-        }
-        let start = address.min(self.spans[heir as usize].address);
-        pool.resize(&mut self.spans, heir, size, start);
-        self.unlink(index);
-        if left && right {
-            self.unlink(next);
-        }
-    }
-
-    /// Takes a span out of its segment's chain; its bytes belong to a neighbour now.
+    /// Gives a block back to its pool.
     #[inline(always)]
-    fn unlink(&mut self, index: u32) {
-        let Span { previous, next, .. } = self.spans[index as usize];
-        if previous != NONE {
-            self.spans[previous as usize].next = next;
-        }
-        if next != NONE {
-            self.spans[next as usize].previous = previous;
-        }
-        self.unused.push(index);
+    pub fn free(&mut self, block: Block) {
+        let grains = self.spans[block.0 as usize].grains;
+        self.taken -= grains;
+        self.release(block.0, pool_of(grains));
     }
 
-    /// A new segment; what is asked for stands at its start, the rest is free.
+    /// Gives several blocks back. Those that stand side by side are merged first, so that the free list
+    /// is asked once for all of them.
+    pub(super) fn free_all(&mut self, blocks: impl Iterator<Item = Block> + Clone) {
+        for Block(index) in blocks.clone() {
+            self.spans[index as usize].set_leaving(true);
+        }
+        for Block(index) in blocks {
+            if self.spans[index as usize].is_leaving() {
+                self.free_run(index);
+            }
+        }
+    }
+
+    /// Frees a block with all that stand beside it and are about to be freed too.
+    #[inline(always)]
+    fn free_run(&mut self, mut first: u32) {
+        let spans = self.spans.as_mut_slice();
+        let pool = pool_of(spans[first as usize].grains);
+        loop {
+            let previous = spans[first as usize].previous;
+            if !spans[previous as usize].is_leaving() {
+                break;
+            }
+            first = previous;
+        }
+        spans[first as usize].set_leaving(false);
+        let Span { mut grains, mut next, .. } = spans[first as usize];
+        while spans[next as usize].is_leaving() {
+            let gone = &mut spans[next as usize];
+            gone.set_leaving(false);
+            grains += gone.grains;
+            let after = std::mem::replace(&mut gone.next, self.unused);
+            self.unused = std::mem::replace(&mut next, after);
+        }
+        self.taken -= grains;
+        let span = &mut spans[first as usize];
+        (span.grains, span.next) = (grains, next);
+        spans[next as usize].previous = first;
+        self.release(first, pool);
+    }
+
+    /// Puts a span that is no more in use into the free list, merged with free neighbours.
+    #[inline(always)]
+    fn release(&mut self, index: u32, pool: Pool) {
+        let spans = self.spans.as_mut_slice();
+        let Span { grains, address, previous, next, .. } = spans[index as usize];
+        let left = spans[previous as usize].is_free();
+        // The free neighbour takes the block over; of two, the left one takes the right one too.
+        if spans[next as usize].is_free() {
+            let Span { grains: after, next: end, .. } = spans[next as usize];
+            if left {
+                let before = &spans[previous as usize];
+                let (size, start) = (before.grains + grains + after, before.address);
+                self.free.remove(spans, next);
+                self.free.grow(spans, pool, previous, size, start);
+                spans[previous as usize].next = end;
+                spans[end as usize].previous = previous;
+                self.put_aside(next);
+            } else {
+                self.free.grow(spans, pool, next, grains + after, address);
+                spans[next as usize].previous = previous;
+                spans[previous as usize].next = next;
+            }
+        } else if left {
+            let before = &spans[previous as usize];
+            let (size, start) = (before.grains + grains, before.address);
+            self.free.grow(spans, pool, previous, size, start);
+            spans[previous as usize].next = next;
+            spans[next as usize].previous = previous;
+        } else {
+            self.free.insert(spans, pool, index);
+            return;
+        }
+        self.put_aside(index);
+    }
+
+    /// The place of a span that is no more can be used again.
+    #[inline(always)]
+    fn put_aside(&mut self, index: u32) {
+        self.spans[index as usize].next = self.unused;
+        self.unused = index;
+    }
+
+    /// A new segment, all of it free.
     #[cold]
-    fn open_segment(&mut self, grains: u64, small: bool) -> Result<u32, OutOfMemory> {
+    fn open_segment(&mut self, grains: u64, pool: Pool) -> Result<Place, OutOfMemory> {
         let size = grains * GRAIN;
         let wanted = match size {
-            _ if small => SMALL_SEGMENT,
+            _ if pool == Pool::Small => SMALL_SEGMENT,
             size if size < LARGE_REQUEST => LARGE_SEGMENT,
             size => size.next_multiple_of(2 * MIB),
         };
@@ -176,54 +232,51 @@ impl Allocator {
         self.reserved += wanted;
         self.peak_reserved = self.peak_reserved.max(self.reserved);
         self.segments += 1;
-        let mut span = Span::new(wanted / GRAIN, self.segments << 32, small);
-        span.free = true;
-        let index = self.add_span(span);
-        self.free[usize::from(small)].insert(&mut self.spans, index);
-        Ok(self.take(index, grains))
+        let index = self.add_span(Span::new(wanted / GRAIN, self.segments << 32));
+        Ok(self.free.insert(&mut self.spans, pool, index))
     }
 
     fn release_free_segments(&mut self) {
-        for pool in &mut self.free {
-            let whole = |index: &u32| {
-                let span = &self.spans[*index as usize];
-                span.previous == NONE && span.next == NONE
-            };
-            let returned: Vec<u32> = pool.iter(&self.spans).filter(whole).collect();
-            for index in returned {
-                pool.remove(&mut self.spans, index);
-                self.reserved -= self.spans[index as usize].grains * GRAIN;
-            }
+        let whole = |index: &u32| self.spans[*index as usize].is_segment();
+        let returned: Vec<u32> = self.free.iter(&self.spans).filter(whole).collect();
+        for index in returned {
+            self.free.remove(&mut self.spans, index);
+            self.reserved -= self.spans[index as usize].grains * GRAIN;
+            self.put_aside(index);
         }
     }
 
     /// Takes a free span, or its first grains when the rest is worth keeping. The rest keeps its place in
     /// the free list more often than not.
     #[inline(always)]
-    fn take(&mut self, index: u32, grains: u64) -> u32 {
-        let Span { grains: whole, address, previous, small, .. } = self.spans[index as usize];
-        let pool = &mut self.free[usize::from(small)];
+    fn take(&mut self, place: Place, pool: Pool, grains: u64) -> u32 {
+        let index = place.index;
+        let spans = self.spans.as_mut_slice();
+        let Span { grains: whole, address, previous, .. } = spans[index as usize];
         let rest = whole - grains;
-        if !worth_keeping(small, rest) {
-            pool.remove(&mut self.spans, index);
-            self.spans[index as usize].free = false;
+        if !worth_keeping(pool, rest) {
+            self.free.remove(spans, index);
+            self.taken += whole;
             return index;
         }
-        pool.resize(&mut self.spans, index, rest, address + grains);
-        let mut head = Span::new(grains, address, small);
+        self.taken += grains;
+        let mut head = Span::new(grains, address);
         (head.previous, head.next) = (previous, index);
         let head = self.add_span(head);
-        self.spans[index as usize].previous = head;
-        if previous != NONE {
-            self.spans[previous as usize].next = head;
-        }
+        let spans = self.spans.as_mut_slice();
+        spans[index as usize].previous = head;
+        spans[previous as usize].next = head;
+        self.free.shrink(spans, pool, place, grains);
         head
     }
 
     #[inline(always)]
     fn add_span(&mut self, span: Span) -> u32 {
-        if let Some(index) = self.unused.pop() {
-            self.spans[index as usize] = span;
+        let index = self.unused;
+        if index != NONE {
+            let place = &mut self.spans[index as usize];
+            self.unused = place.next;
+            *place = span;
             return index;
         }
         self.spans.push(span);
@@ -240,9 +293,14 @@ fn grains(bytes: u64) -> u64 {
     bytes.max(1).div_ceil(GRAIN)
 }
 
+/// The pool of a request, or of a block in use: those of the small pool are never larger than asked for.
+fn pool_of(grains: u64) -> Pool {
+    if grains <= SMALL_REQUEST / GRAIN { Pool::Small } else { Pool::Large }
+}
+
 /// Whether the rest of a block becomes a block of its own.
-fn worth_keeping(small: bool, rest: u64) -> bool {
-    if small { rest > 0 } else { rest > SMALL_REQUEST / GRAIN }
+fn worth_keeping(pool: Pool, rest: u64) -> bool {
+    rest > if pool == Pool::Small { 0 } else { SMALL_REQUEST / GRAIN }
 }
 
 #[cfg(test)]
@@ -316,13 +374,35 @@ mod tests {
             }
             held.into_iter().for_each(|block| allocator.free(block));
             prop_assert_eq!(allocator.allocated(), 0);
-            let spans = allocator.free.iter()
-                .flat_map(|pool| pool.iter(&allocator.spans))
+            let spans = allocator.free.iter(&allocator.spans)
                 .map(|index| allocator.spans[index as usize]);
             let listed: u64 = spans.clone().map(|span| span.grains * GRAIN).sum();
             prop_assert_eq!(listed, allocator.reserved());
-            let whole = |span: Span| span.previous == NONE && span.next == NONE;
-            prop_assert!(spans.clone().all(whole), "free neighbours were merged");
+            prop_assert!(spans.clone().all(|span| span.is_segment()), "free neighbours were merged");
+        }
+
+        #[test]
+        fn blocks_freed_together_are_freed_as_one_by_one(
+            requests in prop::collection::vec((1u64..24 * MIB, 0u32..14, any::<bool>()), 1..60),
+            again in prop::collection::vec((1u64..48 * MIB, 0u32..14), 1..40),
+        ) {
+            let (mut together, mut apart) = (Allocator::new(None), Allocator::new(None));
+            let (mut leaving, mut left) = (Vec::new(), Vec::new());
+            for (bytes, shift, leaves) in requests {
+                let (one, other) = (together.allocate(bytes >> shift), apart.allocate(bytes >> shift));
+                if leaves {
+                    leaving.push(one.unwrap());
+                    left.push(other.unwrap());
+                }
+            }
+            together.free_all(leaving.iter().map(|block| Block(block.0)));
+            left.into_iter().for_each(|block| apart.free(block));
+            prop_assert_eq!(together.allocated(), apart.allocated());
+            for (bytes, shift) in again {
+                let (one, other) = (together.allocate(bytes >> shift), apart.allocate(bytes >> shift));
+                let address = |allocator: &Allocator, block: Block| allocator.spans[block.0 as usize].address;
+                prop_assert_eq!(address(&together, one.unwrap()), address(&apart, other.unwrap()));
+            }
         }
     }
 }

@@ -1,26 +1,26 @@
 //! Backward: the gradients that flow, and the memory that each step frees.
 
-use super::memory::{Memory, Tensor};
+use super::script::{Size, Tensor};
 use super::trainer::Trainer;
 use super::workspace::Pass;
 use crate::graph::{Activation, Attention, Conv, Loss, Node, NodeId, Op};
 
-impl<M: Memory> Trainer<'_, M> {
+impl Trainer<'_> {
     /// From the loss back to the first parameter.
-    pub(super) fn backward(&mut self, kept_by_loss: Vec<Tensor>, batch: u64) {
+    pub(super) fn backward(&mut self, kept_by_loss: Vec<Tensor>) {
         let last = self.graph.nodes().len() - 1;
-        self.flows[last] = Some(self.loss_gradient(kept_by_loss, batch));
+        self.flows[last] = Some(self.loss_gradient(kept_by_loss));
         let mut segment = self.graph.checkpoints.len();
         let graph = self.graph;
         let mut blocks = graph.blocks.iter().rev().peekable();
         for index in (1..=last).rev() {
             if segment > 0 && self.graph.checkpoints[segment - 1].end == index + 1 {
                 segment -= 1;
-                self.recompute(segment, batch);
+                self.recompute(segment);
             }
             if let Some(flow) = self.flows[index].take() {
                 self.gather_weights(index);
-                self.step_back(index, flow, batch);
+                self.step_back(index, flow);
             }
             // Measured transformers hold more than autograd's rule of freeing after each operation
             // explains; freeing a layer at a time meets the measurements.
@@ -40,14 +40,14 @@ impl<M: Memory> Trainer<'_, M> {
     }
 
     /// The gradient of the loss, one tensor per step of the loss.
-    fn loss_gradient(&mut self, kept: Vec<Tensor>, batch: u64) -> Tensor {
-        let logits = 4 * batch * self.graph.output().shape.elements();
+    fn loss_gradient(&mut self, kept: Vec<Tensor>) -> Tensor {
+        let logits = Size::per_sample(4 * self.graph.output().shape.elements());
         let steps = match self.graph.loss {
             Loss::Elementwise => 1,
             Loss::CrossEntropy => 2,
             Loss::CausalLanguage => 3,
         };
-        let one = self.activation(4);
+        let one = self.activation(Size::fixed(4));
         let first = self.activation(logits);
         let mut flow = first;
         for step in 1..steps {
@@ -65,7 +65,7 @@ impl<M: Memory> Trainer<'_, M> {
         flow
     }
 
-    fn step_back(&mut self, index: usize, flow: Tensor, batch: u64) {
+    fn step_back(&mut self, index: usize, flow: Tensor) {
         let node = &self.graph.nodes()[index];
         let inputs = self.graph.inputs(node);
         let shares_flow =
@@ -73,14 +73,14 @@ impl<M: Memory> Trainer<'_, M> {
         let mut gradients = [None; 4];
         let mut more = Vec::new();
         match node.op {
-            Op::Conv(conv) => gradients[0] = self.conv_back(index, node, conv, batch),
+            Op::Conv(conv) => gradients[0] = self.conv_back(index, node, conv),
             Op::Attention(attention) => {
-                self.attention_back(node, attention, batch);
+                self.attention_back(node, attention);
                 for (slot, &id) in gradients.iter_mut().zip(inputs) {
-                    *slot = self.new_flow(id, batch);
+                    *slot = self.new_flow(id);
                 }
                 if let ([packed], Some(parts)) = (inputs, gradients[0]) {
-                    gradients[0] = self.unpack_back(*packed, parts, batch);
+                    gradients[0] = self.unpack_back(*packed, parts);
                 }
             }
             Op::Concat => more = self.concat_back(inputs, flow),
@@ -95,72 +95,73 @@ impl<M: Memory> Trainer<'_, M> {
                     self.multiply_backward();
                 }
                 for (slot, &id) in gradients.iter_mut().zip(inputs) {
-                    *slot = self.new_flow(id, batch);
+                    *slot = self.new_flow(id);
                 }
-                self.scratch_back(node, batch);
+                self.scratch_back(node);
                 self.new_gradients(index);
             }
         }
         self.memory.drop(flow);
         let found = gradients.into_iter().flatten().zip(inputs.iter().copied());
         for (gradient, id) in found.chain(more) {
-            self.accumulate(id, gradient, batch);
+            self.accumulate(id, gradient);
         }
     }
 
     /// The gradient of an argument; none where nothing upstream is trained.
-    fn new_flow(&mut self, id: NodeId, batch: u64) -> Option<Tensor> {
+    fn new_flow(&mut self, id: NodeId) -> Option<Tensor> {
         let node = &self.graph.nodes()[id.index()];
-        self.differentiable[id.index()].then(|| self.activation(self.tensor_bytes(node, batch)))
+        self.differentiable[id.index()].then(|| self.activation(self.tensor_size(node)))
     }
 
     /// Temporaries beside the gradients.
-    fn scratch_back(&mut self, node: &Node, batch: u64) {
-        let bytes = self.tensor_bytes(node, batch);
+    fn scratch_back(&mut self, node: &Node) {
+        let size = self.tensor_size(node);
         match node.op {
             // A broadcast factor's gradient is a full product first, then summed.
-            Op::Multiply => self.memory.scratch(bytes),
-            Op::Activate { function: Activation::PReLU, .. } => self.memory.scratch(bytes),
+            Op::Multiply => self.memory.scratch(size),
+            Op::Activate { function: Activation::PReLU, .. } => self.memory.scratch(size),
             Op::Activate { function: Activation::NewGELU, .. } => {
-                let held = self.activation(bytes);
-                self.memory.scratch(bytes);
+                let held = self.activation(size);
+                self.memory.scratch(size);
                 self.memory.drop(held);
             }
             _ => {}
         }
     }
 
-    fn conv_back(&mut self, index: usize, node: &Node, conv: Conv, batch: u64) -> Option<Tensor> {
-        let flow = self.new_flow(self.graph.inputs(node)[0], batch);
+    fn conv_back(&mut self, index: usize, node: &Node, conv: Conv) -> Option<Tensor> {
+        let flow = self.new_flow(self.graph.inputs(node)[0]);
         if flow.is_some() {
-            self.conv_scratch(node, conv, batch, Pass::BackwardData);
+            self.conv_scratch(node, conv, Pass::BackwardData);
         }
         for which in self.parameter_range(index) {
             self.new_gradient(which);
             if which == self.parameter_range(index).start && !node.frozen {
-                self.conv_scratch(node, conv, batch, Pass::BackwardFilter);
+                self.conv_scratch(node, conv, Pass::BackwardFilter);
             }
         }
         flow
     }
 
-    fn attention_back(&mut self, node: &Node, attention: Attention, batch: u64) {
+    fn attention_back(&mut self, node: &Node, attention: Attention) {
         self.multiply_backward();
         if attention.eager {
             let width = self.run.precision.activation_bytes();
-            let rows = batch * u64::from(attention.heads) * node.shape.positions();
-            let scores = self.activation(rows * u64::from(attention.keys) * width);
-            self.memory.scratch(rows * u64::from(attention.keys) * width);
+            let rows = u64::from(attention.heads) * node.shape.positions();
+            let size = Size::per_sample(rows * u64::from(attention.keys) * width);
+            let scores = self.activation(size);
+            self.memory.scratch(size);
             self.memory.drop(scores);
         }
     }
 
     /// Query, key and value were slices of one tensor: each slice's gradient is padded with zeros to
     /// the whole and added up.
-    fn unpack_back(&mut self, packed: NodeId, parts: Tensor, batch: u64) -> Option<Tensor> {
-        let sum = self.new_flow(packed, batch);
+    fn unpack_back(&mut self, packed: NodeId, parts: Tensor) -> Option<Tensor> {
+        let sum = self.new_flow(packed);
         for _ in 0..2 {
-            if let Some(padded) = self.new_flow(packed, batch) {
+            if let Some(padded) = self.new_flow(packed) {
                 self.memory.drop(padded);
             }
         }
@@ -178,18 +179,18 @@ impl<M: Memory> Trainer<'_, M> {
     }
 
     /// Adds a gradient to what a node already has: in place when nobody else looks.
-    fn accumulate(&mut self, id: NodeId, gradient: Tensor, batch: u64) {
+    fn accumulate(&mut self, id: NodeId, gradient: Tensor) {
         let index = id.index();
         let Some(old) = self.flows[index] else {
             self.flows[index] = Some(gradient);
             return;
         };
-        let bytes = self.tensor_bytes(&self.graph.nodes()[index], batch);
-        if self.memory.sole(old) && self.memory.bytes(old) == bytes {
+        let size = self.tensor_size(&self.graph.nodes()[index]);
+        if self.memory.sole(old) && self.memory.size(old) == size {
             self.memory.drop(gradient);
             return;
         }
-        let sum = self.activation(bytes);
+        let sum = self.activation(size);
         self.memory.drop(old);
         self.memory.drop(gradient);
         self.flows[index] = Some(sum);

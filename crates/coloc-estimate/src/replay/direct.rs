@@ -1,29 +1,16 @@
-//! Plays a training while it is told, without a tape: for tasks that are played under one rule only.
+//! Performs a training on an allocator at once, without a tape: for tasks with one rule of workspaces.
 
 use super::Replayed;
 use super::allocator::Block;
-use super::memory::{ByPurpose, Memory, Purpose, Tensor, Usage};
+use super::memory::{ByPurpose, Held, Memory, Purpose, Usage};
 use super::player::Player;
 use super::workspace::{ConvCall, WorkspaceProvider};
 use coloc_model::Bytes;
 
-struct Held {
-    bytes: u64,
-    block: Option<Block>,
-    handles: u32,
-    purpose: Purpose,
-}
-
-/// Tensors that have room from the start.
-const FIRST_TENSORS: usize = 1024;
-
-/// Reference-counted tensors on an allocator.
+/// Tensors on an allocator.
 pub(super) struct Direct<'w> {
     player: Player,
     workspaces: &'w dyn WorkspaceProvider,
-    tensors: Vec<Held>,
-    /// Places of tensors that are gone; few places are used again and again, so they stay in the cache.
-    vacant: Vec<u32>,
     live: ByPurpose,
     peak: u64,
     live_at_peak: ByPurpose,
@@ -31,13 +18,15 @@ pub(super) struct Direct<'w> {
 }
 
 impl<'w> Direct<'w> {
-    /// On a device with this much room, or without end.
-    pub(super) fn new(limit: Option<u64>, workspaces: &'w dyn WorkspaceProvider) -> Self {
+    /// On a device with this much room, or without end; for about so many tensors.
+    pub(super) fn new(
+        limit: Option<u64>,
+        workspaces: &'w dyn WorkspaceProvider,
+        tensors: usize,
+    ) -> Self {
         Direct {
-            player: Player::new(limit),
+            player: Player::new(limit, tensors),
             workspaces,
-            tensors: Vec::with_capacity(FIRST_TENSORS),
-            vacant: Vec::with_capacity(FIRST_TENSORS),
             live: ByPurpose::default(),
             peak: 0,
             live_at_peak: ByPurpose::default(),
@@ -70,43 +59,27 @@ impl<'w> Direct<'w> {
 }
 
 impl Memory for Direct<'_> {
-    fn new_tensor(&mut self, bytes: u64, purpose: Purpose) -> Tensor {
-        let block = (bytes > 0).then(|| self.player.allocate_or_lift(bytes));
-        let held = Held { bytes, block, handles: 1, purpose };
+    #[inline(always)]
+    fn make(&mut self, bytes: u64, purpose: Purpose) -> Held {
+        if bytes == 0 {
+            return Held { bytes, purpose, place: 0 };
+        }
+        let block = self.player.allocate_or_lift(bytes);
         self.live[purpose as usize] += bytes;
         self.raise(self.player.allocated(), 0);
-        if let Some(place) = self.vacant.pop() {
-            self.tensors[place as usize] = held;
-            return Tensor(place);
+        Held { bytes, purpose, place: block.0 }
+    }
+
+    #[inline(always)]
+    fn free(&mut self, tensors: &[Held]) {
+        for tensor in tensors {
+            self.live[tensor.purpose as usize] -= tensor.bytes;
         }
-        self.tensors.push(held);
-        Tensor((self.tensors.len() - 1) as u32)
-    }
-
-    fn share(&mut self, tensor: Tensor) -> Tensor {
-        self.tensors[tensor.0 as usize].handles += 1;
-        tensor
-    }
-
-    fn drop(&mut self, tensor: Tensor) {
-        let held = &mut self.tensors[tensor.0 as usize];
-        held.handles -= 1;
-        if held.handles > 0 {
-            return;
+        let held = tensors.iter().filter(|tensor| tensor.bytes > 0);
+        match tensors {
+            [_] => held.for_each(|tensor| self.player.free(Block(tensor.place))),
+            _ => self.player.free_all(held.map(|tensor| Block(tensor.place))),
         }
-        self.live[held.purpose as usize] -= held.bytes;
-        if let Some(block) = held.block.take() {
-            self.player.free(block);
-        }
-        self.vacant.push(tensor.0);
-    }
-
-    fn sole(&self, tensor: Tensor) -> bool {
-        self.tensors[tensor.0 as usize].handles == 1
-    }
-
-    fn bytes(&self, tensor: Tensor) -> u64 {
-        self.tensors[tensor.0 as usize].bytes
     }
 
     fn scratch(&mut self, bytes: u64) {

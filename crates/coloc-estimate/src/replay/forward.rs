@@ -1,6 +1,7 @@
 //! Forward: which tensors an operation makes, and which of them autograd keeps.
 
-use super::memory::{Memory, Purpose, Tensor};
+use super::memory::Purpose;
+use super::script::{Size, Tensor};
 use super::trainer::Trainer;
 use super::workspace::Pass;
 use crate::graph::{Activation, Attention, Node, NodeId, Op};
@@ -8,35 +9,33 @@ use crate::run::Precision;
 use std::ops::Range;
 
 /// cublasLt's workspace for a product with a bias.
-const CUBLAS_LT_WORKSPACE: u64 = 1 << 20;
+const CUBLAS_LT_WORKSPACE: Size = Size::fixed(1 << 20);
 
-impl<M: Memory> Trainer<'_, M> {
+impl Trainer<'_> {
     /// Runs every node and returns the last one's result.
-    pub(super) fn forward(&mut self, input: Tensor, batch: u64, recorded: bool) -> Tensor {
+    pub(super) fn forward(&mut self, input: Tensor) -> Tensor {
         let count = self.graph.nodes().len();
         self.values[0] = Some(self.memory.share(input));
         let mut next = 1;
         for segment in 0..self.graph.checkpoints.len() {
             let range = self.graph.checkpoints[segment].clone();
-            self.run_nodes(next..range.start, batch, recorded);
-            if recorded {
-                self.hold_inputs(segment, &range);
-            }
-            self.run_nodes(range.clone(), batch, false);
+            self.run_nodes(next..range.start, true);
+            self.hold_inputs(segment, &range);
+            self.run_nodes(range.clone(), false);
             next = range.end;
         }
-        self.run_nodes(next..count, batch, recorded);
+        self.run_nodes(next..count, true);
         self.values[count - 1].take().expect("the last node has no reader that could drop it")
     }
 
     /// Computes a checkpointed run again, this time recorded.
-    pub(super) fn recompute(&mut self, segment: usize, batch: u64) {
+    pub(super) fn recompute(&mut self, segment: usize) {
         let range = self.graph.checkpoints[segment].clone();
         let held = std::mem::take(&mut self.held[segment]);
         for &(id, tensor) in &held {
             self.values[id.index()] = Some(tensor);
         }
-        self.run_nodes(range.clone(), batch, true);
+        self.run_nodes(range.clone(), true);
         let outside = held.iter().map(|(id, _)| id.index());
         for index in outside.chain([range.end - 1]) {
             if let Some(tensor) = self.values[index].take() {
@@ -61,11 +60,11 @@ impl<M: Memory> Trainer<'_, M> {
         }
     }
 
-    fn run_nodes(&mut self, range: Range<usize>, batch: u64, recorded: bool) {
+    fn run_nodes(&mut self, range: Range<usize>, recorded: bool) {
         for index in range {
             let node = &self.graph.nodes()[index];
             self.gather_weights(index);
-            let value = self.compute(index, node, batch, recorded);
+            let value = self.compute(index, node, recorded);
             self.values[index] = Some(value);
             for id in self.graph.inputs(node) {
                 if self.last_reader[id.index()] as usize == index
@@ -82,7 +81,7 @@ impl<M: Memory> Trainer<'_, M> {
     pub(super) fn gather_weights(&mut self, index: usize) {
         if self.run.sharding.ways(3) > 1 {
             let bytes = self.parameter_bytes(index);
-            self.memory.scratch(bytes);
+            self.memory.scratch(Size::fixed(bytes));
         }
     }
 
@@ -99,8 +98,8 @@ impl<M: Memory> Trainer<'_, M> {
         self.kept[index].push(shared);
     }
 
-    fn keep_new(&mut self, index: usize, bytes: u64) {
-        let tensor = self.activation(bytes);
+    fn keep_new(&mut self, index: usize, size: Size) {
+        let tensor = self.activation(size);
         self.kept[index].push(tensor);
     }
 
@@ -111,14 +110,13 @@ impl<M: Memory> Trainer<'_, M> {
         }
     }
 
-    fn compute(&mut self, index: usize, node: &Node, batch: u64, recorded: bool) -> Tensor {
-        let bytes = self.tensor_bytes(node, batch);
-        let width = self.run.precision.activation_bytes();
+    fn compute(&mut self, index: usize, node: &Node, recorded: bool) -> Tensor {
+        let size = self.tensor_size(node);
         match node.op {
-            Op::Linear { bias, .. } => self.compute_linear(index, node, bias, batch, recorded),
+            Op::Linear { bias, .. } => self.compute_linear(index, node, bias, recorded),
             Op::Conv(conv) => {
-                let result = self.activation(bytes);
-                self.conv_scratch(node, conv, batch, Pass::Forward);
+                let result = self.activation(size);
+                self.conv_scratch(node, conv, Pass::Forward);
                 if recorded {
                     self.keep_arguments(index, node);
                     self.keep_cast_weights(index);
@@ -126,11 +124,9 @@ impl<M: Memory> Trainer<'_, M> {
                 result
             }
             Op::Activate { function, in_place } => {
-                self.compute_activation(index, node, function, in_place, batch, recorded)
+                self.compute_activation(index, node, function, in_place, recorded)
             }
-            Op::Attention(attention) => {
-                self.compute_attention(index, node, attention, batch, recorded)
-            }
+            Op::Attention(attention) => self.compute_attention(index, node, attention, recorded),
             Op::View => {
                 let argument = self.argument(node);
                 self.memory.share(argument)
@@ -141,15 +137,15 @@ impl<M: Memory> Trainer<'_, M> {
             }
             Op::Dropout { in_place: true } => {
                 if recorded {
-                    self.keep_new(index, bytes);
+                    self.keep_new(index, size);
                 }
                 let argument = self.argument(node);
                 self.memory.share(argument)
             }
             _ => {
-                let result = self.activation(bytes);
+                let result = self.activation(size);
                 if recorded {
-                    self.keep_for(index, node, result, batch, width);
+                    self.keep_for(index, node, result);
                 }
                 result
             }
@@ -157,33 +153,33 @@ impl<M: Memory> Trainer<'_, M> {
     }
 
     /// What the plain operations keep.
-    fn keep_for(&mut self, index: usize, node: &Node, result: Tensor, batch: u64, width: u64) {
-        let numbers = batch * node.shape.elements();
+    fn keep_for(&mut self, index: usize, node: &Node, result: Tensor) {
+        let numbers = node.shape.elements();
         match node.op {
             Op::BatchNorm => {
                 self.keep_arguments(index, node);
-                let statistics = 4 * u64::from(node.shape.channels);
+                let statistics = Size::fixed(4 * u64::from(node.shape.channels));
                 self.keep_new(index, statistics);
                 self.keep_new(index, statistics);
             }
             Op::LayerNorm { bias } => {
                 self.keep_arguments(index, node);
-                let statistics = 4 * batch * node.shape.positions();
+                let statistics = Size::per_sample(4 * node.shape.positions());
                 self.keep_new(index, statistics);
                 if bias {
                     self.keep_new(index, statistics);
                 } else {
                     // An RMS norm is written out in Python: the normalised copy is kept too.
-                    self.keep_new(index, numbers * width);
+                    self.keep_new(index, self.tensor_size(node));
                 }
             }
-            Op::Dropout { in_place: false } => self.keep_new(index, numbers),
+            Op::Dropout { in_place: false } => self.keep_new(index, Size::per_sample(numbers)),
             Op::MaxPool => {
                 self.keep_arguments(index, node);
-                self.keep_new(index, 8 * numbers);
+                self.keep_new(index, Size::per_sample(8 * numbers));
             }
             Op::AvgPool | Op::Multiply | Op::Embedding { .. } => self.keep_arguments(index, node),
-            Op::FrozenBatchNorm => self.keep_new(index, 0),
+            Op::FrozenBatchNorm => self.keep_new(index, Size::fixed(0)),
             Op::Unknown { .. } => {
                 self.keep_arguments(index, node);
                 self.keep(index, result);
@@ -192,15 +188,8 @@ impl<M: Memory> Trainer<'_, M> {
         }
     }
 
-    fn compute_linear(
-        &mut self,
-        index: usize,
-        node: &Node,
-        bias: bool,
-        batch: u64,
-        recorded: bool,
-    ) -> Tensor {
-        let result = self.activation(self.tensor_bytes(node, batch));
+    fn compute_linear(&mut self, index: usize, node: &Node, bias: bool, recorded: bool) -> Tensor {
+        let result = self.activation(self.tensor_size(node));
         if bias {
             self.memory.scratch(CUBLAS_LT_WORKSPACE);
         }
@@ -218,8 +207,8 @@ impl<M: Memory> Trainer<'_, M> {
     #[inline]
     fn keep_cast_weights(&mut self, index: usize) {
         if self.run.precision == Precision::Mixed {
-            let bytes = self.parameter_bytes(index) / 2;
-            let copy = self.memory.new_tensor(bytes, Purpose::Weights);
+            let size = Size::fixed(self.parameter_bytes(index) / 2);
+            let copy = self.memory.make(size, Purpose::Weights);
             self.kept[index].push(copy);
         }
     }
@@ -230,24 +219,23 @@ impl<M: Memory> Trainer<'_, M> {
         node: &Node,
         function: Activation,
         in_place: bool,
-        batch: u64,
         recorded: bool,
     ) -> Tensor {
-        let bytes = self.tensor_bytes(node, batch);
+        let size = self.tensor_size(node);
         let argument = self.argument(node);
         if in_place {
             // Overwriting loses the argument: functions whose gradient needs it keep a clone.
             if recorded && function.keeps_output() {
                 self.keep(index, argument);
             } else if recorded {
-                self.keep_new(index, bytes);
+                self.keep_new(index, size);
             }
             return self.memory.share(argument);
         }
         if function == Activation::NewGELU {
-            return self.compute_new_gelu(index, argument, bytes, recorded);
+            return self.compute_new_gelu(index, argument, size, recorded);
         }
-        let result = self.activation(bytes);
+        let result = self.activation(size);
         if recorded {
             self.keep(index, if function.keeps_output() { result } else { argument });
         }
@@ -259,20 +247,20 @@ impl<M: Memory> Trainer<'_, M> {
         &mut self,
         index: usize,
         argument: Tensor,
-        bytes: u64,
+        size: Size,
         recorded: bool,
     ) -> Tensor {
-        let half = self.activation(bytes);
-        let mut step = self.activation(bytes);
+        let half = self.activation(size);
+        let mut step = self.activation(size);
         for _ in 0..3 {
-            let next = self.activation(bytes);
+            let next = self.activation(size);
             self.memory.drop(step);
             step = next;
         }
-        let tanh = self.activation(bytes);
+        let tanh = self.activation(size);
         self.memory.drop(step);
-        let shifted = self.activation(bytes);
-        let result = self.activation(bytes);
+        let shifted = self.activation(size);
+        let result = self.activation(size);
         if recorded {
             for tensor in [argument, half, tanh, shifted] {
                 self.keep(index, tensor);
@@ -289,24 +277,24 @@ impl<M: Memory> Trainer<'_, M> {
         index: usize,
         node: &Node,
         attention: Attention,
-        batch: u64,
         recorded: bool,
     ) -> Tensor {
         let width = self.run.precision.activation_bytes();
-        let rows = batch * u64::from(attention.heads) * node.shape.positions();
+        let rows = u64::from(attention.heads) * node.shape.positions();
         let scores = rows * u64::from(attention.keys);
+        let score_size = Size::per_sample(scores * width);
         self.multiply_forward();
         if attention.eager {
-            let raw = self.activation(scores * width);
-            let softmax = self.activation(scores * width);
+            let raw = self.activation(score_size);
+            let softmax = self.activation(score_size);
             self.memory.drop(raw);
             let (mask, dropped) = if attention.dropout {
-                let dropped = self.activation(scores * width);
-                (Some(self.activation(scores)), dropped)
+                let dropped = self.activation(score_size);
+                (Some(self.activation(Size::per_sample(scores))), dropped)
             } else {
                 (None, self.memory.share(softmax))
             };
-            let result = self.activation(self.tensor_bytes(node, batch));
+            let result = self.activation(self.tensor_size(node));
             for tensor in [Some(softmax), mask, Some(dropped)].into_iter().flatten() {
                 if recorded {
                     self.kept[index].push(tensor);
@@ -319,8 +307,8 @@ impl<M: Memory> Trainer<'_, M> {
             }
             return result;
         }
-        let result = self.activation(self.tensor_bytes(node, batch));
-        let row_sums = self.activation(4 * rows);
+        let result = self.activation(self.tensor_size(node));
+        let row_sums = self.activation(Size::per_sample(4 * rows));
         if recorded {
             self.keep_arguments(index, node);
             self.keep(index, result);

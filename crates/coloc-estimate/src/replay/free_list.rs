@@ -1,18 +1,34 @@
-//! The free spans of one pool, ordered by size and then by address.
+//! The free spans of both pools, ordered by size and then by address.
 //!
 //! Spans are binned by size, sixteen bins for each power of two, with a bitmap of the bins that hold
 //! any. The tightest fit is the smallest span of its own bin that is large enough, or the smallest of
-//! the next bin that is not empty.
+//! the next bin that is not empty. A bin's list is a ring through the spans themselves that begins and
+//! ends at the bin's own entry, so that nothing is allocated and no end is a special case.
 
-/// Bins below this many grains hold one size each; above, sixteen bins share a power of two.
-const EXACT: u64 = 16;
-const BINS: usize = 16 + 29 * 16;
-const WORDS: usize = BINS.div_ceil(64);
+/// Bins of both pools. Spans of the small pool are at most 4096 grains and in the bins below
+/// `LARGE_BINS`; those of the large pool have at least 2049 and are in the bins from there on.
+const BINS: u32 = 512;
+const LARGE_BINS: u32 = 160;
+const SHIFT: u32 = LARGE_BINS - 128;
+const WORDS: usize = BINS as usize / 64;
 
-/// The end of a list.
-pub(super) const NONE: u32 = u32::MAX;
+/// Stands for a neighbour that does not exist: the entry of a bin that no span is small enough for.
+/// It is never free, and what is written to it is never read.
+pub(super) const NONE: u32 = 0;
 
-/// A run of bytes of one segment, in use or free.
+/// In place of a neighbour in the free list: the span is in use.
+const IN_USE: u32 = u32::MAX;
+/// The same: it is about to be freed, together with others.
+const LEAVING: u32 = u32::MAX - 1;
+
+/// Which pool a span belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Pool {
+    Large,
+    Small,
+}
+
+/// A run of bytes of one segment, in use or free; or the entry of a bin.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
     /// Size in 512 B grains.
@@ -25,179 +41,200 @@ pub(super) struct Span {
     /// Neighbours in the free list, while it is free.
     smaller: u32,
     larger: u32,
-    /// The bin that it is in, while it is free.
-    bin: u16,
-    pub(super) small: bool,
-    pub(super) free: bool,
 }
 
 impl Span {
-    /// A span that no list holds yet.
-    pub(super) fn new(grains: u64, address: u64, small: bool) -> Self {
-        Span {
-            grains,
-            address,
-            previous: NONE,
-            next: NONE,
-            smaller: NONE,
-            larger: NONE,
-            bin: 0,
-            small,
-            free: false,
-        }
+    /// A span in use.
+    #[inline(always)]
+    pub(super) const fn new(grains: u64, address: u64) -> Self {
+        Span { grains, address, previous: NONE, next: NONE, smaller: IN_USE, larger: IN_USE }
     }
 
-    fn rank(&self) -> (u64, u64) {
-        (self.grains, self.address)
+    pub(super) fn is_free(&self) -> bool {
+        self.smaller < LEAVING
+    }
+
+    /// Whether it is about to be freed.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.smaller == LEAVING
+    }
+
+    /// Says of a span in use whether it is about to be freed.
+    pub(super) fn set_leaving(&mut self, leaving: bool) {
+        self.smaller = if leaving { LEAVING } else { IN_USE };
+    }
+
+    /// Its whole segment is in one piece.
+    pub(super) fn is_segment(&self) -> bool {
+        self.previous == NONE && self.next == NONE
+    }
+
+    #[inline(always)]
+    fn is_below(&self, grains: u64, address: u64) -> bool {
+        self.grains < grains || (self.grains == grains && self.address < address)
     }
 }
 
-/// The free spans of one pool. The lists run through the spans themselves, so that nothing is allocated
-/// while a task is replayed.
+/// A span of the free list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    pub(super) index: u32,
+    bin: u32,
+}
+
+/// The free spans of both pools. The methods take the spans, of which the first are [`ENTRIES`].
+#[derive(Default)]
 pub(super) struct FreeList {
-    /// The smallest span of each bin; the others follow in ascending order.
-    heads: [u32; BINS],
-    /// The largest span of each bin.
-    tails: [u32; BINS],
     occupied: [u64; WORDS],
 }
 
-impl Default for FreeList {
-    fn default() -> Self {
-        FreeList { heads: [NONE; BINS], tails: [NONE; BINS], occupied: [0; WORDS] }
+/// The bins' own entries, at the start of the spans: larger than any span, so that a search ends there.
+pub(super) static ENTRIES: [Span; BINS as usize] = entries();
+
+const fn entries() -> [Span; BINS as usize] {
+    let mut entries = [Span::new(u64::MAX, u64::MAX); BINS as usize];
+    let mut bin = NONE + 1;
+    while bin < BINS {
+        (entries[bin as usize].smaller, entries[bin as usize].larger) = (bin, bin);
+        bin += 1;
     }
+    entries
 }
 
 impl FreeList {
     #[inline(always)]
-    pub(super) fn insert(&mut self, spans: &mut [Span], index: u32) {
-        let rank = spans[index as usize].rank();
-        self.link(spans, index, rank, bin(rank.0));
+    pub(super) fn insert(&mut self, spans: &mut [Span], pool: Pool, index: u32) -> Place {
+        let Span { grains, address, .. } = spans[index as usize];
+        let bin = bin(pool, grains);
+        self.link(spans, index, grains, address, bin);
+        Place { index, bin }
     }
 
     #[inline(always)]
-    fn link(&mut self, spans: &mut [Span], index: u32, rank: (u64, u64), bin: usize) {
-        let (smaller, larger) = self.place(spans, bin, rank);
+    fn link(&mut self, spans: &mut [Span], index: u32, grains: u64, address: u64, bin: u32) {
+        // Equal activations are freed in the order of their addresses more often than not.
+        let mut smaller = spans[bin as usize].smaller;
+        let mut larger = bin;
+        if smaller != bin && !spans[smaller as usize].is_below(grains, address) {
+            smaller = bin;
+            larger = spans[bin as usize].larger;
+            while spans[larger as usize].is_below(grains, address) {
+                (smaller, larger) = (larger, spans[larger as usize].larger);
+            }
+        }
         let span = &mut spans[index as usize];
-        (span.smaller, span.larger, span.bin) = (smaller, larger, bin as u16);
-        *self.after(spans, bin, smaller) = index;
-        *self.before(spans, bin, larger) = index;
-        self.occupied[bin / 64] |= 1 << (bin % 64);
+        (span.smaller, span.larger) = (smaller, larger);
+        spans[smaller as usize].larger = index;
+        spans[larger as usize].smaller = index;
+        self.occupied[bin as usize / 64 % WORDS] |= 1 << (bin % 64);
     }
 
     /// Takes out a span that is in the list.
     #[inline(always)]
     pub(super) fn remove(&mut self, spans: &mut [Span], index: u32) {
-        let Span { smaller, larger, bin, .. } = spans[index as usize];
-        let bin = usize::from(bin);
-        *self.after(spans, bin, smaller) = larger;
-        *self.before(spans, bin, larger) = smaller;
-        if self.heads[bin] == NONE {
-            self.occupied[bin / 64] &= !(1 << (bin % 64));
+        let span = &mut spans[index as usize];
+        let (smaller, larger) = (span.smaller, span.larger);
+        span.smaller = IN_USE;
+        spans[smaller as usize].larger = larger;
+        spans[larger as usize].smaller = smaller;
+        // Only a bin's own entry stands on both sides.
+        if smaller == larger {
+            self.occupied[smaller as usize / 64 % WORDS] &= !(1 << (smaller % 64));
         }
     }
 
-    /// Gives a span that is in the list another size and start. Where it still stands between the same
-    /// two, nothing is linked anew.
+    /// A span of this bin loses grains at its start. Where it still follows on the one before it, nothing
+    /// is linked anew.
     #[inline(always)]
-    pub(super) fn resize(&mut self, spans: &mut [Span], index: u32, grains: u64, address: u64) {
+    pub(super) fn shrink(&mut self, spans: &mut [Span], pool: Pool, place: Place, grains: u64) {
+        let Place { index, bin: old_bin } = place;
         let span = &mut spans[index as usize];
-        let (smaller, larger, new_bin) = (span.smaller, span.larger, bin(grains));
-        let same_bin = usize::from(span.bin) == new_bin;
-        let rank = (grains, address);
-        (span.grains, span.address) = rank;
-        let stays = same_bin
-            && (smaller == NONE || spans[smaller as usize].rank() < rank)
-            && (larger == NONE || rank < spans[larger as usize].rank());
+        let rest = span.grains - grains;
+        let address = span.address + grains;
+        (span.grains, span.address) = (rest, address);
+        let smaller = span.smaller;
+        let new_bin = bin(pool, rest);
+        let stays = new_bin == old_bin
+            && (smaller == old_bin || spans[smaller as usize].is_below(rest, address));
         if !stays {
             self.remove(spans, index);
-            self.link(spans, index, rank, new_bin);
+            self.link(spans, index, rest, address, new_bin);
         }
     }
 
-    /// Between which two spans of a bin a new one belongs.
+    /// A span grows to this size and begins at this address. Where it still stands before the one that
+    /// follows on it, nothing is linked anew.
     #[inline(always)]
-    fn place(&self, spans: &[Span], bin: usize, rank: (u64, u64)) -> (u32, u32) {
-        // Equal activations are freed in the order of their addresses more often than not.
-        let tail = self.tails[bin];
-        if tail == NONE || spans[tail as usize].rank() < rank {
-            return (tail, NONE);
+    pub(super) fn grow(
+        &mut self,
+        spans: &mut [Span],
+        pool: Pool,
+        index: u32,
+        grains: u64,
+        address: u64,
+    ) {
+        let span = &mut spans[index as usize];
+        let (old_bin, new_bin) = (bin(pool, span.grains), bin(pool, grains));
+        (span.grains, span.address) = (grains, address);
+        let larger = span.larger;
+        // A bin's entry is larger than any span.
+        if old_bin != new_bin || spans[larger as usize].is_below(grains, address) {
+            self.remove(spans, index);
+            self.link(spans, index, grains, address, new_bin);
         }
-        let (mut smaller, mut larger) = (NONE, self.heads[bin]);
-        while spans[larger as usize].rank() < rank {
-            (smaller, larger) = (larger, spans[larger as usize].larger);
-        }
-        (smaller, larger)
     }
 
-    /// The smallest span of at least this many grains, lowest address first.
+    /// The smallest span of a pool with at least this many grains, lowest address first.
     #[inline(always)]
-    pub(super) fn best(&self, spans: &[Span], grains: u64) -> Option<u32> {
-        let own = bin(grains);
-        let mut index = self.heads[own];
-        while index != NONE {
-            let span = &spans[index as usize];
-            if span.grains >= grains {
-                return Some(index);
-            }
-            index = span.larger;
+    pub(super) fn best(&self, spans: &[Span], pool: Pool, grains: u64) -> Option<Place> {
+        let own = bin(pool, grains);
+        let mut index = spans[own as usize].larger;
+        while spans[index as usize].grains < grains {
+            index = spans[index as usize].larger;
         }
-        self.next_occupied(own + 1).map(|bin| self.heads[bin])
+        if index != own {
+            return Some(Place { index, bin: own });
+        }
+        let bin = self.next_occupied(own + 1)?;
+        let index = spans[bin as usize].larger;
+        (pool == Pool::Large || bin < LARGE_BINS).then_some(Place { index, bin })
     }
 
-    /// The largest span.
-    pub(super) fn largest(&self) -> Option<u32> {
-        let word = self.occupied.iter().rposition(|bits| *bits != 0)?;
-        Some(self.tails[word * 64 + self.occupied[word].ilog2() as usize])
+    /// The largest span of the small pool.
+    pub(super) fn largest_small(&self, spans: &[Span]) -> Option<u32> {
+        let listed = |bin: &u32| self.occupied[*bin as usize / 64] >> (bin % 64) & 1 == 1;
+        let last = (0..LARGE_BINS).rev().find(listed)?;
+        Some(spans[last as usize].smaller)
     }
 
-    /// Every span of the list.
+    /// Every free span of both pools.
     pub(super) fn iter<'a>(&'a self, spans: &'a [Span]) -> impl Iterator<Item = u32> + Clone + 'a {
-        let listed = |index: u32| (index != NONE).then_some(index);
-        self.heads.iter().flat_map(move |&head| {
-            std::iter::successors(listed(head), move |&index| listed(spans[index as usize].larger))
+        let listed = |index: u32| (index >= BINS).then_some(index);
+        (1..BINS).flat_map(move |bin| {
+            let larger = move |index: u32| listed(spans[index as usize].larger);
+            std::iter::successors(larger(bin), move |&index| larger(index))
         })
     }
 
-    /// Where it is written which span follows on `smaller`.
     #[inline(always)]
-    fn after<'a>(&'a mut self, spans: &'a mut [Span], bin: usize, smaller: u32) -> &'a mut u32 {
-        match smaller {
-            NONE => &mut self.heads[bin],
-            _ => &mut spans[smaller as usize].larger,
-        }
-    }
-
-    /// Where it is written which span comes before `larger`.
-    #[inline(always)]
-    fn before<'a>(&'a mut self, spans: &'a mut [Span], bin: usize, larger: u32) -> &'a mut u32 {
-        match larger {
-            NONE => &mut self.tails[bin],
-            _ => &mut spans[larger as usize].smaller,
-        }
-    }
-
-    #[inline(always)]
-    fn next_occupied(&self, from: usize) -> Option<usize> {
-        let mut word = from / 64;
+    fn next_occupied(&self, from: u32) -> Option<u32> {
+        let mut word = from as usize / 64;
         let mut bits = self.occupied.get(word)? & (u64::MAX << (from % 64));
         while bits == 0 {
             word += 1;
             bits = *self.occupied.get(word)?;
         }
-        Some(word * 64 + bits.trailing_zeros() as usize)
+        Some(word as u32 * 64 + bits.trailing_zeros())
     }
 }
 
 #[inline(always)]
-fn bin(grains: u64) -> usize {
-    if grains < EXACT {
-        return grains as usize;
-    }
-    let exponent = u64::from(grains.ilog2());
-    let within = (grains >> (exponent - 4)) & 15;
+fn bin(pool: Pool, grains: u64) -> u32 {
+    let exponent = (grains | 16).ilog2() - 4;
+    let within_pool = exponent * 16 + (grains >> exponent) as u32;
+    let shift = if pool == Pool::Large { SHIFT } else { 0 };
     // Anything past the last bin shares it; order within a bin keeps the search exact.
-    ((EXACT + (exponent - 4) * 16 + within) as usize).min(BINS - 1)
+    (within_pool + shift).min(BINS - 1)
 }
 
 #[cfg(test)]
@@ -205,39 +242,64 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn pool(grains: u64) -> Pool {
+        if grains > 4096 { Pool::Large } else { Pool::Small }
+    }
+
     proptest! {
         #[test]
         fn the_best_fit_is_that_of_a_sorted_list(
-            sizes in prop::collection::vec(1u64..100_000, 1..80),
-            wanted in prop::collection::vec(1u64..120_000, 1..80),
+            sizes in prop::collection::vec((1u64..8, 0u32..20), 1..80),
+            wanted in prop::collection::vec((1u64..8, 0u32..20), 1..80),
         ) {
+            let size = |(digit, zeros): (u64, u32)| digit << zeros;
             let mut list = FreeList::default();
-            let mut spans = Vec::new();
-            let mut sorted = std::collections::BTreeSet::new();
-            for (index, &grains) in sizes.iter().enumerate() {
+            let mut spans: Vec<Span> = ENTRIES.to_vec();
+            let mut sorted = [std::collections::BTreeSet::new(), std::collections::BTreeSet::new()];
+            for (index, grains) in sizes.iter().copied().map(size).enumerate() {
                 // Thirteen segments, each with its spans in another order than that of their numbers.
                 let address = (index as u64 * 7 % 13) << 32 | (100 - index as u64);
-                spans.push(Span::new(grains, address, true));
-                list.insert(&mut spans, index as u32);
-                sorted.insert((grains, address, index as u32));
+                let index = spans.len() as u32;
+                spans.push(Span::new(grains, address));
+                list.insert(&mut spans, pool(grains), index);
+                sorted[pool(grains) as usize].insert((grains, address, index));
             }
             prop_assert_eq!(list.iter(&spans).count(), sizes.len());
-            prop_assert_eq!(list.largest(), sorted.last().map(|(_, _, index)| *index));
-            for grains in wanted {
+            let largest = sorted[Pool::Small as usize].last().map(|(_, _, index)| *index);
+            prop_assert_eq!(list.largest_small(&spans), largest);
+            for grains in wanted.into_iter().map(size) {
+                let pool = pool(grains);
+                let sorted = &mut sorted[pool as usize];
                 let expected = sorted.range((grains, 0, 0)..).next().copied();
-                let found = list.best(&spans, grains);
-                prop_assert_eq!(found, expected.map(|(_, _, index)| index));
-                if let Some(span) = expected {
-                    list.remove(&mut spans, span.2);
+                let found = list.best(&spans, pool, grains);
+                prop_assert_eq!(
+                    found.map(|place| place.index),
+                    expected.map(|(_, _, index)| index)
+                );
+                if let (Some(place), Some(span)) = (found, expected) {
+                    // What is left of it, if that is of the same pool, is listed in its place.
                     sorted.remove(&span);
+                    let (whole, address, index) = span;
+                    let rest = whole - grains;
+                    if rest > 0 && super::tests::pool(rest) == pool {
+                        list.shrink(&mut spans, pool, place, grains);
+                        sorted.insert((rest, address + grains, index));
+                    } else {
+                        list.remove(&mut spans, index);
+                    }
                 }
             }
-            prop_assert_eq!(list.iter(&spans).count(), sorted.len());
+            let left: usize = sorted.iter().map(|pool| pool.len()).sum();
+            prop_assert_eq!(list.iter(&spans).count(), left);
         }
 
         #[test]
-        fn bins_follow_the_order_of_sizes(small in 1u64..u64::from(u32::MAX), more in 0u64..1 << 20) {
-            prop_assert!(bin(small) <= bin((small + more).min(u64::from(u32::MAX))));
+        fn bins_follow_the_order_of_sizes(size in 1u64..u64::from(u32::MAX), more in 0u64..1 << 20) {
+            prop_assert!(bin(Pool::Small, size.min(4096)) <= bin(Pool::Small, (size + more).min(4096)));
+            prop_assert!(bin(Pool::Small, size.min(4096)) < LARGE_BINS);
+            let large = size.max(2049);
+            prop_assert!(bin(Pool::Large, large) <= bin(Pool::Large, large + more));
+            prop_assert!((LARGE_BINS..BINS).contains(&bin(Pool::Large, large)));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What training does to memory, whoever keeps account of it.
+//! What memory is held for, and who keeps account of it.
 
 use super::workspace::ConvCall;
 use serde::Serialize;
@@ -43,22 +43,21 @@ impl Usage {
     }
 }
 
-/// A handle; the tensor lives until every handle was dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Tensor(pub(super) u32);
+/// A tensor that has its memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub(super) bytes: u64,
+    pub(super) purpose: Purpose,
+    /// Whatever the memory finds it by.
+    pub(super) place: u32,
+}
 
-/// Reference-counted tensors.
+/// Memory in which a training is performed, or which writes it down.
 pub(super) trait Memory {
-    /// A new tensor with one handle.
-    fn new_tensor(&mut self, bytes: u64, purpose: Purpose) -> Tensor;
-    /// One more handle to the same tensor.
-    fn share(&mut self, tensor: Tensor) -> Tensor;
-    /// One handle less; the last frees the memory.
-    fn drop(&mut self, tensor: Tensor);
-    /// Nobody else holds this tensor, so a sum may be written into it.
-    fn sole(&self, tensor: Tensor) -> bool;
-    /// Size of a tensor that lives.
-    fn bytes(&self, tensor: Tensor) -> u64;
+    /// A tensor appears.
+    fn make(&mut self, bytes: u64, purpose: Purpose) -> Held;
+    /// The memory of some is given back.
+    fn free(&mut self, tensors: &[Held]);
     /// Memory that lives only while a kernel runs.
     fn scratch(&mut self, bytes: u64);
     /// A convolution's kernel runs.

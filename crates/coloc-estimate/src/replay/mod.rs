@@ -6,8 +6,11 @@ mod direct;
 mod forward;
 mod free_list;
 mod memory;
+mod performance;
 mod player;
 mod pools;
+mod reuse;
+mod script;
 mod tape;
 mod trainer;
 mod workspace;
@@ -32,9 +35,6 @@ pub struct Replayed {
     pub ran_out: bool,
 }
 
-/// How many tensors a node makes in one iteration, roughly: the tape's first guess of its length.
-const TENSORS_PER_NODE: usize = 5;
-
 /// A task's training, ready to be played under one rule of workspaces after another.
 pub struct Recording(Kind);
 
@@ -53,9 +53,10 @@ impl Recording {
     pub fn new(graph: &Graph, run: &RunConfig) -> Self {
         let limit = run.limit.map(|limit| limit.0);
         if !graph.has_convolutions() {
-            let memory = direct::Direct::new(limit, &NoWorkspace);
-            let played = trainer::Trainer::new(graph, run, memory).played();
-            return Recording(Kind::Same(played.replayed()));
+            let script = trainer::Trainer::new(graph, run).script();
+            let mut memory = direct::Direct::new(limit, &NoWorkspace, script.steps.len());
+            performance::perform(&script, run, &mut memory);
+            return Recording(Kind::Same(memory.replayed()));
         }
         let tape = record(graph, run);
         let pools = pools::Pools::of(&tape);
@@ -81,9 +82,10 @@ impl Recording {
 }
 
 fn record(graph: &Graph, run: &RunConfig) -> tape::Tape {
-    let tensors = graph.nodes().len() * TENSORS_PER_NODE * (1 + run.batches().count());
-    let recorder = tape::Recorder::with_capacity(tensors);
-    trainer::Trainer::new(graph, run, recorder).played().into_tape()
+    let script = trainer::Trainer::new(graph, run).script();
+    let mut tape = tape::Tape::with_capacity(script.tensors * (1 + run.batches().count()));
+    performance::perform(&script, run, &mut tape);
+    tape
 }
 
 /// Plays the training of `graph` once.

@@ -13,7 +13,7 @@ pub(super) struct Played {
 
 /// Plays every step against one allocator.
 pub(super) fn play(tape: &Tape, limit: Option<u64>, workspaces: &dyn WorkspaceProvider) -> Played {
-    let mut player = Player::new(limit);
+    let mut player = Player::new(limit, tape.made.len());
     let mut blocks: Vec<Option<Block>> = Vec::with_capacity(tape.made.len());
     let mut peak = Peak::default();
     for (step, at) in tape.steps.iter().zip(0..) {
@@ -51,8 +51,8 @@ pub(super) struct Player {
 }
 
 impl Player {
-    pub(super) fn new(limit: Option<u64>) -> Self {
-        Player { allocator: Allocator::new(limit), ran_out: false }
+    pub(super) fn new(limit: Option<u64>, tensors: usize) -> Self {
+        Player { allocator: Allocator::with_capacity(limit, tensors), ran_out: false }
     }
 
     pub(super) fn ran_out(&self) -> bool {
@@ -71,6 +71,10 @@ impl Player {
         self.allocator.free(block);
     }
 
+    pub(super) fn free_all(&mut self, blocks: impl Iterator<Item = Block> + Clone) {
+        self.allocator.free_all(blocks);
+    }
+
     /// Memory that lives only while a kernel runs: the first plan that fits is taken. Returns the bytes
     /// in use meanwhile and those of the plan.
     pub(super) fn borrow(&mut self, plans: &[u64]) -> Option<(u64, u64)> {
@@ -79,11 +83,16 @@ impl Player {
     }
 
     /// A tensor that must exist: past the limit the run is lost, but its need is still measured.
+    #[inline(always)]
     pub(super) fn allocate_or_lift(&mut self, bytes: u64) -> Block {
-        self.allocator.allocate(bytes).unwrap_or_else(|_| {
-            self.ran_out = true;
-            self.allocator.lift_limit();
-            self.allocator.allocate(bytes).expect("without a limit every request is met")
-        })
+        self.allocator.allocate(bytes).unwrap_or_else(|_| self.lift_and_allocate(bytes))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lift_and_allocate(&mut self, bytes: u64) -> Block {
+        self.ran_out = true;
+        self.allocator.lift_limit();
+        self.allocator.allocate(bytes).expect("without a limit every request is met")
     }
 }

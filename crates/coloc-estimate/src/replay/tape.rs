@@ -4,7 +4,7 @@
 //! convolutions depends on what cuDNN is thought to do, so the tape names the call and leaves the size
 //! to whoever plays it.
 
-use super::memory::{Memory, Purpose, Tensor, Usage};
+use super::memory::{Held, Memory, Purpose, Usage};
 use super::workspace::ConvCall;
 
 /// One thing that happens to memory.
@@ -81,65 +81,37 @@ impl Tape {
     }
 }
 
-/// Reference-counted tensors, written down as they come and go.
-pub(super) struct Recorder {
-    tape: Tape,
-    handles: Vec<u32>,
-}
-
-impl Recorder {
+impl Tape {
     /// With room for about this many tensors.
     pub(super) fn with_capacity(tensors: usize) -> Self {
-        let tape = Tape {
+        Tape {
             steps: Vec::with_capacity(2 * tensors),
             made: Vec::with_capacity(tensors),
             calls: Vec::new(),
-        };
-        Recorder { tape, handles: Vec::with_capacity(tensors) }
-    }
-
-    pub(super) fn into_tape(self) -> Tape {
-        self.tape
+        }
     }
 }
 
-impl Memory for Recorder {
-    fn new_tensor(&mut self, bytes: u64, purpose: Purpose) -> Tensor {
-        self.tape.steps.push(Step::Make);
-        self.tape.made.push(Made { bytes, purpose });
-        self.handles.push(1);
-        Tensor((self.handles.len() - 1) as u32)
+impl Memory for Tape {
+    fn make(&mut self, bytes: u64, purpose: Purpose) -> Held {
+        let place = self.made.len() as u32;
+        self.steps.push(Step::Make);
+        self.made.push(Made { bytes, purpose });
+        Held { bytes, purpose, place }
     }
 
-    fn share(&mut self, tensor: Tensor) -> Tensor {
-        self.handles[tensor.0 as usize] += 1;
-        tensor
-    }
-
-    fn drop(&mut self, tensor: Tensor) {
-        let handles = &mut self.handles[tensor.0 as usize];
-        *handles -= 1;
-        if *handles == 0 {
-            self.tape.steps.push(Step::Free(tensor.0));
-        }
-    }
-
-    fn sole(&self, tensor: Tensor) -> bool {
-        self.handles[tensor.0 as usize] == 1
-    }
-
-    fn bytes(&self, tensor: Tensor) -> u64 {
-        self.tape.made[tensor.0 as usize].bytes
+    fn free(&mut self, tensors: &[Held]) {
+        self.steps.extend(tensors.iter().map(|tensor| Step::Free(tensor.place)));
     }
 
     fn scratch(&mut self, bytes: u64) {
         if bytes > 0 {
-            self.tape.steps.push(Step::Scratch(bytes));
+            self.steps.push(Step::Scratch(bytes));
         }
     }
 
     fn convolve(&mut self, call: ConvCall) {
-        self.tape.steps.push(Step::Convolve(self.tape.calls.len() as u32));
-        self.tape.calls.push(call);
+        self.steps.push(Step::Convolve(self.calls.len() as u32));
+        self.calls.push(call);
     }
 }

@@ -1,12 +1,16 @@
-//! The training loop: parameters, rehearsal, iterations, optimizer steps.
+//! Writes a training's script: parameters, the batch, forward, loss, backward, optimizer.
 
-use super::memory::{Memory, Purpose, Tensor};
+use super::memory::Purpose;
+use super::script::{
+    OLD_INPUT, OLD_LABELS, OLD_LOSS, OLD_RESULT, Part, Recorder, Script, Size, Step, Tensor,
+    Thread, old_gradient,
+};
 use super::workspace::{ConvCall, Pass};
 use crate::graph::{Conv, Graph, Loss, Node, NodeId, Op};
 use crate::run::RunConfig;
 
-/// cuBLAS takes this through the allocator, once for each thread that multiplies.
-const CUBLAS_WORKSPACE: u64 = 8_519_680;
+/// How many tensors a node makes in one iteration, roughly: the script's first guess of its length.
+const TENSORS_PER_NODE: usize = 6;
 
 /// Tensors that one node keeps for its backward step. Eight are enough for every operation known.
 #[derive(Clone, Copy, Default)]
@@ -29,15 +33,16 @@ struct Parameter {
     elements: u64,
 }
 
-/// A task in training.
-pub(super) struct Trainer<'a, M> {
+/// An iteration that is being written down.
+pub(super) struct Trainer<'a> {
     pub(super) graph: &'a Graph,
     pub(super) run: &'a RunConfig,
-    pub(super) memory: M,
+    pub(super) memory: Recorder,
+    /// Bytes of parameters and running statistics.
+    weights: Vec<u64>,
     parameters: Vec<Parameter>,
     /// First parameter of each node, and one past the last node's.
     first_parameter: Vec<u32>,
-    states: Vec<Tensor>,
     /// The last node that reads each node's value.
     pub(super) last_reader: Vec<u32>,
     /// A parameter stands upstream, so a gradient flows through.
@@ -51,16 +56,16 @@ pub(super) struct Trainer<'a, M> {
     backward_multiplied: bool,
 }
 
-impl<'a, M: Memory> Trainer<'a, M> {
-    pub(super) fn new(graph: &'a Graph, run: &'a RunConfig, memory: M) -> Self {
+impl<'a> Trainer<'a> {
+    pub(super) fn new(graph: &'a Graph, run: &'a RunConfig) -> Self {
         let count = graph.nodes().len();
         let mut trainer = Trainer {
             graph,
             run,
-            memory,
+            memory: Recorder::new(0, 0),
+            weights: Vec::with_capacity(2 * count),
             parameters: Vec::with_capacity(2 * count),
             first_parameter: Vec::with_capacity(count + 1),
-            states: Vec::new(),
             last_reader: vec![0; count],
             differentiable: vec![false; count],
             values: vec![None; count],
@@ -71,14 +76,8 @@ impl<'a, M: Memory> Trainer<'a, M> {
             backward_multiplied: false,
         };
         trainer.create_parameters();
+        trainer.memory = Recorder::new(trainer.parameters.len(), count * TENSORS_PER_NODE);
         trainer
-    }
-
-    /// Trains as the run says, and gives back the memory that saw it.
-    pub(super) fn played(mut self) -> M {
-        self.rehearse();
-        self.train();
-        self.memory
     }
 
     fn create_parameters(&mut self) {
@@ -87,16 +86,13 @@ impl<'a, M: Memory> Trainer<'a, M> {
         for (index, node) in self.graph.nodes().iter().enumerate() {
             self.first_parameter.push(self.parameters.len() as u32);
             for elements in node.op.parameters(node.shape).iter() {
-                let bytes = (elements * width).div_ceil(ways);
-                self.memory.new_tensor(bytes, Purpose::Weights);
+                self.weights.push((elements * width).div_ceil(ways));
                 let trained = !node.frozen;
                 self.parameters.push(Parameter { gradient: None, trained, elements });
             }
-            if node.op == Op::BatchNorm {
+            if matches!(node.op, Op::BatchNorm) {
                 let statistics = 4 * u64::from(node.shape.channels);
-                for bytes in [statistics, statistics, 8] {
-                    self.memory.new_tensor(bytes, Purpose::Weights);
-                }
+                self.weights.extend([statistics, statistics, 8]);
             }
             let own = !node.frozen && self.parameters.len() > self.first_parameter[index] as usize;
             let tied = matches!(node.op, Op::Linear { tied: true, .. });
@@ -110,111 +106,148 @@ impl<'a, M: Memory> Trainer<'a, M> {
         self.first_parameter.push(self.parameters.len() as u32);
     }
 
-    /// The passes before training.
-    fn rehearse(&mut self) {
-        let Some(rehearsal) = self.run.rehearsal else { return };
-        let batch = u64::from(rehearsal.batch);
-        for _ in 0..rehearsal.passes {
-            let input = self.new_input(batch);
-            let result = self.forward(input, batch, rehearsal.recorded);
-            for index in 0..self.kept.len() {
-                self.drop_kept(index);
-            }
-            self.memory.drop(result);
-            self.memory.drop(input);
+    /// Writes one iteration and what surrounds it. The loop's variables drop the previous batch before the
+    /// next is copied to the device; the previous result and loss live on until they are replaced.
+    pub(super) fn script(mut self) -> Script {
+        let iteration = self.memory.begin();
+        let returns_input = self.returns_input();
+        let old_result = if returns_input { self.memory.share(OLD_INPUT) } else { OLD_RESULT };
+        self.memory.drop(OLD_INPUT);
+        self.memory.drop(OLD_LABELS);
+        let input_size = self.input_size();
+        let input = self.activation(input_size);
+        let labels = self.activation(self.labels_size());
+        for parameter in 0..self.parameters.len() {
+            self.memory.drop(old_gradient(parameter));
+        }
+        let forward = self.memory.begin();
+        let result = self.forward(input);
+        let forward = self.memory.end(forward);
+        self.memory.drop(old_result);
+        let kept = self.loss();
+        let loss = self.activation(Size::fixed(4));
+        self.memory.drop(OLD_LOSS);
+        self.backward(kept);
+        let mut left = vec![(input, OLD_INPUT), (labels, OLD_LABELS), (loss, OLD_LOSS)];
+        if !returns_input {
+            left.push((result, OLD_RESULT));
+        }
+        let gradients = self.parameters.iter().enumerate();
+        left.extend(
+            gradients
+                .filter_map(|(which, parameter)| Some((parameter.gradient?, old_gradient(which)))),
+        );
+        let iteration = self.memory.end(iteration);
+        let weights = self.weights();
+        let states = self.optimizer_states();
+        let temporaries = self.optimizer_temporaries();
+        Script {
+            tensors: self.memory.most(),
+            steps: self.memory.steps,
+            freed: self.memory.freed,
+            calls: self.memory.calls,
+            weights,
+            iteration,
+            forward,
+            input: input_size,
+            left,
+            states,
+            temporaries,
         }
     }
 
-    /// The iterations. The loop's variables drop the previous batch before the next is copied to the
-    /// device; the previous result and loss live on until they are replaced.
-    fn train(&mut self) {
-        let (mut batch_held, mut result_held, mut loss_held) = (None, None, None);
-        for batch in self.run.batches() {
-            let batch = u64::from(batch);
-            if let Some((old_input, old_labels)) = batch_held.take() {
-                self.memory.drop(old_input);
-                self.memory.drop(old_labels);
+    /// Parameters and running statistics.
+    fn weights(&mut self) -> Part {
+        self.memory.start_over();
+        let part = self.memory.begin();
+        for &bytes in &self.weights {
+            self.memory.make(Size::fixed(bytes), Purpose::Weights);
+        }
+        self.memory.end(part)
+    }
+
+    /// What the optimizer's first step makes for good.
+    fn optimizer_states(&mut self) -> Part {
+        self.memory.start_over();
+        let part = self.memory.begin();
+        for which in 0..self.parameters.len() {
+            let size = self.optimizer_size(which);
+            let copies = std::iter::repeat_n(size, self.run.optimizer.states());
+            for size in copies.flatten() {
+                self.memory.make(size, Purpose::Optimizer);
             }
-            let input = self.new_input(batch);
-            let labels = self.new_labels(batch);
-            batch_held = Some((input, labels));
-            self.clear_gradients();
-            let result = self.forward(input, batch, true);
-            if let Some(old) = result_held.replace(result) {
-                self.memory.drop(old);
+        }
+        self.memory.end(part)
+    }
+
+    /// What lives during each step of it.
+    fn optimizer_temporaries(&mut self) -> Part {
+        self.memory.start_over();
+        let part = self.memory.begin();
+        for _ in 0..self.run.optimizer.temporaries() {
+            let first = self.memory.next();
+            for which in 0..self.parameters.len() {
+                if let Some(size) = self.optimizer_size(which) {
+                    self.memory.make(size, Purpose::Optimizer);
+                }
             }
-            let kept = self.loss(batch);
-            let loss = self.memory.new_tensor(4, Purpose::Activations);
-            if let Some(old) = loss_held.replace(loss) {
-                self.memory.drop(old);
+            (first.0..self.memory.next().0).for_each(|tensor| self.memory.drop(Tensor(tensor)));
+        }
+        self.memory.end(part)
+    }
+
+    /// The optimizer's share of a parameter, if it is trained.
+    fn optimizer_size(&self, which: usize) -> Option<Size> {
+        let Parameter { trained, elements, .. } = self.parameters[which];
+        let width = self.run.precision.parameter_bytes();
+        trained.then(|| Size::fixed((elements * width).div_ceil(self.run.sharding.ways(1))))
+    }
+
+    /// Whether the graph's result is the very tensor that it reads: nothing but views and overwriting.
+    fn returns_input(&self) -> bool {
+        let mut node = self.graph.output();
+        loop {
+            let in_place = matches!(
+                node.op,
+                Op::View
+                    | Op::Add { in_place: true }
+                    | Op::Dropout { in_place: true }
+                    | Op::Activate { in_place: true, .. }
+            );
+            match self.graph.inputs(node).first() {
+                Some(id) if in_place => node = &self.graph.nodes()[id.index()],
+                _ => return std::ptr::eq(node, &self.graph.nodes()[0]),
             }
-            self.backward(kept, batch);
-            self.optimizer_step();
         }
     }
 
-    fn new_input(&mut self, batch: u64) -> Tensor {
+    fn input_size(&self) -> Size {
         let first = &self.graph.nodes()[0];
-        let width = if first.op == Op::Tokens { 8 } else { self.run.precision.activation_bytes() };
-        self.memory.new_tensor(batch * first.shape.elements() * width, Purpose::Activations)
+        let tokens = matches!(first.op, Op::Tokens);
+        let width = if tokens { 8 } else { self.run.precision.activation_bytes() };
+        Size::per_sample(first.shape.elements() * width)
     }
 
-    fn new_labels(&mut self, batch: u64) -> Tensor {
+    fn labels_size(&self) -> Size {
         let shape = self.graph.output().shape;
         let numbers = match self.graph.loss {
             Loss::CrossEntropy | Loss::CausalLanguage => 2 * shape.positions(),
             Loss::Elementwise => shape.elements(),
         };
-        self.memory.new_tensor(4 * batch * numbers, Purpose::Activations)
+        Size::per_sample(4 * numbers)
     }
 
     /// What the loss keeps for its backward step; losses are computed in 32 bits.
-    fn loss(&mut self, batch: u64) -> Vec<Tensor> {
-        let logits = 4 * batch * self.graph.output().shape.elements();
+    fn loss(&mut self) -> Vec<Tensor> {
+        let logits = Size::per_sample(4 * self.graph.output().shape.elements());
         let copies = match self.graph.loss {
             Loss::CrossEntropy => 1,
             Loss::CausalLanguage => 2,
             Loss::Elementwise => 0,
         };
-        let mut kept: Vec<Tensor> =
-            (0..copies).map(|_| self.memory.new_tensor(logits, Purpose::Activations)).collect();
-        kept.push(self.memory.new_tensor(4, Purpose::Activations));
+        let mut kept: Vec<Tensor> = (0..copies).map(|_| self.activation(logits)).collect();
+        kept.push(self.activation(Size::fixed(4)));
         kept
-    }
-
-    fn clear_gradients(&mut self) {
-        for parameter in &mut self.parameters {
-            if let Some(gradient) = parameter.gradient.take() {
-                self.memory.drop(gradient);
-            }
-        }
-    }
-
-    fn optimizer_step(&mut self) {
-        let width = self.run.precision.parameter_bytes();
-        let ways = self.run.sharding.ways(1);
-        let optimizer = self.run.optimizer;
-        let sizes: Vec<u64> = self
-            .parameters
-            .iter()
-            .filter(|parameter| parameter.trained)
-            .map(|parameter| (parameter.elements * width).div_ceil(ways))
-            .collect();
-        if self.states.is_empty() {
-            self.states.reserve(sizes.len() * optimizer.states());
-            for &bytes in &sizes {
-                for _ in 0..optimizer.states() {
-                    self.states.push(self.memory.new_tensor(bytes, Purpose::Optimizer));
-                }
-            }
-        }
-        for _ in 0..optimizer.temporaries() {
-            let step: Vec<Tensor> = sizes
-                .iter()
-                .map(|&bytes| self.memory.new_tensor(bytes, Purpose::Optimizer))
-                .collect();
-            step.into_iter().for_each(|tensor| self.memory.drop(tensor));
-        }
     }
 
     /// The gradients of a node's parameters appear; a second one is added to the first.
@@ -235,7 +268,7 @@ impl<'a, M: Memory> Trainer<'a, M> {
         }
         let width = self.run.precision.parameter_bytes();
         let bytes = (parameter.elements * width).div_ceil(self.run.sharding.ways(2));
-        let gradient = self.memory.new_tensor(bytes, Purpose::Gradients);
+        let gradient = self.memory.make(Size::fixed(bytes), Purpose::Gradients);
         if parameter.gradient.is_some() {
             self.memory.drop(gradient);
         } else {
@@ -249,12 +282,12 @@ impl<'a, M: Memory> Trainer<'a, M> {
         self.parameter_range(index).map(|which| self.parameters[which].elements * width).sum()
     }
 
-    pub(super) fn tensor_bytes(&self, node: &Node, batch: u64) -> u64 {
-        batch * node.shape.elements() * self.run.precision.activation_bytes()
+    pub(super) fn tensor_size(&self, node: &Node) -> Size {
+        Size::per_sample(node.shape.elements() * self.run.precision.activation_bytes())
     }
 
-    pub(super) fn activation(&mut self, bytes: u64) -> Tensor {
-        self.memory.new_tensor(bytes, Purpose::Activations)
+    pub(super) fn activation(&mut self, size: Size) -> Tensor {
+        self.memory.make(size, Purpose::Activations)
     }
 
     pub(super) fn drop_kept(&mut self, index: usize) {
@@ -265,28 +298,28 @@ impl<'a, M: Memory> Trainer<'a, M> {
         kept.count = 0;
     }
 
-    /// The first matrix product of the forward thread takes the library's workspace for good.
+    /// The forward thread multiplies matrices.
     pub(super) fn multiply_forward(&mut self) {
         if !std::mem::replace(&mut self.forward_multiplied, true) {
-            self.memory.new_tensor(CUBLAS_WORKSPACE, Purpose::Workspace);
+            self.memory.steps.push(Step::Multiply(Thread::Forward));
         }
     }
 
     /// The same for autograd's thread.
     pub(super) fn multiply_backward(&mut self) {
         if !std::mem::replace(&mut self.backward_multiplied, true) {
-            self.memory.new_tensor(CUBLAS_WORKSPACE, Purpose::Workspace);
+            self.memory.steps.push(Step::Multiply(Thread::Backward));
         }
     }
 
-    pub(super) fn conv_scratch(&mut self, node: &Node, conv: Conv, batch: u64, pass: Pass) {
+    pub(super) fn conv_scratch(&mut self, node: &Node, conv: Conv, pass: Pass) {
         let reads = self.graph.inputs(node).first();
         let first = reads.is_some_and(|id| self.graph.nodes()[id.index()].op == Op::Input);
         self.memory.convolve(ConvCall {
             conv,
             input: self.graph.input_shape(node),
             output: node.shape,
-            batch,
+            batch: 1,
             width: self.run.precision.activation_bytes(),
             first,
             pass,

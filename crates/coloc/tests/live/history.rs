@@ -19,6 +19,29 @@ fn a_command_is_booked_with_what_it_held_before() {
     assert_eq!(shown["estimate_bytes"].as_u64(), Some(seen));
     assert!(shown["estimate_bound_bytes"].as_u64() > Some(seen), "{shown}");
 
+    // The same can be asked without submitting anything.
+    let state = home.path().join("state");
+    let state = state.to_str().expect("text");
+    let ask = |who, more: &[&str]| {
+        let asked = ["estimate", "--json", "--estimator", who, "--state", state];
+        home.try_run(&[&asked, more].concat())
+    };
+    let told = |output: std::process::Output| -> serde_json::Value {
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let remembered = told(ask("history", &words));
+    assert_eq!(remembered["peak_mib"].as_f64(), Some(seen as f64 / f64::from(1 << 20)));
+    assert_eq!(told(ask("ladder", &words))["estimator"], "history");
+    let layers = told(ask("ladder", &["--task", "resnet", "--", "never", "ran"]));
+    assert_eq!(layers["estimator"], "replay");
+    assert_eq!(layers["asked"][0]["estimator"], "history", "{layers}");
+    assert!(layers["asked"][0]["declined"].is_string(), "{layers}");
+    let unknown: [&[&str]; 2] = [&["--", "never", "ran"], &[]];
+    for command in unknown {
+        assert_eq!(ask("history", command).status.code(), Some(2), "{command:?}");
+        assert_eq!(ask("ladder", command).status.code(), Some(2), "{command:?}");
+    }
+
     // Whoever says what it needs is believed.
     let mut said = vec!["--gpu-mem", "9G"];
     said.extend(words);

@@ -83,6 +83,33 @@ fn train(home: &Home, wish: &str, seconds: &str) -> u32 {
 }
 
 #[test]
+fn a_config_becomes_an_estimate() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let file = home.path().join("config.json");
+    let config = r#"{"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12,
+        "vocab_size": 50257, "n_positions": 1024}"#;
+    std::fs::write(&file, config).expect("a file");
+    let file = file.to_str().expect("text");
+    let submit = |more: &[&str]| {
+        let id = home.submit(&[&["--hold", "--hf-config", file], more, &["--", "true"]].concat());
+        let shown = home.show(id);
+        assert_eq!(shown["estimator"], "replay", "{shown}");
+        let booked = shown["estimate_bound_bytes"].as_u64();
+        assert!(booked > shown["estimate_bytes"].as_u64(), "{shown}");
+        shown["estimate_bytes"].as_u64().expect("an estimate")
+    };
+    let plain = submit(&["--batch", "2", "--seq", "128"]);
+    assert!(plain > 4 * 4 * 124_000_000, "124 million parameters with AdamW's state: {plain}");
+    assert!(submit(&["--batch", "8", "--seq", "128"]) > plain, "a larger batch needs more");
+    assert!(submit(&["--batch", "2", "--seq", "512"]) > plain, "longer samples need more");
+    for broken in ["{", "{\"model_type\": \"abacus\"}"] {
+        std::fs::write(file, broken).expect("a file");
+        let refused = home.try_run(&["submit", "--hf-config", file, "--", "true"]);
+        assert_eq!(refused.status.code(), Some(2), "{broken}");
+    }
+}
+
+#[test]
 fn who_holds_gpus_and_does_nothing_is_stopped() {
     let home = Home::new(&["--emulate", "2xA100-40GB", "--time-scale", "50"]);
     let idle = home.submit(&["--exclusive", "--idle-timeout", "60s", "--", "sleep", "60"]);

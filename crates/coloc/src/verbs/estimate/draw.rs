@@ -1,5 +1,6 @@
 //! Answers for people: where the memory goes, as a bar.
 
+use super::eval::Times;
 use coloc_estimate::dataset::Scores;
 use coloc_estimate::{Breakdown, Estimate};
 use coloc_model::Bytes;
@@ -83,7 +84,7 @@ fn mib(bytes: Bytes) -> String {
     format!("{:.0} MiB", bytes.mib())
 }
 
-pub(super) fn scores(scores: &Scores, us_per_estimate: Option<f64>) -> String {
+pub(super) fn scores(scores: &Scores, times: Times) -> String {
     let percent = |value: Option<f64>| {
         value.map_or("-".to_owned(), |value| format!("{:.3} %", 100.0 * value))
     };
@@ -113,10 +114,20 @@ pub(super) fn scores(scores: &Scores, us_per_estimate: Option<f64>) -> String {
             "SM activity",
             format!("R2 {}, mean error {}", plain(scores.smact_r2), plain(scores.smact_mae)),
         ),
-        ("time", us_per_estimate.map_or("-".to_owned(), |us| format!("{us:.1} µs per estimate"))),
+        ("time", times.us_per_estimate.map_or("-".to_owned(), |mean| spread(mean, times))),
     ];
     lines.iter().fold(String::new(), |mut text, (name, value)| {
         let _ = writeln!(text, "{name:<18} {value}");
         text
     })
+}
+
+fn spread(mean: f64, times: Times) -> String {
+    let us = |time: Option<f64>| time.map_or("-".to_owned(), |us| format!("{us:.1}"));
+    format!(
+        "{mean:.1} µs per estimate (median {}, p95 {}, most {})",
+        us(times.us_median),
+        us(times.us_p95),
+        us(times.us_max)
+    )
 }

@@ -40,7 +40,21 @@ type Predict = Box<dyn Fn(&Row) -> Option<Prediction>>;
 struct Answer {
     #[serde(flatten)]
     scores: Scores,
-    us_per_estimate: Option<f64>,
+    #[serde(flatten)]
+    times: Times,
+}
+
+/// How long an estimate takes, in microseconds; nothing where there was none.
+#[derive(Clone, Copy, Default, Debug, Serialize)]
+pub(super) struct Times {
+    /// The mean over the rows of the fastest pass.
+    pub(super) us_per_estimate: Option<f64>,
+    /// Of each row's fastest time: the one in the middle.
+    pub(super) us_median: Option<f64>,
+    /// The one that 19 of 20 rows stay below.
+    pub(super) us_p95: Option<f64>,
+    /// The slowest.
+    pub(super) us_max: Option<f64>,
 }
 
 pub(super) fn run(args: &EvalArgs) -> Result<String, EstimateError> {
@@ -58,33 +72,49 @@ pub(super) fn run(args: &EvalArgs) -> Result<String, EstimateError> {
         other => return Err(EstimateError::UnknownEstimator(other.to_owned())),
     };
     let rows = dataset::read(&args.data, kind)?;
-    let (predictions, elapsed) = timed(&rows, &predict);
-    let answered = predictions.iter().flatten().count();
-    let us_per_estimate = (answered > 0).then(|| elapsed.as_secs_f64() * 1e6 / answered as f64);
+    let (predictions, times) = timed(&rows, &predict);
     let scores = score(&rows, &predictions);
     if args.json {
-        return json::text(&Answer { scores, us_per_estimate });
+        return json::text(&Answer { scores, times });
     }
-    Ok(draw::scores(&scores, us_per_estimate))
+    Ok(draw::scores(&scores, times))
 }
 
-/// What an estimator says of all rows, and how long the fastest of some passes over them took: the
+/// What an estimator says of all rows, and how long it takes at the fastest of some passes over them: the
 /// machine's other work only ever adds time.
-fn timed(rows: &[Row], predict: &Predict) -> (Vec<Option<Prediction>>, Duration) {
-    let pass = || {
-        let start = Instant::now();
-        let predictions: Vec<Option<Prediction>> = rows.iter().map(predict).collect();
-        (predictions, start.elapsed())
-    };
+fn timed(rows: &[Row], predict: &Predict) -> (Vec<Option<Prediction>>, Times) {
     let began = Instant::now();
-    let (predictions, mut fastest) = pass();
-    for _ in 1..PASSES {
+    let mut predictions = Vec::new();
+    let mut fastest_pass = Duration::MAX;
+    let mut fastest = vec![Duration::MAX; rows.len()];
+    for _ in 0..PASSES {
+        let start = Instant::now();
+        let timed = |(row, fastest): (&Row, &mut Duration)| {
+            let start = Instant::now();
+            let prediction = predict(row);
+            *fastest = start.elapsed().min(*fastest);
+            prediction
+        };
+        predictions = rows.iter().zip(&mut fastest).map(timed).collect();
+        fastest_pass = fastest_pass.min(start.elapsed());
         if began.elapsed() > LONGEST {
             break;
         }
-        fastest = fastest.min(pass().1);
     }
-    (predictions, fastest)
+    let answered = predictions.iter().zip(&fastest).filter(|(answer, _)| answer.is_some());
+    let mut each: Vec<f64> = answered.map(|(_, time)| micros(*time)).collect();
+    each.sort_unstable_by(f64::total_cmp);
+    let times = Times {
+        us_per_estimate: (!each.is_empty()).then(|| micros(fastest_pass) / each.len() as f64),
+        us_median: each.get(each.len() / 2).copied(),
+        us_p95: each.get(each.len() * 95 / 100).copied(),
+        us_max: each.last().copied(),
+    };
+    (predictions, times)
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
 }
 
 /// The formula on the file's own totals, as it was published.

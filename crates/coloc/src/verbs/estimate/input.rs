@@ -90,10 +90,14 @@ fn read_input(args: &EstimateArgs) -> Result<Input, EstimateError> {
         };
         Ok((config(path, &options)?, Some(CONFIG_BATCH), Some(Optimizer::AdamW)))
     } else if let Some(name) = &args.task {
-        let task = catalogue::task(name).ok_or_else(|| EstimateError::UnknownTask {
-            name: name.clone(),
-            known: known_tasks(),
-        })?;
+        let unknown = || {
+            let name = name.clone();
+            if catalogue::task_names().any(|known| known == name) {
+                return EstimateError::NoGraph { name };
+            }
+            EstimateError::UnknownTask { name, known: known_tasks() }
+        };
+        let task = catalogue::task(name).ok_or_else(unknown)?;
         Ok((task.graph, Some(task.run.batch), Some(task.run.optimizer)))
     } else {
         Err(EstimateError::NoInput)

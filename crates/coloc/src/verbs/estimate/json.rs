@@ -3,6 +3,7 @@
 use super::EstimateError;
 use crate::output;
 use coloc_estimate::graph::Flag;
+use coloc_estimate::ladder::Step;
 use coloc_estimate::{Breakdown, Estimate};
 use coloc_model::Bytes;
 use serde::Serialize;
@@ -18,9 +19,16 @@ pub(super) struct EstimateAnswer<'a> {
     flags: &'a [Flag],
     fits: Option<bool>,
     breakdown_bytes: Option<Breakdown>,
+    /// Who was asked before somebody answered.
+    #[serde(skip_serializing_if = "<[Step]>::is_empty")]
+    asked: &'a [Step],
 }
 
-pub(super) fn estimate(estimate: &Estimate, device: Option<Bytes>) -> EstimateAnswer<'_> {
+pub(super) fn estimate<'a>(
+    estimate: &'a Estimate,
+    device: Option<Bytes>,
+    asked: &'a [Step],
+) -> EstimateAnswer<'a> {
     let utilization = estimate.utilization;
     EstimateAnswer {
         peak_mib: estimate.peak.mib(),
@@ -32,6 +40,7 @@ pub(super) fn estimate(estimate: &Estimate, device: Option<Bytes>) -> EstimateAn
         flags: &estimate.flags,
         fits: device.map(|device| estimate.peak <= device),
         breakdown_bytes: estimate.breakdown,
+        asked,
     }
 }
 

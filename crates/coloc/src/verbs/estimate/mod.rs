@@ -4,16 +4,18 @@ mod draw;
 mod eval;
 mod input;
 mod json;
+mod ladder;
 mod train;
 
 use crate::error::CliError;
 use crate::output::print_text;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use coloc_estimate::catalogue;
 use coloc_estimate::dataset::DatasetError;
 use coloc_estimate::faketensor::FakeTensorError;
 use coloc_estimate::graph::text::TextError;
 use coloc_estimate::hf::ConfigError;
+use coloc_estimate::ladder::Step;
 use coloc_estimate::run::{Optimizer, Precision};
 use coloc_estimate::summary::SummaryError;
 use coloc_estimate::{Estimate, Estimator, ReplayEstimator, faketensor, learned};
@@ -74,12 +76,28 @@ pub(crate) struct EstimateArgs {
     /// The software environment whose constant is added.
     #[arg(long, default_value = learned::DEFAULT_ENVIRONMENT)]
     env: String,
+    /// Who is asked: replay (the layers), history (what the command after -- held before), or ladder: history,
+    /// then the layers, then a dry run if that was asked for.
+    #[arg(long, value_enum, default_value_t)]
+    estimator: Who,
+    /// State directory of the daemon whose history is asked [default: that of your own].
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// The command of a dry run.
+    /// The command of a dry run, or the one that the history is asked for.
     #[arg(last = true, value_name = "COMMAND")]
     script: Vec<String>,
+}
+
+/// Who is asked.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Who {
+    #[default]
+    Replay,
+    History,
+    Ladder,
 }
 
 #[derive(Subcommand, Debug)]
@@ -107,6 +125,8 @@ pub(crate) enum EstimateError {
     Config { path: PathBuf, source: ConfigError },
     #[error("unknown task {name:?}; known are {known}")]
     UnknownTask { name: String, known: String },
+    #[error("nobody has written down the graph of {name:?}; give its layers with --summary")]
+    NoGraph { name: String },
     #[error("unknown environment {name:?}; known are {known}")]
     UnknownEnvironment { name: String, known: String },
     #[error("the batch is not in the summary; give --batch")]
@@ -115,6 +135,16 @@ pub(crate) enum EstimateError {
     DryRun(#[from] FakeTensorError),
     #[error(transparent)]
     Dataset(#[from] DatasetError),
+    #[error("the history knows commands: give one after --, such as -- python train.py")]
+    NoCommand,
+    #[error("no history can be read from {}: {source}; name a daemon's state directory with --state", file.display())]
+    History { file: PathBuf, source: coloc_daemon::journal::JournalError },
+    #[error(
+        "this command never ran to its end in this directory; --estimator ladder asks the layers then"
+    )]
+    NeverRan,
+    #[error("nobody can tell ({0})")]
+    NobodyKnows(String),
     #[error("unknown estimator {0:?}; known are replay, horus and gpumemnet")]
     UnknownEstimator(String),
     #[error("{0}")]
@@ -135,21 +165,35 @@ impl EstimateArgs {
 }
 
 fn estimate(args: &EstimateArgs) -> Result<String, EstimateError> {
-    let estimate = if args.dry_run {
-        faketensor::dry_run(&args.script, args.steps)?
-    } else {
-        let estimator = estimator(&args.env)?;
-        let (graph, run) = input::load(args, estimator.environment())?;
-        estimator.estimate(&graph, &run)
+    let (estimate, asked) = match args.estimator {
+        Who::Replay => (asked_for(args)?, Vec::new()),
+        Who::History => (ladder::history(args)?, Vec::new()),
+        Who::Ladder => ladder::all(args)?,
     };
-    show(args, &estimate)
+    show(args, &estimate, &asked)
 }
 
-fn show(args: &EstimateArgs, estimate: &Estimate) -> Result<String, EstimateError> {
-    if args.json {
-        return json::text(&json::estimate(estimate, args.device_memory));
+/// The layers, or a dry run.
+fn asked_for(args: &EstimateArgs) -> Result<Estimate, EstimateError> {
+    if args.dry_run {
+        return Ok(faketensor::dry_run(&args.script, args.steps)?);
     }
-    Ok(draw::estimate(estimate, args.device_memory))
+    let estimator = estimator(&args.env)?;
+    let (graph, run) = input::load(args, estimator.environment())?;
+    Ok(estimator.estimate(&graph, &run))
+}
+
+fn show(args: &EstimateArgs, estimate: &Estimate, asked: &[Step]) -> Result<String, EstimateError> {
+    if args.json {
+        return json::text(&json::estimate(estimate, args.device_memory, asked));
+    }
+    let mut text = draw::estimate(estimate, args.device_memory);
+    for Step { estimator, declined } in asked {
+        if let Some(declined) = declined {
+            text.push_str(&format!("asked  {estimator}: {declined}\n"));
+        }
+    }
+    Ok(text)
 }
 
 /// What a task with this layer summary is expected to need, for who submits it.
@@ -180,5 +224,6 @@ fn estimator(name: &str) -> Result<ReplayEstimator<'static>, EstimateError> {
 }
 
 fn known_tasks() -> String {
-    catalogue::task_names().collect::<Vec<_>>().join(", ")
+    let known = catalogue::task_names().filter(|name| catalogue::task(name).is_some());
+    known.collect::<Vec<_>>().join(", ")
 }

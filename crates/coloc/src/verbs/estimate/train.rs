@@ -43,6 +43,7 @@ pub(super) fn run(args: &TrainArgs) -> Result<String, EstimateError> {
 #[cfg(feature = "train")]
 mod with_framework {
     use super::{EstimateError, TrainArgs};
+    use crate::verbs::estimate::eval::Times;
     use crate::verbs::estimate::{draw, json};
     use coloc_estimate::dataset::{self, Kind, Row, Scores};
     use coloc_estimate::train::gpumemnet::{self, Architecture};
@@ -96,9 +97,9 @@ mod with_framework {
         if args.json {
             return json::text(&Folds { held });
         }
-        let texts = held
-            .iter()
-            .map(|Held { what, scores }| format!("{what}\n{}", draw::scores(scores, None)));
+        let texts = held.iter().map(|Held { what, scores }| {
+            format!("{what}\n{}", draw::scores(scores, Times::default()))
+        });
         Ok(texts.collect::<Vec<_>>().join("\n"))
     }
 

@@ -1,0 +1,105 @@
+//! A whole training: parameters, rehearsal, iterations, optimizer steps.
+
+use super::memory::{Held, Memory, Purpose};
+use super::reuse::{Reused, shelved};
+use super::script::{Part, Script, Step, Tensor, Thread};
+use super::workspace::ConvCall;
+use crate::run::RunConfig;
+
+/// cuBLAS takes this through the allocator, once for each thread that multiplies.
+const CUBLAS_WORKSPACE: u64 = 8_519_680;
+
+shelved!(Option<Held>, Held);
+
+/// A training under way.
+struct Performance<'a, M> {
+    script: &'a Script,
+    memory: &'a mut M,
+    tensors: Reused<Option<Held>>,
+    /// What is being freed.
+    leaving: Reused<Held>,
+    multiplied: [bool; 2],
+}
+
+/// Trains as the run says.
+pub(super) fn perform<M: Memory>(script: &Script, run: &RunConfig, memory: &mut M) {
+    let mut tensors = Reused::with_capacity(script.tensors);
+    tensors.resize(script.tensors, None);
+    let leaving = Reused::with_capacity(script.freed.len());
+    let mut performance = Performance { script, memory, tensors, leaving, multiplied: [false; 2] };
+    performance.play(&script.weights, 1);
+    if let Some(rehearsal) = run.rehearsal {
+        (0..rehearsal.passes).for_each(|_| performance.rehearse(u64::from(rehearsal.batch)));
+    }
+    for (iteration, batch) in run.batches().enumerate() {
+        performance.play(&script.iteration, u64::from(batch));
+        for &(new, old) in &script.left {
+            performance.tensors[old.0 as usize] = performance.tensors[new.0 as usize].take();
+        }
+        if iteration == 0 {
+            performance.play(&script.states, 1);
+        }
+        performance.play(&script.temporaries, 1);
+    }
+}
+
+impl<M: Memory> Performance<'_, M> {
+    /// A forward pass before training. In which order its tensors go does not matter: nothing is made
+    /// in between.
+    fn rehearse(&mut self, batch: u64) {
+        let Script { forward, input, .. } = self.script;
+        let held = self.memory.make(input.of(batch), Purpose::Activations);
+        let end = self.play(forward, batch);
+        let made = &mut self.tensors[forward.first.0 as usize..end as usize];
+        self.leaving.extend(made.iter_mut().filter_map(Option::take));
+        self.leaving.push(held);
+        self.free_leaving();
+    }
+
+    /// Plays some steps. Returns the number of the tensor that would be made next.
+    #[inline(never)]
+    fn play(&mut self, part: &Part, batch: u64) -> u32 {
+        let script = self.script;
+        let Tensor(mut next) = part.first;
+        for step in &script.steps[part.steps.clone()] {
+            match *step {
+                Step::Make(size, purpose) => {
+                    let tensor = self.memory.make(size.of(batch), purpose);
+                    self.tensors[next as usize] = Some(tensor);
+                    next += 1;
+                }
+                Step::Free(first, count) => {
+                    let freed = &script.freed[first as usize..(first + count) as usize];
+                    for tensor in freed {
+                        self.leaving.extend(self.tensors[tensor.0 as usize].take());
+                    }
+                    self.free_leaving();
+                }
+                Step::Scratch(size) => self.memory.scratch(size.of(batch)),
+                Step::Convolve(call) => {
+                    let call = script.calls[call as usize];
+                    self.memory.convolve(ConvCall { batch, ..call });
+                }
+                Step::Multiply(thread) => self.multiply(thread),
+            }
+        }
+        next
+    }
+
+    fn free_leaving(&mut self) {
+        self.memory.free(&self.leaving);
+        self.leaving.clear();
+    }
+
+    fn multiply(&mut self, thread: Thread) {
+        if !std::mem::replace(&mut self.multiplied[thread as usize], true) {
+            self.take_workspace();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_workspace(&mut self) {
+        self.memory.make(CUBLAS_WORKSPACE, Purpose::Workspace);
+    }
+}

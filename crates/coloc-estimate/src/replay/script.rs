@@ -1,0 +1,220 @@
+//! What one iteration does to memory, told once for every size of a batch.
+//!
+//! Which tensors are made and freed, and in which order, follows from the graph alone; only sizes grow
+//! with the batch.
+
+use super::memory::Purpose;
+use super::reuse::{Reused, shelved};
+use super::workspace::ConvCall;
+use std::ops::Range;
+
+/// A tensor of the script. The first ones are what the iteration before has left.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Tensor(pub(super) u32);
+
+/// The batch that the iteration before has left.
+pub(super) const OLD_INPUT: Tensor = Tensor(0);
+/// Its labels.
+pub(super) const OLD_LABELS: Tensor = Tensor(1);
+/// The result of the iteration before.
+pub(super) const OLD_RESULT: Tensor = Tensor(2);
+/// Its loss.
+pub(super) const OLD_LOSS: Tensor = Tensor(3);
+const OLD_OTHERS: u32 = 4;
+
+/// The gradient of a parameter from the iteration before.
+pub(super) fn old_gradient(parameter: usize) -> Tensor {
+    Tensor(OLD_OTHERS + parameter as u32)
+}
+
+/// How large a tensor is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Size {
+    bytes: u64,
+    for_each_sample: bool,
+}
+
+impl Size {
+    /// So many bytes, whatever the batch.
+    pub(super) const fn fixed(bytes: u64) -> Self {
+        Size { bytes, for_each_sample: false }
+    }
+
+    /// So many bytes for each sample of the batch.
+    pub(super) const fn per_sample(bytes: u64) -> Self {
+        Size { bytes, for_each_sample: true }
+    }
+
+    #[inline(always)]
+    pub(super) fn of(self, batch: u64) -> u64 {
+        self.bytes * if self.for_each_sample { batch } else { 1 }
+    }
+}
+
+/// A thread that multiplies matrices: each takes the library's workspace once, for good.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Thread {
+    Forward,
+    Backward,
+}
+
+/// One thing that happens to memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// The next tensor is made.
+    Make(Size, Purpose),
+    /// So many tensors of the script's list are freed, from this one on, if they have any memory.
+    Free(u32, u32),
+    /// Memory that lives only while a kernel runs.
+    Scratch(Size),
+    /// A convolution runs: this one of the script's calls.
+    Convolve(u32),
+    /// A thread multiplies matrices for the first time in the iteration.
+    Multiply(Thread),
+}
+
+shelved!(Step, Tensor, (u32, Size));
+
+/// Steps that belong together; the first that makes a tensor makes `first`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Part {
+    pub(super) steps: Range<usize>,
+    pub(super) first: Tensor,
+}
+
+/// A training in parts, each for any batch.
+pub(super) struct Script {
+    pub(super) steps: Reused<Step>,
+    /// What is freed, in order.
+    pub(super) freed: Reused<Tensor>,
+    /// Convolutions, for one sample.
+    pub(super) calls: Vec<ConvCall>,
+    /// How many tensors there are at once, with those of the iteration before.
+    pub(super) tensors: usize,
+    /// Parameters and running statistics.
+    pub(super) weights: Part,
+    /// One iteration, from the batch to the last gradient.
+    pub(super) iteration: Part,
+    /// The forward pass within it.
+    pub(super) forward: Part,
+    /// The batch on the device.
+    pub(super) input: Size,
+    /// What is left for the next iteration, and as what it is known there.
+    pub(super) left: Vec<(Tensor, Tensor)>,
+    /// What the optimizer's first step makes for good.
+    pub(super) states: Part,
+    /// What each of its steps makes and frees.
+    pub(super) temporaries: Part,
+}
+
+/// Reference-counted tensors, written down as they come and go.
+pub(super) struct Recorder {
+    pub(super) steps: Reused<Step>,
+    pub(super) freed: Reused<Tensor>,
+    pub(super) calls: Vec<ConvCall>,
+    /// Handles and sizes.
+    tensors: Reused<(u32, Size)>,
+    /// Steps of parts that have ended.
+    ended: usize,
+    /// How many tensors the iteration before may have left.
+    old: usize,
+    /// The most tensors of a part, with those.
+    most: usize,
+}
+
+impl Recorder {
+    /// After an iteration that left the gradients of so many parameters; with room for so many tensors.
+    pub(super) fn new(parameters: usize, tensors: usize) -> Self {
+        let mut known = Reused::with_capacity(tensors);
+        let old = OLD_OTHERS as usize + parameters;
+        known.resize(old, (1, Size::fixed(0)));
+        Recorder {
+            steps: Reused::with_capacity(2 * tensors),
+            freed: Reused::with_capacity(tensors),
+            calls: Vec::new(),
+            tensors: known,
+            ended: 0,
+            old,
+            most: old,
+        }
+    }
+
+    /// The tensor that will be made next.
+    pub(super) fn next(&self) -> Tensor {
+        Tensor(self.tensors.len() as u32)
+    }
+
+    /// A new tensor with one handle.
+    pub(super) fn make(&mut self, size: Size, purpose: Purpose) -> Tensor {
+        let tensor = self.next();
+        self.steps.push(Step::Make(size, purpose));
+        self.tensors.push((1, size));
+        tensor
+    }
+
+    /// One more handle to the same tensor.
+    pub(super) fn share(&mut self, tensor: Tensor) -> Tensor {
+        self.tensors[tensor.0 as usize].0 += 1;
+        tensor
+    }
+
+    /// One handle less; the last frees the memory.
+    pub(super) fn drop(&mut self, tensor: Tensor) {
+        let handles = &mut self.tensors[tensor.0 as usize].0;
+        *handles -= 1;
+        if *handles > 0 {
+            return;
+        }
+        match self.steps[self.ended..].last_mut() {
+            Some(Step::Free(_, count)) => *count += 1,
+            _ => self.steps.push(Step::Free(self.freed.len() as u32, 1)),
+        }
+        self.freed.push(tensor);
+    }
+
+    /// Nobody else holds this tensor, so a sum may be written into it.
+    pub(super) fn sole(&self, tensor: Tensor) -> bool {
+        self.tensors[tensor.0 as usize].0 == 1
+    }
+
+    pub(super) fn size(&self, tensor: Tensor) -> Size {
+        self.tensors[tensor.0 as usize].1
+    }
+
+    /// Memory that lives only while a kernel runs.
+    pub(super) fn scratch(&mut self, size: Size) {
+        if size.bytes > 0 {
+            self.steps.push(Step::Scratch(size));
+        }
+    }
+
+    /// What was made so far is done with: either it is known as old to the next iteration, or nobody
+    /// frees it. Its numbers can be used again.
+    pub(super) fn start_over(&mut self) {
+        self.most = self.most.max(self.tensors.len());
+        self.tensors.truncate(self.old);
+    }
+
+    /// The most tensors that have a number at once.
+    pub(super) fn most(&self) -> usize {
+        self.most.max(self.tensors.len())
+    }
+
+    /// From here on.
+    pub(super) fn begin(&self) -> Part {
+        Part { steps: self.steps.len()..self.steps.len(), first: self.next() }
+    }
+
+    /// Up to here.
+    pub(super) fn end(&mut self, mut part: Part) -> Part {
+        self.ended = self.steps.len();
+        part.steps.end = self.steps.len();
+        part
+    }
+
+    /// A convolution's kernel runs.
+    pub(super) fn convolve(&mut self, call: ConvCall) {
+        self.steps.push(Step::Convolve(self.calls.len() as u32));
+        self.calls.push(call);
+    }
+}
