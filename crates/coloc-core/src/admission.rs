@@ -9,7 +9,7 @@ use coloc_model::{Bytes, Fleet, Share, Task, TaskId};
 
 /// A task that no GPU of this fleet can ever run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("task {task} needs {wanted} GPUs {scope} at most {available}; {advice}")]
+#[error("{}", self.told())]
 pub struct RejectedTask {
     /// The task.
     pub task: TaskId,
@@ -19,6 +19,16 @@ pub struct RejectedTask {
     pub available: u32,
     scope: &'static str,
     advice: &'static str,
+}
+
+impl RejectedTask {
+    fn told(&self) -> String {
+        let RejectedTask { task, wanted, available, scope, advice } = self;
+        match wanted {
+            0 => format!("task {task} asks for no GPU; a task has at least 1"),
+            _ => format!("task {task} needs {wanted} GPUs {scope} at most {available}; {advice}"),
+        }
+    }
 }
 
 /// For each number of GPUs the memory of the smallest of the largest ones that a task can get at once.
@@ -43,7 +53,7 @@ pub(crate) fn largest_by_gang(fleet: &Fleet, policy: &Policy) -> Vec<Bytes> {
 impl Scheduler {
     /// Whether this fleet could ever run a task, if it were empty.
     pub fn check(&self, task: &Task) -> Result<(), RejectedTask> {
-        let larger = "give the simulation a larger node";
+        let larger = "ask for fewer, or add GPUs";
         let (available, scope, advice) = match (self.world.policy.queue, self.world.policy.place) {
             (Queue::Allox, _) => (1, "at once, allox gives a task", "gangs need another queue"),
             (_, Place::Any | Place::Consolidate) => {

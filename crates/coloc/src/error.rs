@@ -1,5 +1,6 @@
 //! What a command can fail of, and the exit code that says so.
 
+use crate::output::visible::visible_lines;
 use crate::verbs::estimate::EstimateError;
 use coloc_model::FleetError;
 use coloc_sim::SimulationError;
@@ -83,7 +84,8 @@ impl CliError {
         {
             return ExitCode::SUCCESS;
         }
-        eprintln!("coloc: {self}");
+        // A name or a path in it may be anybody's.
+        eprintln!("coloc: {}", visible_lines(&self.to_string()));
         match self {
             CliError::Write { .. }
             | CliError::Emulator(_)

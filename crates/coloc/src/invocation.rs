@@ -1,10 +1,12 @@
 //! From the words that were typed to a verb: what configuration files say comes first, then what the head of a script
 //! says, then what was typed; the last wins.
 
-use crate::args::script;
+use crate::args::script::{self, Directive};
+use crate::args::task::{SCRIPT_LINE_ENDS, TaskArgs};
 use crate::config::{self, Config};
 use crate::error::CliError;
 use crate::{Cli, Verb, slurm};
+use clap::error::ErrorKind;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -12,15 +14,12 @@ use std::path::Path;
 pub(crate) fn read(words: Vec<OsString>) -> Result<Cli, CliError> {
     let spoken = Spoken::of(words)?;
     let cli = Cli::read(&spoken.whole(&[])).unwrap_or_else(|error| error.exit());
-    let Some((file, directives)) = script_of(&cli).and_then(|file| {
-        let directives = script::directives(file)?;
-        Some((file.to_owned(), directives))
-    }) else {
-        return Ok(cli);
-    };
-    Cli::read(&spoken.whole(&directives?)).map_err(|error| {
-        CliError::Usage(format!("{}: {}", file.display(), error.to_string().trim()))
-    })
+    let Some(command) = task_of(&cli).map(TaskArgs::command) else { return Ok(cli) };
+    let Some(file) = command.first().map(Path::new) else { return Ok(cli) };
+    match script::directives(file).transpose()? {
+        Some(directives) => spoken.with_script(file, command, &directives),
+        None => Ok(cli),
+    }
 }
 
 /// The same for who must go on whatever is wrong.
@@ -48,29 +47,97 @@ impl Spoken {
         let name = words.first().map(Path::new).and_then(Path::file_name);
         let name = name.and_then(|name| name.to_str()).unwrap_or("coloc");
         let typed = slurm::translate(name, words.get(1..).unwrap_or_default()).unwrap_or(words);
-        // Without a verb the queue is listed.
-        let verb = typed.get(1).cloned().unwrap_or_else(|| "queue".into());
+        // Without a verb the queue is listed, with the flags that there are.
+        let is_flag = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+        let own = ["-h", "--help", "-V", "--version"];
+        let is_verb = |word: &&OsString| !is_flag(word) || own.iter().any(|flag| *word == flag);
+        let named = typed.get(1).filter(is_verb);
+        let verb = named.cloned().unwrap_or_else(|| "queue".into());
         let name = verb.to_string_lossy();
         let listens = config::listens(&name);
         let configured = if listens { Config::load()?.words(&name) } else { Vec::new() };
         let program = typed.first().cloned().unwrap_or_else(|| "coloc".into());
-        let rest = typed.get(2..).unwrap_or_default().to_vec();
+        let rest = typed.get(1 + usize::from(named.is_some())..).unwrap_or_default().to_vec();
         Ok(Spoken { program, verb, configured, rest })
     }
 
     /// All words, with those of a script between what is configured and what was typed.
-    fn whole(&self, directives: &[OsString]) -> Vec<OsString> {
+    fn whole(&self, directives: &[Directive]) -> Vec<OsString> {
+        let end = OsString::from(format!("--{SCRIPT_LINE_ENDS}"));
+        let said = directives.iter().flat_map(|one| one.words.iter().chain([&end]));
         let head = [&self.program, &self.verb].into_iter().chain(&self.configured);
-        head.chain(directives).chain(&self.rest).cloned().collect()
+        head.chain(said).chain(&self.rest).cloned().collect()
+    }
+
+    /// Reads everything, with a script's directives. They are options alone: what is run is what was typed.
+    fn with_script(
+        &self,
+        file: &Path,
+        command: &[OsString],
+        directives: &[Directive],
+    ) -> Result<Cli, CliError> {
+        if let Some(one) = directives.iter().find(|one| one.words.iter().any(|word| word == "--")) {
+            return Err(stray(file, one.line, "--"));
+        }
+        let words = self.whole(directives);
+        let cli = Cli::read(&words).map_err(|error| self.blame(file, directives, &error))?;
+        let runs = task_of(&cli).map(TaskArgs::command).unwrap_or_default();
+        if runs == command {
+            return Ok(cli);
+        }
+        // A command goes on to the end of all words: so many are before the one that strayed.
+        let before = words.len() - runs.len().min(words.len());
+        let mut end = 2 + self.configured.len();
+        let line = directives.iter().find(|one| {
+            end += one.words.len() + 1;
+            end > before
+        });
+        let word = runs.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+        Err(stray(file, line.map_or(1, |one| one.line), &word))
+    }
+
+    /// The first line that makes no sense, with what is wrong there.
+    fn blame(&self, file: &Path, directives: &[Directive], error: &clap::Error) -> CliError {
+        let upto = |count: usize| Cli::read(&self.whole(&directives[..count])).err();
+        let counts: Vec<usize> = (1..=directives.len()).collect();
+        let first = |wrong: fn(&clap::Error) -> bool| {
+            counts.partition_point(|&count| !upto(count).as_ref().is_some_and(wrong))
+        };
+        // What an option needs besides may stand on a later line: that is held against one only if all else is well.
+        let plain = first(|error| error.kind() != ErrorKind::MissingRequiredArgument);
+        let index = if plain < counts.len() { plain } else { first(|_| true) };
+        let line = directives.get(index).map_or(1, |one| one.line);
+        let found = counts.get(index).and_then(|&count| upto(count));
+        script::wrong_line(file, line, &problem(found.as_ref().unwrap_or(error)))
     }
 }
 
-/// The script that is to be run, if any.
-fn script_of(cli: &Cli) -> Option<&Path> {
+/// A word in a directive that belongs to no option.
+fn stray(file: &Path, line: usize, word: &str) -> CliError {
+    let problem = format!(
+        "{word:?} belongs to no option: expected options alone, such as `--gpus 2 -J \"a name\"`; \
+         a value with spaces needs quotes, and a command goes below"
+    );
+    script::wrong_line(file, line, &problem)
+}
+
+/// What clap says, without the usage of a command line, which a script is not.
+fn problem(error: &clap::Error) -> String {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return "help and version are for the command line".to_owned();
+    }
+    let text = error.to_string();
+    let text = text.split("\n\n").next().unwrap_or_default();
+    let lines = text.strip_prefix("error: ").unwrap_or(text).lines().map(str::trim);
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+/// The task that is to be run, if any.
+fn task_of(cli: &Cli) -> Option<&TaskArgs> {
     match cli.verb.as_ref()? {
-        Verb::Submit(verb) => verb.task.script(),
-        Verb::Run(verb) => verb.task.script(),
-        Verb::Sweep(verb) => verb.task.script(),
+        Verb::Submit(verb) => Some(&verb.task),
+        Verb::Run(verb) => Some(&verb.task),
+        Verb::Sweep(verb) => Some(&verb.task),
         _ => None,
     }
 }

@@ -71,7 +71,7 @@ fn what_could_never_run_is_refused_before_the_start() {
         complaint(&[("t.csv", trace)], &[&base[..], flags].concat())
     };
     let gang = "submit_s,task,gpus\n0,resnet,8\n";
-    insta::assert_snapshot!(fleet(gang, "4xA100-40GB", &[]), @"coloc: task 0 needs 8 GPUs on one node, the fleet has at most 4; give the simulation a larger node");
+    insta::assert_snapshot!(fleet(gang, "4xA100-40GB", &[]), @"coloc: task 0 needs 8 GPUs on one node, the fleet has at most 4; ask for fewer, or add GPUs");
     let large = "submit_s,task\n0,gpt2_large_2\n";
     insta::assert_snapshot!(fleet(large, "2xT4-16GB", &[]), @"coloc: task 0 (gpt2_large_2) needs 27.7 GiB on each of its GPUs, the largest it can get has 16.0 GiB");
     let own = "submit_s,task,duration_s,memory_mib,sm\n0,mine,60,1000,0.5\n";
@@ -110,4 +110,39 @@ fn a_place_that_cannot_be_written_is_named_and_fails_with_1() {
     let run = dir.simulate(&["--jobs", "no/such/folder/jobs.csv"]);
     assert!(run.fails_with(1).contains("no/such/folder/jobs.csv"));
     assert_eq!(dir.files(), ["t.csv"]);
+}
+
+#[test]
+fn a_directive_has_options_alone() {
+    let said = |line: &str| {
+        let script = format!("#!/bin/sh\n#SBATCH --gres=gpu:1\n{line}\n#SBATCH --mem=4G\ntrue\n");
+        let files = [("job.sh", script.as_str())];
+        complaint(&files, &["submit", "--socket", "none", "job.sh", "-J", "x"])
+    };
+    insta::assert_snapshot!(said("#SBATCH --job-name=my job"), @r#"coloc: job.sh, line 3: "job" belongs to no option: expected options alone, such as `--gpus 2 -J "a name"`; a value with spaces needs quotes, and a command goes below"#);
+    for (line, word) in [
+        ("#COLOC evil cmd", "evil"),
+        ("#SBATCH -t 10 ; rm", ";"),
+        ("#COLOC job.sh", "job.sh"),
+        ("#COLOC -- rm", "--"),
+        ("#SBATCH ''", ""),
+    ] {
+        let said = said(line);
+        assert!(said.contains(&format!("line 3: {word:?} belongs to no option")), "{line}: {said}");
+    }
+    insta::assert_snapshot!(said("#SBATCH\t-J"), @"coloc: job.sh, line 3: a value is required for '--name <NAME>' but none was supplied");
+    insta::assert_snapshot!(said("#COLOC --nonsense 3"), @"coloc: job.sh, line 3: unexpected argument '--nonsense' found");
+    insta::assert_snapshot!(said("#SBATCH -t soon"), @r#"coloc: job.sh, line 3: invalid value 'soon' for '--time <TIME>': "soon" is no time: expected 90 (minutes), 1:30:00, 2-12 or 1h30m"#);
+    insta::assert_snapshot!(said("#COLOC --help"), @"coloc: job.sh, line 3: help and version are for the command line");
+    insta::assert_snapshot!(said("#COLOC --wrap 'rm -r x'"), @"coloc: job.sh, line 3: the argument '--wrap <COMMAND>' cannot be used with '[COMMAND]...'");
+    insta::assert_snapshot!(said("#COLOC --batch 8"), @"coloc: job.sh, line 3: the following required arguments were not provided: <--model-summary <FILE>|--hf-config <FILE>>");
+}
+
+/// Lines that need each other are read together.
+#[test]
+fn directives_that_make_sense_are_taken() {
+    let script = "#!/bin/sh\n#SBATCH\t-J 'my job'\n#COLOC --batch 8\n#COLOC --hf-config c.json\n";
+    let dir = Workspace::with(&[("job.sh", script)]);
+    let said = coloc(dir.path(), &["submit", "--socket", "none", "job.sh", "-J", "x"]).stderr();
+    assert!(said.contains("c.json") && !said.contains("line"), "{said}");
 }

@@ -25,6 +25,7 @@ mod live {
     mod survive;
     mod sweep;
     mod tasks;
+    mod telling;
     mod update;
     mod users;
     mod whatif;

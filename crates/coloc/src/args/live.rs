@@ -7,6 +7,7 @@ use coloc_daemon::client::{Address, Client, Host, Secret};
 use coloc_daemon::fingerprint::Fingerprint;
 use coloc_daemon::tls::Trust;
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -118,8 +119,8 @@ fn is_root() -> bool {
 /// Tasks: `7`, `3-9`, `1,4-6`, `12_3` of an array, `last`, `all`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Selection {
-    /// These.
-    Ids(Vec<u32>),
+    /// These: `7` is a range of one.
+    Ids(Vec<RangeInclusive<u32>>),
     /// One of an array: 12_3.
     Element {
         /// The array's id.
@@ -131,6 +132,40 @@ pub(crate) enum Selection {
     Last,
     /// Every one that has not ended.
     All,
+}
+
+impl Selection {
+    /// Whether it names this task, rather than all or a range with it: then it is expected to be there.
+    pub(crate) fn names(&self, id: u32) -> bool {
+        match self {
+            Selection::Ids(these) => these.contains(&(id..=id)),
+            Selection::Element { .. } | Selection::Last => true,
+            Selection::All => false,
+        }
+    }
+
+    /// Whether it is for one task, not for any number.
+    pub(crate) fn is_one(&self) -> bool {
+        match self {
+            Selection::Ids(these) => matches!(&these[..], [one] if one.start() == one.end()),
+            Selection::Element { .. } | Selection::Last => true,
+            Selection::All => false,
+        }
+    }
+}
+
+/// Ids as people write them: `3, 7-9`.
+pub(crate) fn in_ranges(ids: &[u32]) -> String {
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    ids.dedup();
+    let runs = ids.chunk_by(|a, b| b - a == 1);
+    let run = |run: &[u32]| match run {
+        [] => String::new(),
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+    };
+    runs.map(run).collect::<Vec<_>>().join(", ")
 }
 
 /// The longest range of ids.
@@ -153,13 +188,16 @@ impl std::str::FromStr for Selection {
         let mut ids = Vec::new();
         for part in text.split(',') {
             match part.split_once('-') {
-                None => ids.push(number(part)?),
+                None => {
+                    let id = number(part)?;
+                    ids.push(id..=id);
+                }
                 Some((first, last)) => {
                     let (first, last) = (number(first)?, number(last)?);
                     if last < first || last - first > LONGEST {
                         return Err(fail());
                     }
-                    ids.extend(first..=last);
+                    ids.push(first..=last);
                 }
             }
         }
@@ -172,7 +210,7 @@ pub(crate) fn resolve(client: &mut Client, selections: &[Selection]) -> Result<V
     let mut ids = Vec::new();
     for selection in selections {
         match selection {
-            Selection::Ids(these) => ids.extend(these),
+            Selection::Ids(these) => ids.extend(these.iter().cloned().flatten()),
             Selection::Element { array, index } => {
                 let tasks = client.list(true, 0.0)?.tasks;
                 let place = (Some(*array), Some(*index));
@@ -197,8 +235,8 @@ mod tests {
     #[test]
     fn ids_lists_and_ranges() {
         let ids = |text: &str| text.parse::<Selection>();
-        assert_eq!(ids("7"), Ok(Selection::Ids(vec![7])));
-        assert_eq!(ids("1,4-6"), Ok(Selection::Ids(vec![1, 4, 5, 6])));
+        assert_eq!(ids("7"), Ok(Selection::Ids(vec![7..=7])));
+        assert_eq!(ids("1,4-6"), Ok(Selection::Ids(vec![1..=1, 4..=6])));
         assert_eq!(ids("last"), Ok(Selection::Last));
         assert_eq!(ids("12_3"), Ok(Selection::Element { array: 12, index: 3 }));
         for wrong in
@@ -206,5 +244,20 @@ mod tests {
         {
             assert!(ids(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_range_names_nobody() {
+        let wish = |text: &str| text.parse::<Selection>().unwrap();
+        assert!(wish("1,4-6").names(1) && !wish("1,4-6").names(5) && !wish("all").names(5));
+        assert!(wish("7").is_one() && wish("last").is_one() && wish("12_3").is_one());
+        assert!(!wish("1-2").is_one() && !wish("1,2").is_one() && !wish("all").is_one());
+    }
+
+    #[test]
+    fn ids_are_told_in_ranges() {
+        assert_eq!(in_ranges(&[9, 3, 7, 8, 8]), "3, 7-9");
+        assert_eq!(in_ranges(&[0, 1, u32::MAX]), "0-1, 4294967295");
+        assert_eq!(in_ranges(&[]), "");
     }
 }

@@ -9,4 +9,5 @@ pub(crate) mod policy;
 pub(crate) mod script;
 pub(crate) mod service;
 pub(crate) mod speeds;
+pub(crate) mod states;
 pub(crate) mod task;

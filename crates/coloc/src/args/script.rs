@@ -14,8 +14,22 @@ const HEAD: usize = 64 << 10;
 /// The most tasks that one array may have.
 const LARGEST_ARRAY: usize = 100_000;
 
-/// The words of a script's directives; `None` if it is no script.
-pub(crate) fn directives(file: &Path) -> Option<Result<Vec<OsString>, CliError>> {
+/// The words of one `#COLOC` or `#SBATCH` line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Directive {
+    /// Where it stands in its script.
+    pub(crate) line: usize,
+    /// What it says.
+    pub(crate) words: Vec<OsString>,
+}
+
+/// What is wrong with a line of a script.
+pub(crate) fn wrong_line(file: &Path, line: usize, problem: &str) -> CliError {
+    CliError::Usage(format!("{}, line {line}: {problem}", file.display()))
+}
+
+/// A script's directives; `None` if it is no script.
+pub(crate) fn directives(file: &Path) -> Option<Result<Vec<Directive>, CliError>> {
     use std::io::Read as _;
     let mut head = Vec::new();
     std::fs::File::open(file).ok()?.take(HEAD as u64).read_to_end(&mut head).ok()?;
@@ -23,25 +37,23 @@ pub(crate) fn directives(file: &Path) -> Option<Result<Vec<OsString>, CliError>>
         return None;
     }
     let text = String::from_utf8_lossy(&head);
-    let mut words = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        // Until the first command.
-        if !line.is_empty() && !line.starts_with('#') {
-            break;
-        }
-        let directive = ["#COLOC ", "#SBATCH "].iter().find_map(|mark| line.strip_prefix(mark));
-        match directive.map(split) {
-            None => {}
-            Some(Some(these)) => words.extend(these),
-            Some(None) => {
-                let what =
-                    format!("{}, line {}: a quote is not closed", file.display(), number + 1);
-                return Some(Err(CliError::Usage(what)));
-            }
-        }
-    }
-    Some(Ok(words))
+    // Until the first command.
+    let lines = text.lines().map(str::trim).enumerate();
+    let lines = lines.take_while(|(_, line)| line.is_empty() || line.starts_with('#'));
+    let directive = |(index, line)| {
+        let (line, said) = (index + 1, directive(line)?);
+        let Some(words) = split(said) else {
+            return Some(Err(wrong_line(file, line, "a quote is not closed")));
+        };
+        Some(Ok(Directive { line, words }))
+    };
+    Some(lines.filter_map(directive).collect())
+}
+
+/// What follows the mark of a directive and white space.
+fn directive(line: &str) -> Option<&str> {
+    let said = ["#COLOC", "#SBATCH"].iter().find_map(|mark| line.strip_prefix(mark))?;
+    said.starts_with(char::is_whitespace).then_some(said)
 }
 
 /// A command as it can be started: a script of this directory is named without `./` by some, and need not be executable.
@@ -308,10 +320,12 @@ mod tests {
     fn directives_end_at_the_first_command() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("train.sh");
-        let script = "#!/bin/bash\n# a comment\n#SBATCH --gres=gpu:2\n#COLOC -J 'a name' # why\n\nrun\n#SBATCH -t 5\n";
+        let script = "#!/bin/bash\n# a comment\n#SBATCH --gres=gpu:2\n#COLOC -J 'a name' # why\n#SBATCH\t-H\n#SBATCHED x\n\nrun\n#SBATCH -t 5\n";
         std::fs::write(&file, script).unwrap();
-        let words = directives(&file).unwrap().unwrap();
-        assert_eq!(words, ["--gres=gpu:2", "-J", "a name"]);
+        let found = directives(&file).unwrap().unwrap();
+        assert_eq!(found.iter().map(|one| one.line).collect::<Vec<_>>(), [3, 4, 5]);
+        let words: Vec<_> = found.into_iter().flat_map(|one| one.words).collect();
+        assert_eq!(words, ["--gres=gpu:2", "-J", "a name", "-H"]);
         std::fs::write(&file, "#!/bin/sh\n#COLOC -J 'open\n").unwrap();
         let error = directives(&file).unwrap().unwrap_err().to_string();
         assert!(error.contains("line 2"), "{error}");

@@ -23,6 +23,9 @@ pub(crate) enum OnOomFlag {
     Fail,
 }
 
+/// The flag that ends a line of a script.
+pub(crate) const SCRIPT_LINE_ENDS: &str = "script-line-ends";
+
 /// Everything about a task.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Task")]
@@ -122,6 +125,9 @@ pub(crate) struct TaskArgs {
     /// Slurm's way to give a command for the shell
     #[arg(long, hide = true, value_name = "COMMAND", conflicts_with = "command")]
     wrap: Option<OsString>,
+    /// Stands after each line of a script, so that no option there takes a word from elsewhere for its value
+    #[arg(long = SCRIPT_LINE_ENDS, hide = true)]
+    script_line_ends: bool,
     /// The command, or a script
     #[arg(trailing_var_arg = true, required_unless_present = "wrap", value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -177,9 +183,9 @@ impl TaskArgs {
         Ok(Submission { spec, array: args.array, held: args.hold })
     }
 
-    /// The script, if the command is one.
-    pub(crate) fn script(&self) -> Option<&Path> {
-        self.command.first().map(Path::new)
+    /// The command, of which the first word may be a script.
+    pub(crate) fn command(&self) -> &[OsString] {
+        &self.command
     }
 }
 

@@ -5,7 +5,10 @@ pub(crate) mod files;
 pub(crate) mod progress;
 pub(crate) mod summary;
 pub(crate) mod table;
+pub(crate) mod terminal;
+pub(crate) mod visible;
 
+use crate::args::live::Selection;
 use crate::error::CliError;
 use serde::Serialize;
 use std::io::Write;
@@ -28,6 +31,18 @@ impl<T: Serialize> Answer<'_, T> {
     /// Prints the answer with its schema version.
     pub(crate) fn print(&self) -> Result<(), CliError> {
         print_text(&versioned(self).map_err(|error| to_stdout(error.into()))?)
+    }
+}
+
+/// One document, whatever is asked for: a task, or a list of them where the wish is for any number.
+pub(crate) fn print_tasks<T: Serialize>(wish: &Selection, tasks: &[T]) -> Result<(), CliError> {
+    #[derive(Serialize)]
+    struct Body<'a, T> {
+        tasks: &'a [T],
+    }
+    match tasks {
+        [task] if wish.is_one() => Answer { body: task, wall_s: None }.print(),
+        tasks => Answer { body: &Body { tasks }, wall_s: None }.print(),
     }
 }
 

@@ -1,28 +1,57 @@
 //! Tables: aligned on a terminal, never truncated in a pipe.
 
+use super::terminal::{cut, fit, width};
+use super::visible::visible;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 /// A table with the first column to the left and figures to the right.
 pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    render(header, rows, CellAlignment::Right)
+    render(header, rows, CellAlignment::Right, width(), &[])
 }
 
-/// A table with every column to the left.
-pub(crate) fn words(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    render(header, rows, CellAlignment::Left)
+/// The same, of which some columns are left out on a narrow terminal, in this order.
+pub(crate) fn listing(
+    header: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    spare: &[usize],
+) -> String {
+    render(header, rows, CellAlignment::Right, width(), spare)
+}
+
+/// A table with every column to the left, of which some can be left out.
+pub(crate) fn words(
+    header: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    spare: &[usize],
+) -> String {
+    render(header, rows, CellAlignment::Left, width(), spare)
 }
 
 fn render(
     header: &[&str],
     rows: impl IntoIterator<Item = Vec<String>>,
     figures: CellAlignment,
+    terminal: Option<usize>,
+    spare: &[usize],
 ) -> String {
+    let shown = |row: Vec<String>| row.iter().map(|cell| visible(cell).into_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.into_iter().map(shown).collect();
+    let mut natural: Vec<usize> = header.iter().map(|title| title.chars().count()).collect();
+    for row in &rows {
+        let widest = natural.iter_mut().zip(row);
+        widest.for_each(|(width, cell)| *width = cell.chars().count().max(*width));
+    }
+    let widths = fit(&natural, terminal, spare);
+    let fitting = |row: &[String]| -> Vec<String> {
+        let cells = row.iter().zip(&widths);
+        cells.filter_map(|(cell, width)| Some(cut(cell, (*width)?).into_owned())).collect()
+    };
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(header);
-    for row in rows {
-        table.add_row(row);
+    table.set_header(fitting(&header.iter().map(ToString::to_string).collect::<Vec<_>>()));
+    for row in &rows {
+        table.add_row(fitting(row));
     }
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
@@ -61,5 +90,23 @@ mod tests {
         a       1.0
         long  100.0
         ");
+    }
+
+    #[test]
+    fn tables_fit_terminals_and_obey_nobody() {
+        let rows = || [vec!["7".into(), "x\u{1b}[2J\n".repeat(9), "1.0".into(), "ada".into()]];
+        let table = |terminal| {
+            let header = ["ID", "NAME", "PEAK", "USER"];
+            render(&header, rows(), CellAlignment::Left, terminal, &[3])
+        };
+        insta::assert_snapshot!(table(Some(30)), @r"
+        ID  NAME            PEAK  USER
+        7   x\u{1b}[2J\nx…  1.0   ada
+        ");
+        insta::assert_snapshot!(table(Some(20)), @r"
+        ID  NAME        PEAK
+        7   x\u{1b}[2…  1.0
+        ");
+        assert!(table(None).lines().all(|line| !line.contains('…')), "{}", table(None));
     }
 }

@@ -1,12 +1,14 @@
 //! `coloc cancel`, `hold`, `release` and `requeue`: one wish for some tasks.
 
-use crate::args::live::{Selection, SocketArg, resolve};
+use crate::args::live::{Selection, SocketArg, in_ranges, resolve};
+use crate::args::states::StateWish;
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
-use crate::verbs::queue::{is_in, my_name};
+use crate::verbs::queue::my_name;
 use clap::Args;
 use coloc_daemon::client::Client;
-use coloc_daemon::owner::{Change, TaskView};
+use coloc_daemon::owner::{Change, Refused, TaskView};
+use coloc_model::TaskId;
 
 /// Tasks to change
 #[derive(Args, Debug)]
@@ -25,9 +27,9 @@ pub(crate) struct ChangeTasks {
     /// Only tasks of this name
     #[arg(short = 'J', long, visible_alias = "job-name", value_name = "NAME")]
     name: Option<String>,
-    /// Only tasks in this state, such as pending
-    #[arg(long, value_name = "STATE")]
-    state: Option<String>,
+    /// Only tasks in these states, such as pending
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    state: Vec<StateWish>,
     /// As scancel: the id of an array means all of it
     #[arg(long, hide = true)]
     slurm: bool,
@@ -40,12 +42,12 @@ impl ChangeTasks {
     pub(crate) fn run(self, change: Change) -> Result<(), CliError> {
         let mut client = self.socket.connect()?;
         let ids = self.chosen(&mut client)?;
-        apply(&mut client, &ids, change, self.json)
+        apply(&mut client, &ids, &self.tasks, change, self.json)
     }
 
     fn chosen(&self, client: &mut Client) -> Result<Vec<u32>, CliError> {
         let user = self.user.clone().or_else(|| self.me.then(my_name));
-        let filters = user.is_some() || self.name.is_some() || self.state.is_some();
+        let filters = user.is_some() || self.name.is_some() || !self.state.is_empty();
         let named = resolve(client, &self.tasks)?;
         if !filters && !self.slurm {
             return Ok(named);
@@ -61,7 +63,7 @@ impl ChangeTasks {
             is_named(task)
                 && user.as_ref().is_none_or(|user| task.user == *user)
                 && self.name.as_ref().is_none_or(|name| task.name == *name)
-                && self.state.as_ref().is_none_or(|state| is_in(task.state, state))
+                && StateWish::any(&self.state, task.state)
         };
         let mut ids: Vec<u32> = tasks.iter().filter(passes).map(|task| task.id).collect();
         if !filters {
@@ -72,10 +74,12 @@ impl ChangeTasks {
     }
 }
 
-/// Has the daemon change tasks, and says what became of it.
+/// Has the daemon change tasks, and says what became of it. Who wishes for all, or for a range, means those that have
+/// not ended.
 pub(crate) fn apply(
     client: &mut Client,
     ids: &[u32],
+    wish: &[Selection],
     change: Change,
     json: bool,
 ) -> Result<(), CliError> {
@@ -86,7 +90,10 @@ pub(crate) fn apply(
         Change::Requeue => "Requeued",
         Change::Update(_) => "Updated",
     };
-    let changed = client.change(ids, change)?;
+    let mut changed = client.change(ids, change)?;
+    let ended = |id: u32| Refused::NoSuchTask(TaskId(id)).to_string();
+    let named = |id: u32| wish.iter().any(|selection| selection.names(id));
+    changed.refused.retain(|(id, why)| named(*id) || *why != ended(*id));
     if json {
         // The daemon's answer has the version already.
         #[derive(serde::Serialize)]
@@ -97,8 +104,9 @@ pub(crate) fn apply(
         let body = Body { done: &changed.done, refused: &changed.refused };
         Answer { body: &body, wall_s: None }.print()?;
     } else if !changed.done.is_empty() {
-        let done: Vec<String> = changed.done.iter().map(ToString::to_string).collect();
-        print_text(&format!("{verb} {}", done.join(", ")))?;
+        print_text(&format!("{verb} {}", in_ranges(&changed.done)))?;
+    } else if changed.refused.is_empty() {
+        eprintln!("coloc: nothing matched: no such task, or all of them have ended");
     }
     match changed.refused.as_slice() {
         [] => Ok(()),

@@ -24,6 +24,9 @@ enum What {
     Check {
         /// The files [default: those that are read]
         files: Vec<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Show the settings that count
     Show {
@@ -57,7 +60,7 @@ struct Shown {
 impl ConfigVerb {
     pub(crate) fn run(self) -> Result<(), CliError> {
         match self.what {
-            What::Check { files } => check(files),
+            What::Check { files, json } => check(files, json),
             What::Show { origin, json, live } => {
                 let settings = match live {
                     true => in_force(self.socket.connect()?.config()?.settings),
@@ -77,21 +80,41 @@ impl ConfigVerb {
     }
 }
 
-fn check(files: Vec<PathBuf>) -> Result<(), CliError> {
+/// A file that is all right.
+#[derive(Serialize)]
+struct Checked {
+    file: PathBuf,
+    /// None for a file that is not there and need not be.
+    settings: Option<usize>,
+}
+
+fn check(files: Vec<PathBuf>, json: bool) -> Result<(), CliError> {
     let named = !files.is_empty();
     let files = if named { files } else { config::files() };
+    let mut checked = Vec::new();
     for file in files {
-        match config::read(&file) {
-            Ok(settings) => {
-                print_text(&format!("{}: {} settings, all right", file.display(), settings.len()))?;
-            }
-            Err(error) if !named && error.is_missing() => {
-                print_text(&format!("{}: not there, which is all right", file.display()))?;
-            }
+        let settings = match config::read(&file) {
+            Ok(settings) => Some(settings.len()),
+            Err(error) if !named && error.is_missing() => None,
             Err(error) => return Err(error.into()),
+        };
+        match settings {
+            _ if json => {}
+            Some(count) => {
+                print_text(&format!("{}: {count} settings, all right", file.display()))?;
+            }
+            None => print_text(&format!("{}: not there, which is all right", file.display()))?,
         }
+        checked.push(Checked { file, settings });
     }
-    Ok(())
+    if !json {
+        return Ok(());
+    }
+    #[derive(Serialize)]
+    struct Body {
+        files: Vec<Checked>,
+    }
+    Answer { body: &Body { files: checked }, wall_s: None }.print()
 }
 
 /// What a daemon says of itself.

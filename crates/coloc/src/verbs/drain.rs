@@ -2,9 +2,10 @@
 
 use crate::args::live::SocketArg;
 use crate::error::CliError;
-use crate::output::print_text;
+use crate::output::{Answer, print_text};
 use clap::Args;
 use coloc_daemon::owner::TaskView;
+use serde::Serialize;
 use std::time::Duration;
 
 /// How often a daemon that drains is asked who still runs.
@@ -18,6 +19,17 @@ pub(crate) struct Drain {
     /// Stay until nothing runs
     #[arg(long)]
     wait: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a daemon stands.
+#[derive(Serialize)]
+struct Told {
+    draining: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    running: Option<usize>,
 }
 
 impl Drain {
@@ -33,6 +45,10 @@ impl Drain {
             std::thread::sleep(PERIOD);
             left = running()?;
         }
+        if self.json {
+            let told = Told { draining: true, running: Some(left) };
+            return Answer { body: &told, wall_s: None }.print();
+        }
         match left {
             0 => print_text("Draining: nothing runs. `coloc resume` goes on"),
             left => print_text(&format!("Draining: {left} still run. `coloc resume` goes on")),
@@ -45,11 +61,17 @@ impl Drain {
 pub(crate) struct Resume {
     #[command(flatten)]
     socket: SocketArg,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 impl Resume {
     pub(crate) fn run(self) -> Result<(), CliError> {
         self.socket.connect()?.drain(false)?;
+        if self.json {
+            return Answer { body: &Told { draining: false, running: None }, wall_s: None }.print();
+        }
         print_text("The daemon takes and starts tasks again")
     }
 }

@@ -35,8 +35,11 @@ pub(crate) fn print(
         ]
     };
     let header = ["ID", "NAME", "USER", "STATE", "START", "END", "BASIS"];
-    print_text(&words(&header, tasks.iter().map(row)))
+    print_text(&words(&header, tasks.iter().map(row), &SPARE))
 }
+
+/// On a narrow terminal: the basis, the user, the state.
+const SPARE: [usize; 3] = [6, 2, 3];
 
 /// How long until then, or since.
 fn when(at: Option<f64>, now: f64) -> String {

@@ -2,7 +2,7 @@
 
 use crate::args::live::SocketArg;
 use crate::error::CliError;
-use crate::output::table::table;
+use crate::output::table::listing;
 use crate::output::{Answer, print_text};
 use crate::verbs::queue::{clock, id_text};
 use clap::Args;
@@ -48,6 +48,9 @@ impl History {
     }
 }
 
+/// On a narrow terminal: tries, how long it waited, its peak, its GPUs, its user, and when it ended.
+const SPARE: [usize; 6] = [8, 4, 7, 6, 2, 10];
+
 fn render(tasks: &[TaskView], now: Moment) -> String {
     let header =
         ["ID", "NAME", "USER", "STATE", "WAITED", "RAN", "GPUS", "PEAK", "TRIES", "EXIT", "ENDED"];
@@ -69,5 +72,5 @@ fn render(tasks: &[TaskView], now: Moment) -> String {
             format!("{} ago", clock(now.secs() - ended)),
         ]
     };
-    table(&header, tasks.iter().map(row))
+    listing(&header, tasks.iter().map(row), &SPARE)
 }

@@ -2,7 +2,8 @@
 
 use crate::args::live::{Selection, SocketArg, resolve};
 use crate::error::CliError;
-use crate::output::{Answer, print_text};
+use crate::output::visible::visible;
+use crate::output::{print_tasks, print_text};
 use crate::verbs::queue::clock;
 use clap::Args;
 use coloc_daemon::client::Client;
@@ -27,24 +28,24 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let mut client = self.socket.connect()?;
-        for id in resolve(&mut client, &[self.task])? {
+        let mut all = Vec::new();
+        for id in resolve(&mut client, std::slice::from_ref(&self.task))? {
             let task = client.show(id)?;
             let ahead = look_ahead(&mut client, &task);
-            if self.json {
-                Answer { body: &Shown { task: &task, ahead }, wall_s: None }.print()?;
-            } else {
-                print_text(&render(&task, &ahead))?;
+            match self.json {
+                true => all.push(Shown { task, ahead }),
+                false => print_text(&render(&task, &ahead))?,
             }
         }
-        Ok(())
+        if self.json { print_tasks(&self.task, &all) } else { Ok(()) }
     }
 }
 
 /// A task and what is expected of it.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct Shown {
     #[serde(flatten)]
-    task: &'a TaskDetail,
+    task: TaskDetail,
     #[serde(flatten)]
     ahead: Ahead,
 }
@@ -157,16 +158,16 @@ fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
     }));
     let mut text = String::new();
     for (name, value) in facts {
-        let _ = writeln!(text, "{name:<12}{value}");
+        let _ = writeln!(text, "{name:<12}{}", visible(&value));
     }
     if let Some(expected) = foretell(detail, ahead) {
-        let _ = writeln!(text, "{:<12}{expected}", "Expected");
+        let _ = writeln!(text, "{:<12}{}", "Expected", visible(&expected));
     }
     let began = detail.story.first().map_or(0.0, |line| line.at.secs());
     let _ = writeln!(text, "Story");
     for line in &detail.story {
-        let _ =
-            writeln!(text, "  {:>10}  {}", format!("+{:.1} s", line.at.secs() - began), line.what);
+        let after = format!("+{:.1} s", line.at.secs() - began);
+        let _ = writeln!(text, "  {after:>10}  {}", visible(&line.what));
     }
     text.trim_end().to_owned()
 }

@@ -3,6 +3,7 @@
 use crate::args::live::SocketArg;
 use crate::args::task::TaskArgs;
 use crate::error::CliError;
+use crate::output::visible::visible;
 use crate::output::{Answer, print_text};
 use clap::Args;
 use coloc_daemon::owner::Submission;
@@ -17,7 +18,7 @@ use std::str::FromStr;
 /// The most tasks that one sweep may have.
 const LARGEST: usize = 100_000;
 
-/// Submit a command once for every combination of parameters: {lr} stands for the value of lr
+/// Submit a command once for every combination of parameters: {lr} stands for the value of lr, {{lr}} for {lr} itself
 #[derive(Args, Debug)]
 #[command(args_override_self = true)]
 pub(crate) struct Sweep {
@@ -151,19 +152,70 @@ fn read_list(file: &Path) -> Result<Vec<Parameters>, CliError> {
     Ok(rows)
 }
 
-/// A parameter that changes nothing is a slip of the pen.
+/// A parameter that changes nothing is a slip of the pen, and so is a place that no parameter fills.
 fn check_use(all: &[Parameters], pattern: &Submission) -> Result<(), CliError> {
-    let names = all.first().into_iter().flat_map(BTreeMap::keys);
-    for name in names {
-        let mark = format!("{{{name}}}");
-        let has = |word: &RawText| {
-            word.as_bytes().windows(mark.len()).any(|part| part == mark.as_bytes())
-        };
-        if !pattern.spec.command.iter().any(has) {
-            return Err(CliError::Usage(format!("{mark} does not occur in the command")));
+    let spec = &pattern.spec;
+    let names: Vec<&String> = all.first().into_iter().flat_map(BTreeMap::keys).collect();
+    for name in &names {
+        let used = |word: &RawText| pieces(word.as_bytes()).any(|piece| piece.names(name));
+        if !spec.command.iter().any(used) {
+            return Err(CliError::Usage(format!("{{{name}}} does not occur in the command")));
+        }
+    }
+    let words = spec.command.iter().chain(&spec.output).chain(&spec.errors);
+    for piece in words.flat_map(|word| pieces(word.as_bytes())) {
+        if let Piece::Place { name, shell: false } = piece
+            && !names.iter().any(|known| *known == name)
+        {
+            let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+            return Err(CliError::Usage(format!(
+                "{{{name}}} is no parameter of this sweep, which has {}; write {{{{{name}}}}} for {{{name}}} itself",
+                names.join(", ")
+            )));
         }
     }
     Ok(())
+}
+
+/// A part of a word of the command.
+enum Piece<'a> {
+    /// `{name}`; after a `$` it may be a shell's variable.
+    Place { name: &'a str, shell: bool },
+    /// `{{name}}`, which stands for `{name}`.
+    Literal(&'a str),
+    /// Anything else.
+    Byte(u8),
+}
+
+impl Piece<'_> {
+    fn names(&self, parameter: &str) -> bool {
+        matches!(self, Piece::Place { name, .. } if *name == parameter)
+    }
+}
+
+/// The name at the beginning of a text, between these.
+fn enclosed<'a>(text: &'a [u8], open: &[u8], close: &[u8]) -> Option<(&'a str, &'a [u8])> {
+    let inside = text.strip_prefix(open)?;
+    let end = inside.iter().position(|&byte| byte == b'}')?;
+    let name = std::str::from_utf8(&inside[..end]).ok().filter(|name| is_name(name))?;
+    Some((name, inside[end..].strip_prefix(close)?))
+}
+
+fn pieces(word: &[u8]) -> impl Iterator<Item = Piece<'_>> {
+    let (mut rest, mut before) = (word, 0);
+    std::iter::from_fn(move || {
+        let (&byte, after) = rest.split_first()?;
+        let shell = std::mem::replace(&mut before, byte) == b'$';
+        let piece;
+        (piece, rest) = if let Some((name, after)) = enclosed(rest, b"{{", b"}}") {
+            (Piece::Literal(name), after)
+        } else if let Some((name, after)) = enclosed(rest, b"{", b"}") {
+            (Piece::Place { name, shell }, after)
+        } else {
+            (Piece::Byte(byte), after)
+        };
+        Some(piece)
+    })
 }
 
 fn filled(pattern: &Submission, parameters: &Parameters) -> Submission {
@@ -184,22 +236,15 @@ fn said(parameters: &Parameters) -> String {
 
 /// Puts values in place of `{name}`, once: what a value says is not looked at again. Other braces stay as they are.
 fn fill(word: &RawText, parameters: &Parameters) -> RawText {
-    let (mut rest, mut filled) = (word.as_bytes(), Vec::new());
-    while let Some((&byte, after)) = rest.split_first() {
-        let value = (byte == b'{').then_some(after).and_then(|after| {
-            let end = after.iter().position(|&byte| byte == b'}')?;
-            let name = std::str::from_utf8(&after[..end]).ok()?;
-            Some((parameters.get(name)?, &after[end + 1..]))
-        });
-        match value {
-            Some((value, after)) => {
-                filled.extend(value.bytes());
-                rest = after;
-            }
-            None => {
-                filled.push(byte);
-                rest = after;
-            }
+    let mut filled = Vec::new();
+    for piece in pieces(word.as_bytes()) {
+        match piece {
+            Piece::Byte(byte) => filled.push(byte),
+            Piece::Literal(name) => filled.extend(format!("{{{name}}}").bytes()),
+            Piece::Place { name, .. } => match parameters.get(name) {
+                Some(value) => filled.extend(value.bytes()),
+                None => filled.extend(format!("{{{name}}}").bytes()),
+            },
         }
     }
     OsString::from_vec(filled).into()
@@ -209,8 +254,8 @@ fn render(planned: &[Planned]) -> String {
     let line = |task: &Planned| {
         let words: Vec<_> = task.command.iter().map(RawText::to_string_lossy).collect();
         match task.id {
-            Some(id) => format!("{id}  {}", said(&task.parameters)),
-            None => words.join(" "),
+            Some(id) => format!("{id}  {}", visible(&said(&task.parameters))),
+            None => visible(&words.join(" ")).into_owned(),
         }
     };
     let mut lines: Vec<String> = planned.iter().map(line).collect();
@@ -246,6 +291,7 @@ mod tests {
         let fill = |word: &str| fill(&word.into(), &parameters).to_string_lossy().into_owned();
         assert_eq!(fill("--x={a}/{b}"), "--x={b}/2");
         assert_eq!(fill(r#"{"k": {b}}"#), r#"{"k": 2}"#);
-        assert_eq!(fill("{c} {} { {b"), "{c} {} { {b");
+        assert_eq!(fill("{} { {b ${HOME} ${b}"), "{} { {b ${HOME} $2");
+        assert_eq!(fill("{{b}} {{ b }} {{c}} {{b} {a,b}"), "{b} {{ b }} {c} {2 {a,b}");
     }
 }

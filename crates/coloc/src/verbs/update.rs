@@ -45,6 +45,6 @@ impl Update {
             gpu_memory: self.gpu_mem,
             priority: self.priority,
         };
-        change::apply(&mut client, &ids, Change::Update(update), self.json)
+        change::apply(&mut client, &ids, &self.tasks, Change::Update(update), self.json)
     }
 }

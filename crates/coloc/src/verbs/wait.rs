@@ -1,19 +1,31 @@
 //! `coloc wait` and `coloc run`: stay until tasks have ended, and end as they did.
 
-use crate::args::live::{Selection, SocketArg, resolve};
+use crate::args::live::{Selection, SocketArg, in_ranges, resolve};
 use crate::args::task::TaskArgs;
 use crate::error::CliError;
+use crate::output::Answer;
+use crate::output::visible::visible;
 use crate::verbs::logs;
 use clap::Args;
-use coloc_daemon::owner::TaskDetail;
+use coloc_daemon::client::Client;
+use coloc_daemon::owner::{TaskDetail, TaskView};
 use coloc_daemon::record::Phase;
+use serde::Serialize;
+use signal_hook::consts::SIGINT;
+use std::io::{IsTerminal as _, Read as _};
+use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 /// Exit codes for ends that have no code of their own; `docs/commands.md` lists them.
 const TIMED_OUT: u8 = 124;
 const CANCELLED: u8 = 125;
 const OUT_OF_MEMORY: u8 = 126;
 const LOST: u8 = 123;
+/// 128 and the signal, as a shell has it.
+const INTERRUPTED: i32 = 128 + SIGINT;
+/// A task that waits longer is said to wait.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Wait until tasks have ended; the exit code is that of the first that failed
 #[derive(Args, Debug)]
@@ -23,17 +35,41 @@ pub(crate) struct Wait {
     /// The tasks: 7, 3-9, last or all
     #[arg(required = true, value_name = "TASK")]
     tasks: Vec<Selection>,
+    /// Print JSON, once all have ended
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a task ended.
+#[derive(Serialize)]
+struct Ended {
+    id: u32,
+    state: Phase,
+    /// What the program itself said, if it ended by itself.
+    exit_code: Option<i32>,
+    reason: Option<String>,
 }
 
 impl Wait {
     pub(crate) fn run(self) -> Result<ExitCode, CliError> {
         let mut client = self.socket.connect()?;
-        let mut code = 0;
+        let (mut code, mut tasks) = (0, Vec::new());
         for id in resolve(&mut client, &self.tasks)? {
-            let ended = exit_code(&client.wait(id)?);
+            let detail = client.wait(id)?;
             if code == 0 {
-                code = ended;
+                code = exit_code(&detail);
             }
+            let task = detail.task;
+            let TaskView { state, exit_code, reason, .. } = task;
+            tasks.push(Ended { id, state, exit_code, reason });
+        }
+        if self.json {
+            #[derive(Serialize)]
+            struct Body {
+                tasks: Vec<Ended>,
+                exit_code: u8,
+            }
+            Answer { body: &Body { tasks, exit_code: code }, wall_s: None }.print()?;
         }
         Ok(ExitCode::from(code))
     }
@@ -54,14 +90,19 @@ impl Run {
         let submission = self.task.submission()?;
         let mut client = self.socket.connect()?;
         let ids = client.submit(&submission)?.ids;
+        say_farewell(&ids);
+        let watched = std::io::stderr().is_terminal();
         let mut code = 0;
         for id in ids {
+            if watched {
+                say_start(&mut client, id)?;
+            }
             logs::copy(&mut client, id, Some(1), true)?;
             let task = client.wait(id)?;
             let ended = exit_code(&task);
             if task.task.state != Phase::Completed {
                 let why = task.task.reason.unwrap_or_default();
-                eprintln!("coloc: task {id} is {}: {why}", task.task.state);
+                eprintln!("coloc: task {id} is {}: {}", task.task.state, visible(&why));
             }
             if code == 0 {
                 code = ended;
@@ -69,6 +110,41 @@ impl Run {
         }
         Ok(ExitCode::from(code))
     }
+}
+
+/// Who leaves by Ctrl-C is told that the tasks stay, and what can be done with them.
+fn say_farewell(ids: &[u32]) {
+    let (tasks, last) = (in_ranges(ids), ids.last().copied().unwrap_or_default());
+    let tasks = tasks.replace(", ", ",");
+    let told = format!(
+        "\ncoloc: left; what was submitted goes on: `coloc logs -f {last}` shows its output, \
+         `coloc cancel {tasks}` ends it"
+    );
+    // Without this, Ctrl-C ends this program all the same, only in silence.
+    let Ok((mut reader, writer)) = UnixStream::pair() else { return };
+    if signal_hook::low_level::pipe::register(SIGINT, writer).is_err() {
+        return;
+    }
+    std::thread::spawn(move || {
+        if reader.read_exact(&mut [0]).is_ok() {
+            eprintln!("{told}");
+            std::process::exit(INTERRUPTED);
+        }
+    });
+}
+
+/// Tells a task's id, and that it waits if it does not start soon.
+fn say_start(client: &mut Client, id: u32) -> Result<(), CliError> {
+    eprintln!("coloc: task {id}");
+    let began = Instant::now();
+    while client.show(id)?.task.state == Phase::Pending {
+        if began.elapsed() > SOON {
+            eprintln!("coloc: task {id} waits for a GPU; `coloc why {id}` says what keeps it");
+            break;
+        }
+        std::thread::sleep(SOON / 10);
+    }
+    Ok(())
 }
 
 fn exit_code(task: &TaskDetail) -> u8 {

@@ -2,7 +2,8 @@
 
 use crate::args::live::{Selection, SocketArg, resolve};
 use crate::error::CliError;
-use crate::output::{Answer, print_text};
+use crate::output::visible::visible;
+use crate::output::{print_tasks, print_text};
 use clap::Args;
 use coloc_daemon::owner::WhyView;
 use std::fmt::Write as _;
@@ -22,26 +23,27 @@ pub(crate) struct Why {
 impl Why {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let mut client = self.socket.connect()?;
-        for id in resolve(&mut client, &[self.task])? {
+        let mut all = Vec::new();
+        for id in resolve(&mut client, std::slice::from_ref(&self.task))? {
             let why = client.why(id)?;
-            if self.json {
-                Answer { body: &why, wall_s: None }.print()?;
-            } else {
-                print_text(&render(&why))?;
+            match self.json {
+                true => all.push(why),
+                false => print_text(&render(&why))?,
             }
         }
-        Ok(())
+        if self.json { print_tasks(&self.task, &all) } else { Ok(()) }
     }
 }
 
 fn render(why: &WhyView) -> String {
-    let mut text = format!("Task {} is {}: {}\n", why.task.id, why.task.state, why.summary);
+    let summary = visible(&why.summary);
+    let mut text = format!("Task {} is {}: {summary}\n", why.task.id, why.task.state);
     for gpu in &why.gpus {
         let says = match gpu.refusals.is_empty() {
             true => "would take it".to_owned(),
             false => gpu.refusals.join("; "),
         };
-        let _ = writeln!(text, "  GPU {:<3} {says}", gpu.gpu);
+        let _ = writeln!(text, "  GPU {:<3} {}", gpu.gpu, visible(&says));
     }
     text.trim_end().to_owned()
 }

@@ -5,7 +5,7 @@ use super::home::{Home, text};
 #[test]
 fn a_sweep_runs_every_combination_once() {
     let home = Home::new(&["--emulate", "2xA100-40GB"]);
-    let command = ["--", "echo", "lr={lr} seed={seed} {other}"];
+    let command = ["--", "echo", "lr={lr} seed={seed} {{other}}"];
     let words = |flags: &[&'static str]| -> Vec<&'static str> {
         let grids = ["sweep", "--grid", "lr=1e-3,1e-4", "--grid", "seed=1,2"];
         grids.iter().chain(flags).chain(&command).copied().collect()
@@ -25,6 +25,12 @@ fn a_sweep_runs_every_combination_once() {
     let unused = home.try_run(&["sweep", "--grid", "lr=1", "--", "true"]);
     assert_eq!(unused.status.code(), Some(2));
     assert!(text(&unused.stderr).contains("{lr} does not occur"), "{}", text(&unused.stderr));
+    let unknown = home.try_run(&["sweep", "--grid", "lr=1,2", "--", "echo", "{lr}", "{foo}"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    let said = text(&unknown.stderr);
+    assert!(said.contains("{foo} is no parameter") && said.contains("{{foo}}"), "{said}");
+    let shell = ["sweep", "--dry-run", "--grid", "lr=1", "--", "sh", "-c", "echo ${HOME} {lr}"];
+    assert!(home.run(&shell).starts_with("sh -c echo ${HOME} 1\n"));
 }
 
 #[test]

@@ -3,7 +3,9 @@
 mod rows;
 
 use crate::args::live::{Selection, SocketArg, resolve};
+use crate::args::states::StateWish;
 use crate::error::CliError;
+use crate::output::terminal::width;
 use crate::output::{Answer, to_stdout};
 use clap::Args;
 use coloc_daemon::client::{Client, Wanted};
@@ -38,7 +40,7 @@ pub(crate) struct Queue {
         value_name = "STATES",
         value_delimiter = ','
     )]
-    states: Vec<String>,
+    states: Vec<StateWish>,
     /// When they are expected to start and to end, and what that rests on
     #[arg(long, visible_alias = "start", conflicts_with_all = ["all", "json", "noheader"])]
     expected: bool,
@@ -64,7 +66,7 @@ impl Queue {
         let named = |id: u32| ids.as_ref().is_none_or(|ids| ids.contains(&id));
         let meant = |id: u32, array: Option<u32>, state: Phase| {
             (named(id) || (self.slurm && array.is_some_and(named)))
-                && (self.states.is_empty() || self.states.iter().any(|name| is_in(state, name)))
+                && StateWish::any(&self.states, state)
         };
         if self.expected {
             return super::expected::print(&mut client, &wanted, |task| {
@@ -124,44 +126,11 @@ pub(crate) fn my_name() -> String {
     coloc_daemon::users::mine()
 }
 
-/// Whether a state is meant by a name, in our words or Slurm's letters.
-pub(crate) fn is_in(state: Phase, name: &str) -> bool {
-    let name = name.trim();
-    name == "all"
-        || name.eq_ignore_ascii_case(short(state))
-        || name.eq_ignore_ascii_case(state.name())
-        || name.eq_ignore_ascii_case(&state.name().replace('_', ""))
-}
-
-/// Columns of the terminal; `None` in a pipe, where nothing is cut.
-fn width() -> Option<usize> {
-    use std::io::IsTerminal as _;
-    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
-    std::io::stdout().is_terminal().then(|| columns().unwrap_or(120))
-}
-
 /// A task's id, with its place in an array.
 pub(crate) fn id_text(task: &TaskView) -> String {
     match (task.array_id, task.array_index) {
         (Some(array), Some(index)) => format!("{} ({array}_{index})", task.id),
         _ => task.id.to_string(),
-    }
-}
-
-/// Slurm's letters.
-fn short(state: Phase) -> &'static str {
-    match state {
-        Phase::Pending => "PD",
-        Phase::Launching => "CF",
-        Phase::Running => "R",
-        Phase::Preempting => "PR",
-        Phase::Recovering => "RQ",
-        Phase::Completed => "CD",
-        Phase::Failed => "F",
-        Phase::Cancelled => "CA",
-        Phase::TimedOut => "TO",
-        Phase::OutOfMemory => "OOM",
-        Phase::Lost => "NF",
     }
 }
 

@@ -1,6 +1,9 @@
 //! The table of a queue. A list may be long: rows are kept as they come, all cells in one text, and measured meanwhile.
 
-use super::{clock, short};
+use super::clock;
+use crate::args::states::letters;
+use crate::output::terminal::{cut, fit};
+use crate::output::visible::visible;
 use coloc_daemon::owner::TaskView;
 use coloc_daemon::owner::lines::write_number;
 use coloc_daemon::record::{Moment, Phase};
@@ -8,6 +11,8 @@ use std::io::{self, Write};
 
 const HEADER: [&str; 9] =
     ["ID", "NAME", "USER", "ST", "TIME", "LIMIT", "GPUS", "GPU-MEM", "GPU(REASON)"];
+/// On a narrow terminal: the limit, the memory, the user, how many GPUs, the time, the name.
+const SPARE: [usize; 6] = [5, 7, 2, 6, 4, 1];
 /// The longest name on a terminal.
 const LONGEST_NAME: usize = 32;
 /// Written at once.
@@ -39,14 +44,14 @@ impl Rows {
         let began = task.started_s.filter(|_| !matches!(task.state, Phase::Pending));
         let until = task.ended_s.unwrap_or(now.secs());
         let name = match self.terminal {
-            Some(_) => start_of(task.name.as_ref(), LONGEST_NAME),
-            None => task.name.as_ref(),
+            Some(_) => cut(task.name.as_ref(), LONGEST_NAME),
+            None => task.name.as_ref().into(),
         };
         let mut row = self.row();
         row.ascii(|text| write_id(text, task));
-        row.text(name);
+        row.text(&name);
         row.text(task.user.as_ref());
-        row.ascii(|text| text.extend_from_slice(short(task.state).as_bytes()));
+        row.ascii(|text| text.extend_from_slice(letters(task.state).as_bytes()));
         row.time(began.map(|began| until - began));
         row.time(task.time_limit_s);
         row.ascii(|text| write_number(text, task.gpus.into()));
@@ -55,17 +60,24 @@ impl Rows {
     }
 
     pub(super) fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        let widths = fit(&self.widths, self.terminal, &SPARE);
         let (mut text, mut line, mut column) = (Vec::with_capacity(2 * PIECE), 0, 0);
         for cell in self.cells.iter() {
-            text.extend_from_slice(cell);
+            if let Some(width) = widths[column] {
+                let chars = chars_of(cell);
+                match chars <= width {
+                    true => text.extend_from_slice(cell),
+                    false => {
+                        text.extend_from_slice(&cell[..end_of(cell, width.saturating_sub(1))]);
+                        text.extend_from_slice("…".as_bytes());
+                    }
+                }
+                let gap = width.saturating_sub(chars) + 2;
+                text.resize(text.len() + gap, b' ');
+            }
             column += 1;
             if column < HEADER.len() {
-                let gap = self.widths[column - 1] + 2 - chars_of(cell);
-                text.resize(text.len() + gap, b' ');
                 continue;
-            }
-            if let Some(terminal) = self.terminal {
-                text.truncate(line + end_of(&text[line..], terminal));
             }
             text.truncate(line + text[line..].trim_ascii_end().len());
             text.push(b'\n');
@@ -146,7 +158,7 @@ impl RowWriter<'_> {
     }
 
     fn text(&mut self, text: &str) {
-        self.cell(|cell| cell.extend_from_slice(text.as_bytes()), chars_of);
+        self.cell(|cell| cell.extend_from_slice(visible(text).as_bytes()), chars_of);
     }
 
     fn time(&mut self, seconds: Option<f64>) {
@@ -171,10 +183,6 @@ fn chars_of(text: &[u8]) -> usize {
 fn end_of(text: &[u8], chars: usize) -> usize {
     let starts = text.iter().enumerate().filter(|(_, byte)| starts_a_char(**byte));
     starts.map(|(at, _)| at).nth(chars).unwrap_or(text.len())
-}
-
-fn start_of(text: &str, chars: usize) -> &str {
-    &text[..end_of(text.as_bytes(), chars)]
 }
 
 /// A task's id, with its place in an array.
@@ -222,7 +230,7 @@ fn write_place<T: AsRef<str>>(text: &mut Vec<u8>, task: &TaskView<T>) {
         ("", true) => {}
         (reason, _) => {
             text.push(b'(');
-            text.extend_from_slice(reason.as_bytes());
+            text.extend_from_slice(visible(reason).as_bytes());
             text.push(b')');
         }
     }
