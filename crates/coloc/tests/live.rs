@@ -10,6 +10,7 @@ mod live {
     mod document;
     mod expected;
     mod fairness;
+    mod farewell;
     mod groups;
     mod history;
     mod hostile;

@@ -103,6 +103,21 @@ pub struct Client {
     used: Instant,
 }
 
+/// A part of a task's output.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LogPart {
+    /// What it says.
+    pub bytes: Vec<u8>,
+    /// Where the task stands.
+    pub state: String,
+    /// Where the part begins: later than asked for where that is gone.
+    pub offset: u64,
+    /// Which attempt said it; 0 where all of them write to one file.
+    pub attempt: u32,
+    /// Attempts so far.
+    pub attempts: u32,
+}
+
 impl Client {
     /// Connects to a daemon on this machine.
     pub fn connect(socket: &Path) -> Result<Self, ClientError> {
@@ -218,12 +233,24 @@ impl Client {
         self.post("/v1/tasks/change", &serde_json::json!({ "ids": ids, "change": change }))
     }
 
-    /// Reads a part of a task's output; says where the task stands.
-    pub fn log(&mut self, id: u32, offset: u64) -> Result<(Vec<u8>, String), ClientError> {
-        let path = format!("/v1/tasks/{id}/log?offset={offset}");
+    /// A part of a task's output: from an offset on, of an attempt or of the last.
+    pub fn log(
+        &mut self,
+        id: u32,
+        attempt: Option<u32>,
+        offset: u64,
+    ) -> Result<LogPart, ClientError> {
+        let attempt = attempt.map_or(String::new(), |attempt| format!("&attempt={attempt}"));
+        let path = format!("/v1/tasks/{id}/log?offset={offset}{attempt}");
         let (headers, body) = self.send(Method::GET, &path, Bytes::new())?;
-        let state = headers.get("x-state").and_then(|state| state.to_str().ok()).unwrap_or("");
-        Ok((body.to_vec(), state.to_owned()))
+        let word = |name| headers.get(name).and_then(|word| word.to_str().ok()).unwrap_or("");
+        Ok(LogPart {
+            bytes: body.to_vec(),
+            state: word("x-state").to_owned(),
+            offset: word("x-offset").parse().unwrap_or(offset),
+            attempt: word("x-attempt").parse().unwrap_or(0),
+            attempts: word("x-attempts").parse().unwrap_or(0),
+        })
     }
 
     /// Has the scheduler believe what was measured.

@@ -7,11 +7,14 @@
 //! | `shim.json` | the shim | which processes are there |
 //! | `exit.json` | the shim | how it ended |
 //! | `log` | the shim | output, with one older file beside it |
+//! | `log.start` | the shim | how many bytes came before those in the log |
 
 mod files;
+mod output;
 
+pub(crate) use files::tail;
 pub use files::{Claim, RunDir, RunError};
-pub(crate) use files::{open_plain, tail};
+pub(crate) use output::of_file;
 
 use crate::cgroup::HostMemory;
 use crate::record::{Exit, Moment};

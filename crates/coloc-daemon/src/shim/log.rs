@@ -13,19 +13,35 @@ use std::thread::JoinHandle;
 #[derive(Debug)]
 struct Sink {
     file: File,
-    /// How long the file is, and where it goes when it is too long.
-    turned_over: Option<(u64, u64, PathBuf, PathBuf)>,
+    turned_over: Option<TurnedOver>,
+}
+
+/// A log that is begun anew when it is long.
+#[derive(Debug)]
+struct TurnedOver {
+    dir: RunDir,
+    /// How many bytes came before those in the file, and how many are in it.
+    before: u64,
+    length: u64,
+    limit: u64,
+}
+
+impl TurnedOver {
+    fn turn(&mut self) -> io::Result<File> {
+        fs::rename(self.dir.log(), self.dir.older_log())?;
+        self.before += std::mem::take(&mut self.length);
+        self.dir.begin_log_at(self.before)?;
+        append_to(&self.dir.log())
+    }
 }
 
 impl Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if let Some((length, limit, path, older)) = &mut self.turned_over {
-            if *length > 0 && *length + bytes.len() as u64 > *limit {
-                fs::rename(&*path, &*older)?;
-                self.file = append_to(path)?;
-                *length = 0;
+        if let Some(log) = &mut self.turned_over {
+            if log.length > 0 && log.length + bytes.len() as u64 > log.limit {
+                self.file = log.turn()?;
             }
-            *length += bytes.len() as u64;
+            log.length += bytes.len() as u64;
         }
         self.file.write_all(bytes)
     }
@@ -57,10 +73,9 @@ impl Log {
 
     /// Our own log.
     pub(super) fn of(dir: &RunDir, order: &Order) -> io::Result<Self> {
-        let (path, older) = (dir.log(), dir.older_log());
-        let file = append_to(&path)?;
-        let length = file.metadata()?.len();
-        let turned_over = Some((length, order.log_limit, path, older));
+        let file = append_to(&dir.log())?;
+        let (length, limit) = (file.metadata()?.len(), order.log_limit);
+        let turned_over = Some(TurnedOver { dir: dir.clone(), before: 0, length, limit });
         Ok(Log { output: Sink { file, turned_over }, errors: None })
     }
 

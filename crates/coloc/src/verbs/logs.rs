@@ -19,6 +19,9 @@ pub(crate) struct Logs {
     /// Go on until the task has ended
     #[arg(short, long)]
     follow: bool,
+    /// What it said in this attempt, the first being 1 [default: the last]
+    #[arg(long, value_name = "N")]
+    attempt: Option<u32>,
     /// The task
     task: Selection,
 }
@@ -27,27 +30,45 @@ impl Logs {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let mut client = self.socket.connect()?;
         for id in resolve(&mut client, &[self.task])? {
-            copy(&mut client, id, self.follow)?;
+            copy(&mut client, id, self.attempt, self.follow)?;
         }
         Ok(())
     }
 }
 
-/// Copies a log to standard output, to its end or to the task's.
-pub(crate) fn copy(client: &mut Client, id: u32, follow: bool) -> Result<(), CliError> {
+/// Copies a log to standard output, to its end or, through all attempts from the given one on, to the task's.
+pub(crate) fn copy(
+    client: &mut Client,
+    id: u32,
+    mut attempt: Option<u32>,
+    follow: bool,
+) -> Result<(), CliError> {
     let failed = |source| CliError::Write { file: PathBuf::from("standard output"), source };
     let mut offset = 0;
     loop {
-        let (part, state) = client.log(id, offset)?;
-        offset += part.len() as u64;
+        let part = client.log(id, attempt, offset)?;
+        if part.offset > offset {
+            eprintln!(
+                "coloc: {} bytes of output are gone: its log was too long",
+                part.offset - offset
+            );
+        }
+        (offset, attempt) = (part.offset + part.bytes.len() as u64, Some(part.attempt));
         let mut out = std::io::stdout().lock();
-        out.write_all(&part).and_then(|()| out.flush()).map_err(failed)?;
+        out.write_all(&part.bytes).and_then(|()| out.flush()).map_err(failed)?;
+        if !part.bytes.is_empty() {
+            continue;
+        }
+        // Where all attempts write to one file, there is but one to follow.
+        if follow && part.attempt > 0 && part.attempts > part.attempt {
+            eprintln!("coloc: task {id} is started again, attempt {}", part.attempt + 1);
+            (offset, attempt) = (0, Some(part.attempt + 1));
+            continue;
+        }
         let over = ["completed", "failed", "cancelled", "timed_out", "out_of_memory", "lost"];
-        if part.is_empty() && (!follow || over.contains(&state.as_str())) {
+        if !follow || over.contains(&part.state.as_str()) {
             return Ok(());
         }
-        if part.is_empty() {
-            std::thread::sleep(PERIOD);
-        }
+        std::thread::sleep(PERIOD);
     }
 }

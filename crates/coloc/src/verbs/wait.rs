@@ -97,7 +97,7 @@ impl Run {
             if watched {
                 say_start(&mut client, id)?;
             }
-            logs::copy(&mut client, id, true)?;
+            logs::copy(&mut client, id, Some(1), true)?;
             let task = client.wait(id)?;
             let ended = exit_code(&task);
             if task.task.state != Phase::Completed {

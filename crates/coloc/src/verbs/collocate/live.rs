@@ -214,7 +214,7 @@ fn conduct(client: &mut Client, plan: &Plan) -> Result<Found, CliError> {
     eprintln!("coloc: task {id} is the experiment; it waits for a GPU of its own");
     let (mut offset, mut text) = (0, Vec::new());
     loop {
-        let (part, _) = client.log(id, offset)?;
+        let part = client.log(id, None, offset)?.bytes;
         offset += part.len() as u64;
         show_progress(&mut text, &part);
         let task = client.show(id)?;
