@@ -130,6 +130,18 @@ pub fn environment(directory: &Path) -> Vec<(&'static str, OsString)> {
     ]
 }
 
+/// A fleet's state lies there.
+pub fn is_there(directory: &Path) -> bool {
+    directory.join(STATE_FILE).exists()
+}
+
+/// Whether this process may remove what a fleet left on disk.
+pub fn may_remove(directory: &Path) -> io::Result<()> {
+    let mark = directory.join("ending");
+    fs::File::create(&mark)?;
+    fs::remove_file(mark)
+}
+
 /// Removes what a fleet left on disk, and nothing else.
 pub fn remove(directory: &Path) -> io::Result<()> {
     let _ = fs::remove_file(directory.join(STATE_FILE));

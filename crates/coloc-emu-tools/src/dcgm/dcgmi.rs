@@ -74,7 +74,8 @@ fn parse(options: &[&str]) -> Result<Watch, ToolError> {
             }
             "-d" | "--delay" => {
                 let text = next()?;
-                watch.every = Duration::from_millis(text.parse().map_err(|_| bad(text))?);
+                let delay = text.parse().ok().filter(|delay| *delay > 0);
+                watch.every = Duration::from_millis(delay.ok_or_else(|| bad(text))?);
             }
             "-c" | "--count" => {
                 let text = next()?;
@@ -142,12 +143,17 @@ fn dmon(options: &[&str]) -> Answer {
         let entities = entities(&state, watch.entities.as_deref())?;
         looks.resize(entities.len(), None);
         for ((name, place), look) in entities.into_iter().zip(&mut looks) {
+            let gpu = state.live_gpu(place.gpu).ok();
             let mut values = String::new();
             for id in &watch.fields {
-                let text = value(&state, place, *id, *look)?.unwrap_or_else(|| "N/A".to_owned());
-                values += &format!("{text:<12}");
+                // A GPU that is lost says nothing; the others do.
+                let text = match gpu {
+                    Some(_) => value(&state, place, *id, *look)?,
+                    None => None,
+                };
+                values += &format!("{:<12}", text.unwrap_or_else(|| "N/A".to_owned()));
             }
-            *look = Some(Look::at(&state, state.live_gpu(place.gpu)?));
+            *look = gpu.map(|gpu| Look::at(&state, gpu));
             lines.push(format!("{name:<10}{values}").trim_end().to_owned());
         }
         drop(state);

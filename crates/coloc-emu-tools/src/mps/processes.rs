@@ -16,13 +16,16 @@ const PID_FILE: &str = "nvidia-cuda-mps-control.pid";
 /// How often a process looks around when nothing wakes it.
 const ROUND: Duration = Duration::from_secs(1);
 
+/// Nobody waits longer, whatever number they type.
+const LONGEST: Duration = Duration::from_secs(7 * 86_400);
+
 /// Waits until the state is as wished; false when the time is over.
 pub(super) fn wait_for(
     emulator: &Emulator,
     patience: Duration,
     wish: impl Fn(&State) -> bool,
 ) -> Result<bool, ToolError> {
-    let end = Instant::now() + patience;
+    let end = Instant::now() + patience.min(LONGEST);
     loop {
         let seen = emulator.changes().load(Ordering::Acquire);
         if wish(&*emulator.lock()?) {

@@ -65,6 +65,14 @@ impl Arguments {
         })
     }
 
+    /// A number above zero: nobody looks again without a pause.
+    pub(super) fn period(&mut self, of: &str) -> Result<u64, ToolError> {
+        match self.number(of)? {
+            0 => Err(ToolError::new(2, format!("Invalid value 0 for {of}."))),
+            period => Ok(period),
+        }
+    }
+
     pub(super) fn number<T: std::str::FromStr>(&mut self, of: &str) -> Result<T, ToolError> {
         let text = self.value(of)?;
         text.parse().map_err(|_| ToolError::new(2, format!("Invalid value {text:?} for {of}.")))
@@ -181,11 +189,12 @@ impl Command {
             "-i" | "--id" => self.gpus = Some(rest.value(argument)?),
             "-l" | "--loop" => {
                 let seconds = rest.optional().map_or(Ok(5), |text| text.parse::<u64>());
-                let seconds = seconds.map_err(|_| unknown(argument))?;
+                let seconds = seconds.ok().filter(|&seconds| seconds > 0);
+                let seconds = seconds.ok_or_else(|| unknown(argument))?;
                 self.every = Some(Duration::from_secs(seconds));
             }
             "-lms" | "--loop-ms" => {
-                self.every = Some(Duration::from_millis(rest.number(argument)?));
+                self.every = Some(Duration::from_millis(rest.period(argument)?));
             }
             "-x" | "--xml-format" => self.xml = true,
             "-f" | "--filename" => self.file = Some(rest.value(argument)?),
@@ -272,10 +281,19 @@ fn compute_mode(text: &str) -> Result<u32, ToolError> {
     }
 }
 
+/// What is said of a GPU that fell off the bus, while the others answer.
+fn lost(state: &State, index: u32) -> String {
+    let bus = state.gpu(index).map_or_else(|_| index.to_string(), |gpu| gpu.bus_id(index));
+    format!("Unable to determine the device handle for GPU{index}: {bus}: GPU is lost")
+}
+
 fn list(state: &State, gpus: &[u32]) -> Result<String, ToolError> {
     let mut lines = Vec::new();
     for &index in gpus {
-        let gpu = state.live_gpu(index)?;
+        let Ok(gpu) = state.live_gpu(index) else {
+            lines.push(lost(state, index));
+            continue;
+        };
         lines.push(format!("GPU {index}: {} (UUID: {})", gpu.board().name, gpu.uuid()));
         for (at, mig) in gpu.mig_devices().into_iter().enumerate() {
             let (name, uuid) = (gpu.mig_name(mig)?, gpu.mig_uuid(mig)?);

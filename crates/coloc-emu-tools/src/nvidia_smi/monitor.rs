@@ -1,7 +1,7 @@
 //! `pmon` and `dmon`: a line a process or device, again and again.
 
 use super::fields::process_name;
-use super::{Arguments, selected, unknown};
+use super::{Arguments, lost, selected, unknown};
 use crate::tool::{Answer, ToolError, print};
 use coloc_emu::fleet::{State, percent};
 use coloc_emu::{Emulator, Place};
@@ -19,7 +19,7 @@ fn rounds(arguments: &mut Arguments) -> Result<Rounds, ToolError> {
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "-c" | "--count" => rounds.count = Some(arguments.number("-c")?),
-            "-d" | "--delay" => rounds.every = Duration::from_secs(arguments.number("-d")?),
+            "-d" | "--delay" => rounds.every = Duration::from_secs(arguments.period("-d")?),
             "-i" | "--id" => rounds.gpus = Some(arguments.value("-i")?),
             // Which columns, and in which form: there is one form here.
             "-s" | "--select" | "-o" | "--options" | "--format" => drop(arguments.value("-s")?),
@@ -45,7 +45,10 @@ fn repeat(
         let state = emulator.lock()?;
         let mut all = Vec::new();
         for gpu in selected(&state, gpus.as_deref())? {
-            all.extend(lines(&state, gpu)?);
+            match state.live_gpu(gpu) {
+                Ok(_) => all.extend(lines(&state, gpu)?),
+                Err(_) => all.push(lost(&state, gpu)),
+            }
         }
         drop(state);
         print(&all.join("\n"))?;

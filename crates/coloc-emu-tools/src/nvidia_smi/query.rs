@@ -60,10 +60,13 @@ pub(super) fn gpus(
     format: Format,
 ) -> Result<String, ToolError> {
     let names = names(fields);
-    let mut headers: Vec<String> = Vec::new();
+    let mut headers: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut lines = Vec::new();
     for &gpu in gpus {
-        let seen = Seen::new(state, gpu)?;
+        let Ok(seen) = Seen::new(state, gpu) else {
+            lines.push(vec!["[GPU is lost]"; names.len()].join(", "));
+            continue;
+        };
         let mut values = Vec::new();
         headers.clear();
         for name in &names {

@@ -96,7 +96,8 @@ impl State {
                 idle *= 1.0 - process.alone.gpu;
             }
         }
-        seen.gpu = 1.0 - idle;
+        // Whoever computes on an SM has a kernel running.
+        seen.gpu = (1.0 - idle).max(seen.sm);
         Ok(Activity::from(seen).into())
     }
 }

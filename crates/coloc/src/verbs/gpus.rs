@@ -28,7 +28,7 @@ pub(crate) struct Gpus {
     #[arg(long)]
     activity: bool,
     /// A dcgm-exporter to read activity from
-    #[arg(long, value_name = "HOST:PORT", env = "COLOC_DCGM_EXPORTER", requires = "activity")]
+    #[arg(long, value_name = "HOST:PORT", env = "COLOC_DCGM_EXPORTER")]
     exporter: Option<Endpoint>,
     /// Print JSON
     #[arg(long)]

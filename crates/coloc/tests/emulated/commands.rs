@@ -115,3 +115,13 @@ fn nobody_stays_on_a_fleet_that_is_gone() {
         std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "))
     });
 }
+
+#[test]
+fn a_fleet_is_not_started_over_another() {
+    let fleet = Fleet::start("1xT4-16GB", &[]);
+    let place = fleet.path().join("fleet").display().to_string();
+    let again = fleet.run(COLOC, &["emu", "start", "--fleet", "2xT4-16GB", "--dir", &place]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("holds a fleet already"), "{}", text(&again.stderr));
+    assert_eq!(fleet.show()["gpus"].as_array().map(Vec::len), Some(1));
+}

@@ -111,3 +111,29 @@ fn the_exporter_speaks_prometheus() {
     assert!(get("/nothing").starts_with("HTTP/1.1 404"));
     assert!(get("/metrics HTTP/1.1\r\n\r\ngarbage").starts_with("HTTP/1.1"));
 }
+
+#[test]
+fn a_lost_gpu_does_not_silence_the_others() {
+    let fleet = Fleet::start("3xA100-40GB", &[]);
+    fleet.ask(COLOC, &["emu", "fault", "lost", "1"]);
+    let list = fleet.ask("nvidia-smi", &["-L"]);
+    assert!(list.contains("GPU 0: NVIDIA") && list.contains("GPU 2: NVIDIA"), "{list}");
+    assert!(list.contains("GPU is lost"), "{list}");
+    let rows = fleet.ask("nvidia-smi", &["--query-gpu=index,memory.total", "--format=csv"]);
+    let rows: Vec<&str> = rows.lines().collect();
+    assert_eq!(rows[0], "index, memory.total [MiB]");
+    assert_eq!(rows[1..], ["0, 40960 MiB", "[GPU is lost], [GPU is lost]", "2, 40960 MiB"]);
+    let looks = fleet.ask("dcgmi", &["dmon", "-e", "1002", "-c", "1"]);
+    assert!(looks.contains("GPU 1     N/A") && looks.contains("GPU 2     0.000"), "{looks}");
+    let monitored = fleet.ask("nvidia-smi", &["dmon", "-c", "1"]);
+    assert!(monitored.lines().any(|line| line.trim_start().starts_with("2 ")), "{monitored}");
+}
+
+#[test]
+fn nobody_looks_again_without_a_pause() {
+    let fleet = Fleet::start("1xA100-40GB", &[]);
+    for words in [&["-l", "0"][..], &["-lms", "0"], &["pmon", "-d", "0"], &["dmon", "-d", "0"]] {
+        assert!(!fleet.run("nvidia-smi", words).status.success(), "{words:?}");
+    }
+    assert!(!fleet.run("dcgmi", &["dmon", "-e", "1002", "-d", "0"]).status.success());
+}

@@ -98,7 +98,7 @@ pub fn parse_exposition(page: &str) -> Vec<Measured> {
             all.push(Measured { entity, reading: Reading::default() });
             all.len() - 1
         });
-        all[at].reading.set(field, value);
+        all[at].reading.set_larger(field, value);
     }
     all.retain(|measured| !measured.reading.is_empty());
     all
@@ -175,6 +175,16 @@ DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-aa"} 100
         assert_eq!(all[0].reading.sm, Some(Fraction::new(0.17)));
         assert_eq!(all[0].reading.dram, Some(Fraction::new(0.25)));
         assert_eq!(all[1].entity, Entity::Instance("GPU-aa/9".to_owned()));
+    }
+
+    #[test]
+    fn an_idle_part_does_not_hide_the_one_that_works() {
+        let line = |value: &str| {
+            format!("DCGM_FI_PROF_SM_ACTIVE{{gpu=\"0\",UUID=\"GPU-aa\",GPU_I_ID=\"1\"}} {value}\n")
+        };
+        for page in [line("0.9") + &line("0.0"), line("0.0") + &line("0.9")] {
+            assert_eq!(parse_exposition(&page)[0].reading.sm, Some(Fraction::new(0.9)));
+        }
     }
 
     #[test]

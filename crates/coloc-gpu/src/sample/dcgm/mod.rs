@@ -99,13 +99,24 @@ impl Reading {
         if blank || !(-0.01..=1.05).contains(&value) {
             return;
         }
-        let value = Some(Fraction::saturating(value));
+        *self.field(field) = Some(Fraction::saturating(value));
+    }
+
+    /// The same where somebody tells a value twice: an idle part of a device must not hide the one that works.
+    fn set_larger(&mut self, field: Field, value: f64) {
+        let before = self.field(field).map_or(0.0, Fraction::get);
+        if value >= before {
+            self.set(field, value);
+        }
+    }
+
+    fn field(&mut self, field: Field) -> &mut Option<Fraction> {
         match field {
-            Field::GraphicsActive => self.gpu = value,
-            Field::SmActive => self.sm = value,
-            Field::SmOccupancy => self.occupancy = value,
-            Field::TensorActive => self.tensor = value,
-            Field::DramActive => self.dram = value,
+            Field::GraphicsActive => &mut self.gpu,
+            Field::SmActive => &mut self.sm,
+            Field::SmOccupancy => &mut self.occupancy,
+            Field::TensorActive => &mut self.tensor,
+            Field::DramActive => &mut self.dram,
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::args::input::read_fleet;
 use crate::error::CliError;
 use crate::output::print_text;
 use clap::Args;
-use coloc_emu::{Emulator, Options, install};
+use coloc_emu::{AttachError, Emulator, Options, install};
 use coloc_emu_tools::run::{FleetHome, RunError};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -70,6 +70,12 @@ pub(super) struct Start {
 
 impl Start {
     pub(super) fn run(&self) -> Result<(), CliError> {
+        if Emulator::open(&self.dir).is_ok() {
+            let place = self.dir.display();
+            let message =
+                format!("{place} holds a fleet already: `coloc emu stop --dir {place}` ends it");
+            return Err(CliError::Usage(message));
+        }
         let home = self.fleet.create(Some(&self.dir))?;
         let quoted = |value: OsString| value.to_string_lossy().replace('\'', r"'\''");
         let lines = home.environment().into_iter();
@@ -88,9 +94,15 @@ pub(super) struct Stop {
 
 impl Stop {
     pub(super) fn run(&self) -> Result<(), CliError> {
-        let emulator = Emulator::open(&self.dir).map_err(RunError::from)?;
-        emulator.close().map_err(RunError::from)?;
-        install::remove(&self.dir)
-            .map_err(|source| CliError::Write { file: self.dir.clone(), source })
+        let failed = |source| CliError::Write { file: self.dir.clone(), source };
+        // Whoever may not remove it must not end it for others either.
+        install::may_remove(&self.dir).map_err(failed)?;
+        match Emulator::open(&self.dir) {
+            Ok(emulator) => emulator.close().map_err(RunError::from)?,
+            // One that was ended before leaves its files.
+            Err(AttachError::Closed) if install::is_there(&self.dir) => {}
+            Err(error) => return Err(RunError::from(error).into()),
+        }
+        install::remove(&self.dir).map_err(failed)
     }
 }
