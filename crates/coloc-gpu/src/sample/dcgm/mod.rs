@@ -104,8 +104,7 @@ impl Reading {
 
     /// The same where somebody tells a value twice: an idle part of a device must not hide the one that works.
     fn set_larger(&mut self, field: Field, value: f64) {
-        let before = self.field(field).map_or(0.0, Fraction::get);
-        if value >= before {
+        if self.field(field).is_none_or(|before| value >= before.get()) {
             self.set(field, value);
         }
     }
