@@ -11,7 +11,7 @@ use crate::output::table::table;
 use crate::output::{Answer, print_text};
 use clap::{Args, ValueEnum};
 use coloc_model::Fleet;
-use coloc_sim::{Simulation, Summary, Trace, trace};
+use coloc_sim::{Simulation, Summary, Timeline, Trace, trace};
 use serde::Serialize;
 use side_by_side::{Played, Simulated, Stays};
 use std::path::{Path, PathBuf};
@@ -221,9 +221,9 @@ fn both() -> [Told; 2] {
 
 fn simulate(told: &Told, trace: &Trace, fleet: &Fleet) -> Result<Simulated, CliError> {
     let simulation = Simulation::new(fleet.clone(), told.args.policy(), told.args.estimator());
-    let mut stays = Stays::new(trace.tasks().len());
-    let (summary, _) = simulation.run(trace, &mut stays)?;
-    Ok(Simulated { summary, stays })
+    let mut timeline = Timeline::new(fleet.len());
+    let (summary, _) = simulation.run(trace, &mut timeline)?;
+    Ok(Simulated { summary, stays: Stays::of_timeline(trace.tasks().len(), &timeline) })
 }
 
 /// Submits what is due on each stage until all tasks have ended.

@@ -4,8 +4,7 @@ use crate::error::CliError;
 use crate::live::replay::{Replay, Replayed};
 use crate::output::files;
 use coloc_daemon::owner::TaskView;
-use coloc_model::{Slot, TaskId, Time};
-use coloc_sim::{AttemptEnd, Observer, Summary, Trace};
+use coloc_sim::{Attempt, Summary, Timeline, Trace};
 use std::path::Path;
 
 /// A trace as the simulator played it.
@@ -32,8 +31,14 @@ struct Stay {
 pub(super) struct Stays(Vec<Option<Stay>>);
 
 impl Stays {
-    pub(super) fn new(tasks: usize) -> Self {
-        Stays(vec![None; tasks])
+    /// Of a simulated trace with so many tasks.
+    pub(super) fn of_timeline(tasks: usize, timeline: &Timeline) -> Self {
+        let mut stays = vec![None; tasks];
+        for Attempt { task, start_s, end_s, gpus, .. } in &timeline.attempts {
+            let (start_s, end_s, gpus) = (*start_s, *end_s, gpus.clone());
+            stays[task.index()] = Some(Stay { start_s, end_s, gpus });
+        }
+        Stays(stays)
     }
 
     pub(super) fn of_replay(replay: &Replay<'_>, tasks: &[TaskView]) -> Self {
@@ -47,20 +52,6 @@ impl Stays {
             })
         };
         Stays(replay.ids().iter().map(stay).collect())
-    }
-}
-
-impl Observer for Stays {
-    fn attempt_ended(
-        &mut self,
-        task: TaskId,
-        started: Time,
-        now: Time,
-        slots: &[Slot],
-        _: AttemptEnd,
-    ) {
-        let gpus = slots.iter().map(|slot| slot.gpu.0).collect();
-        self.0[task.index()] = Some(Stay { start_s: started.secs(), end_s: now.secs(), gpus });
     }
 }
 
