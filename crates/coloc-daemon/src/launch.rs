@@ -7,7 +7,7 @@ use holds::promised;
 
 use crate::cgroup::Groups;
 use crate::record::{Holds, Record, Uid};
-use crate::run::{Claim, GroupPlace, Order, Process, RunAs, RunDir, RunError};
+use crate::run::{Claim, GroupPlace, Order, Process, RunAs, RunDir, RunError, Started};
 use crate::sharing::{PartitionError, Sharing};
 use crate::spec::{TaskSpec, Warning};
 use crate::text::RawText;
@@ -78,11 +78,11 @@ pub enum Farewell {
 }
 
 impl Farewell {
-    /// What its shim understands by that.
-    fn signal(self) -> Signal {
+    /// What its shim understands by that. One of an earlier version would die of a signal that it does not know.
+    fn signal(self, shim: &Started) -> Signal {
         match self {
-            Farewell::AtOnce => Signal::TERM,
-            Farewell::AfterWarning => Signal::USR1,
+            Farewell::AfterWarning if shim.can_warn => Signal::USR1,
+            Farewell::AfterWarning | Farewell::AtOnce => Signal::TERM,
         }
     }
 }
@@ -278,7 +278,9 @@ impl Launcher {
     /// one, and then kills.
     pub fn stop(&self, record: &Record, farewell: Farewell) {
         match self.run_dir(record).started() {
-            Ok(Some(_)) => self.watcher.signal(record.id, record.attempt, farewell.signal()),
+            Ok(Some(started)) => {
+                self.watcher.signal(record.id, record.attempt, farewell.signal(&started));
+            }
             // The shim is not there yet. It will look for its claim and find it, or find itself asked.
             _ => self.stop_unborn(record, farewell),
         }
@@ -290,8 +292,8 @@ impl Launcher {
         let (task, attempt) = (record.id, record.attempt);
         let stop = move || {
             while began.elapsed() < SLOW_SHIM {
-                if let Ok(Some(_)) = dir.started() {
-                    return watcher.signal(task, attempt, farewell.signal());
+                if let Ok(Some(started)) = dir.started() {
+                    return watcher.signal(task, attempt, farewell.signal(&started));
                 }
                 if matches!(dir.ended(), Ok(Some(_))) {
                     return;
@@ -386,15 +388,15 @@ fn run_as(owner: Uid) -> Result<Option<RunAs>, LaunchError> {
     Ok(Some(RunAs { uid: user.uid.as_raw(), gid: user.gid.as_raw(), name: user.name }))
 }
 
-/// Where a task's output goes, if its user wants it elsewhere than in our log.
-pub fn output_of(record: &Record, spec: &TaskSpec) -> Option<PathBuf> {
-    spec.output.as_ref().map(|pattern| place(pattern, record, spec))
+/// Where a task's output goes: to our log, unless its user wants it elsewhere.
+pub fn output_of(run: &RunDir, record: &Record, spec: &TaskSpec) -> PathBuf {
+    spec.output.as_ref().map_or_else(|| run.log(), |pattern| place(pattern, record, spec))
 }
 
-/// Where a task's last words are, in the same case.
-pub fn last_words_of(record: &Record, spec: &TaskSpec) -> Option<PathBuf> {
-    let pattern = spec.errors.as_ref().or(spec.output.as_ref());
-    pattern.map(|pattern| place(pattern, record, spec))
+/// Where its last words are.
+pub fn last_words_of(run: &RunDir, record: &Record, spec: &TaskSpec) -> PathBuf {
+    let errors = spec.errors.as_ref().map(|pattern| place(pattern, record, spec));
+    errors.unwrap_or_else(|| output_of(run, record, spec))
 }
 
 fn place(pattern: &RawText, record: &Record, spec: &TaskSpec) -> PathBuf {

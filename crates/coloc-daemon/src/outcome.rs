@@ -26,10 +26,14 @@ pub enum Verdict {
     TimedOut,
     /// The shim stopped it because somebody asked.
     Stopped,
+    /// It could not be started, for this reason.
+    Unstarted(String),
     /// It failed by itself.
     Failed,
 }
 
+/// Nobody reads more than this of a reason.
+const LONGEST_REASON: usize = 400;
 const SIGKILL: i32 = 9;
 const SIGABRT: i32 = 6;
 
@@ -42,12 +46,16 @@ pub fn judge(ended: &Ended, last_words: &[u8]) -> Verdict {
         (Some(Stopped::Asked), _) => Verdict::Stopped,
         (None, Exit::Code(0)) => Verdict::Completed,
         (None, exit) => {
+            if let Some(why) = &ended.unstarted {
+                // Its user could have written anything.
+                return Verdict::Unstarted(why.chars().take(LONGEST_REASON).collect());
+            }
             let words = String::from_utf8_lossy(last_words);
             match find_gpu_oom(&words) {
                 Some(line) => Verdict::GpuOutOfMemory {
                     asked: size_after(line, &ASKED),
                     held: size_after(line, &HELD),
-                    evidence: line.trim().chars().take(400).collect(),
+                    evidence: line.trim().chars().take(LONGEST_REASON).collect(),
                 },
                 None if is_host_oom(exit, &words, ended.host_memory) => {
                     Verdict::HostOutOfMemory(ended.host_memory)
@@ -137,8 +145,12 @@ mod tests {
     use crate::record::Moment;
     use proptest::prelude::*;
 
+    fn ended(exit: Exit) -> Ended {
+        Ended { exit, at: Moment(0), stopped: None, host_memory: None, unstarted: None }
+    }
+
     fn verdict(exit: Exit, words: &str) -> Verdict {
-        judge(&Ended { exit, at: Moment(0), stopped: None, host_memory: None }, words.as_bytes())
+        judge(&ended(exit), words.as_bytes())
     }
 
     fn asked(words: &str) -> Option<Bytes> {
@@ -183,9 +195,8 @@ mod tests {
     #[test]
     fn the_kernels_word_on_host_memory_counts() {
         let told = |kills| Some(HostMemory { kills, peak: None, limit: Some(Bytes::from_mib(48)) });
-        let verdict = |exit, host_memory| {
-            judge(&Ended { exit, at: Moment(0), stopped: None, host_memory }, b"epoch 3\n")
-        };
+        let verdict =
+            |exit, host_memory| judge(&Ended { host_memory, ..ended(exit) }, b"epoch 3\n");
         let killed = Exit::Signal(SIGKILL);
         assert_eq!(verdict(killed, told(1)), Verdict::HostOutOfMemory(told(1)));
         // One of its processes was killed, and the program made an ordinary failure of it.
@@ -209,9 +220,16 @@ mod tests {
     }
 
     #[test]
+    fn whoever_could_not_be_started_says_why() {
+        let unstarted = Some("cannot start trian.py: No such file".to_owned());
+        let ended = Ended { unstarted: unstarted.clone(), ..ended(Exit::Code(127)) };
+        assert_eq!(Some(judge(&ended, b"")), unstarted.map(Verdict::Unstarted));
+    }
+
+    #[test]
     fn who_was_stopped_neither_failed_nor_finished() {
         for exit in [Exit::Signal(15), Exit::Code(143), Exit::Code(0)] {
-            let ended = |stopped| Ended { exit, at: Moment(0), stopped, host_memory: None };
+            let ended = |stopped| Ended { stopped, ..ended(exit) };
             assert_eq!(judge(&ended(Some(Stopped::TimeLimit)), b""), Verdict::TimedOut);
             assert_eq!(
                 judge(&ended(Some(Stopped::Asked)), b"CUDA out of memory"),
@@ -226,7 +244,7 @@ mod tests {
             let mut line = b"Tried to allocate ".to_vec();
             line.extend(&words);
             line.extend(b" CUDA out of memory");
-            judge(&Ended { exit: Exit::Code(code), at: Moment(0), stopped: None, host_memory: None }, &line);
+            judge(&ended(Exit::Code(code)), &line);
         }
     }
 }

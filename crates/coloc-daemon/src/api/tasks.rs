@@ -47,10 +47,8 @@ pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<TaskDetai
         let Some(record) = journal.task(TaskId(id))? else { return Ok(None) };
         let spec = journal.spec(record.spec)?;
         let story = journal.story(TaskId(id))?;
-        let log = output_of(&record, &spec)
-            .unwrap_or_else(|| RunDir::of(&runs, record.id, record.attempt).log())
-            .display()
-            .to_string();
+        let run = RunDir::of(&runs, record.id, record.attempt);
+        let log = output_of(&run, &record, &spec).display().to_string();
         let (command, directory) = (spec.command.clone(), spec.directory.clone());
         let (task, holds) = (view(&record, &spec), record.holds);
         let estimate_bound_bytes = spec.estimate.map(|estimate| estimate.bound.0);

@@ -72,7 +72,7 @@ impl Owner {
         let Some(live) = self.tasks.get(&task) else { return (None, None) };
         let run = self.launcher.run_dir(&live.record);
         let Ok(Some(ended)) = run.ended() else { return (None, None) };
-        let log = last_words_of(&live.record, &live.spec).unwrap_or_else(|| run.log());
+        let log = last_words_of(&run, &live.record, &live.spec);
         let words = crate::run::tail(&log, live.record.owner, LAST_WORDS).unwrap_or_default();
         (Some(judge(&ended, &words)), Some(ended.exit))
     }
@@ -153,6 +153,7 @@ impl Owner {
                 (Phase::TimedOut, "was stopped at its time limit".to_owned())
             }
             Some(Verdict::HostOutOfMemory(told)) => (Phase::Failed, out_of_host_memory(told)),
+            Some(Verdict::Unstarted(why)) => (Phase::Failed, why),
             Some(_) => (Phase::Failed, "failed".to_owned()),
             None => (Phase::Lost, "vanished: its shim left no word of how it ended".to_owned()),
         };

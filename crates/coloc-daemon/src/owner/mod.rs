@@ -292,7 +292,11 @@ impl Owner {
                 Answer::Submitted { .. } | Answer::Taught if !written => {
                     Answer::Refused(Refused::DiskFull)
                 }
-                Answer::Changed(_) if !written => Answer::Refused(Refused::NotKept),
+                Answer::Changed(wishes)
+                    if !written && wishes.iter().any(|(_, done)| done.is_ok()) =>
+                {
+                    Answer::Refused(Refused::NotKept)
+                }
                 kept => kept,
             };
             let _ = reply.send(answer);

@@ -132,6 +132,15 @@ impl Owner {
                 _ => {}
             }
         }
+        if let (Some(limit), Some(warning)) = (spec.time_limit, spec.warning)
+            && warning.before >= limit
+        {
+            return Err(Refused::Invalid(format!(
+                "the signal is to come {} s before a time limit of {} s: give it more time, or the signal less",
+                warning.before.secs(),
+                limit.secs()
+            )));
+        }
         for Dependency { task, .. } in &spec.after {
             if !self.tasks.contains_key(task) && !matches!(self.journal.task(*task), Ok(Some(_))) {
                 return Err(Refused::Invalid(format!(

@@ -228,8 +228,7 @@ impl Owner {
             task: self.view(live),
             command: live.spec.command.clone(),
             directory: live.spec.directory.clone(),
-            log: output_of(&live.record, &live.spec)
-                .unwrap_or_else(|| self.launcher.run_dir(&live.record).log())
+            log: output_of(&self.launcher.run_dir(&live.record), &live.record, &live.spec)
                 .display()
                 .to_string(),
             estimate_bound_bytes: live.spec.estimate.map(|estimate| estimate.bound.0),

@@ -83,6 +83,9 @@ pub struct Started {
     /// The program is in its control group.
     #[serde(default)]
     pub in_group: bool,
+    /// The shim knows SIGUSR1 as the wish to warn the program before it ends it.
+    #[serde(default)]
+    pub can_warn: bool,
 }
 
 /// A process. A PID alone names nobody: it is given again after the process ends.
@@ -106,6 +109,9 @@ pub struct Ended {
     /// What the kernel says of its host memory, where it was in a control group.
     #[serde(default)]
     pub host_memory: Option<HostMemory>,
+    /// Why it was never started, if it was not.
+    #[serde(default)]
+    pub unstarted: Option<String>,
 }
 
 /// Why a shim ended its program.

@@ -74,10 +74,8 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
     let mut log = match log::Log::open(dir, &order) {
         Ok(log) => log,
         Err((place, error)) => {
-            let words = format!("coloc: cannot write the output to {}: {error}\n", place.display());
-            // Where that cannot be written either, nobody hears of it, but the exit code tells.
-            let _ = log::Log::of(dir, &order).and_then(|mut log| log.say(&words));
-            return Ok(dir.write_ended(&never_started())?);
+            let why = format!("cannot write the output to {}: {error}", place.display());
+            return Ok(dir.write_ended(&never_started(why))?);
         }
     };
     if let Some(Err(error)) = &group {
@@ -87,16 +85,17 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
     let (child, streams) = match start(&order, group.as_ref()) {
         Ok(started) => started,
         Err(error) => {
-            let program = order.command.first().map_or("".into(), RawText::to_string_lossy);
-            let _ = log.say(&format!("coloc: cannot start {program}: {error}\n"));
-            return Ok(dir.write_ended(&never_started())?);
+            let why = why_not(&order, &error);
+            let _ = log.say(&format!("coloc: {why}\n"));
+            return Ok(dir.write_ended(&never_started(why))?);
         }
     };
     let began = |pid| ProcessTable::default().started(pid).unwrap_or(0);
     let process = |pid| Process { pid, began: began(pid) };
     let (shim, main) = (process(std::process::id()), process(child.id()));
     let group = group.filter(|group| group.group.holds(main.pid));
-    dir.write_started(&Started { shim, main, at: Moment::now(), in_group: group.is_some() })?;
+    let (at, in_group) = (Moment::now(), group.is_some());
+    dir.write_started(&Started { shim, main, at, in_group, can_warn: true })?;
     let copies = log.copy(streams);
     let watch = Watch { order: &order, child, asked, stopped: None, group: group.as_ref() };
     let ended = watch.until_the_end()?;
@@ -105,9 +104,19 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
     Ok(dir.write_ended(&Ended { host_memory, ..ended })?)
 }
 
-fn never_started() -> Ended {
+fn never_started(why: String) -> Ended {
     let exit = Exit::Code(CANNOT_START);
-    Ended { exit, at: Moment::now(), stopped: None, host_memory: None }
+    Ended { exit, at: Moment::now(), stopped: None, host_memory: None, unstarted: Some(why) }
+}
+
+/// A system says of a directory that is not there what it says of a program.
+fn why_not(order: &Order, error: &io::Error) -> String {
+    let directory = order.directory.as_path();
+    if !directory.is_dir() {
+        return format!("cannot start in {}: it is not a directory here", directory.display());
+    }
+    let program = order.command.first().map_or("".into(), RawText::to_string_lossy);
+    format!("cannot start {program}: {error}")
 }
 
 /// The program's control group, with what it takes to enter it and to kill everybody in it.
@@ -217,7 +226,7 @@ impl Watch<'_> {
                 self.signal(warn.take().and_then(|(_, signal)| Signal::try_from(signal).ok()));
             }
             let told = |from: &mut UnixStream| from.read(&mut [0; 16]).is_ok_and(|bytes| bytes > 0);
-            if told(&mut self.asked.after_warning) && leave.is_none() {
+            if told(&mut self.asked.after_warning) && leave.is_none() && self.stopped.is_none() {
                 let lead = self.warn_of_leaving(&mut warn);
                 leave = Some(Instant::now() + lead);
             }
@@ -281,7 +290,13 @@ impl Watch<'_> {
             Some(code) => Exit::Code(code),
             None => Exit::Signal(status.signal().unwrap_or(0)),
         };
-        Ok(Ended { exit, at: Moment::now(), stopped: self.stopped, host_memory: None })
+        Ok(Ended {
+            exit,
+            at: Moment::now(),
+            stopped: self.stopped,
+            host_memory: None,
+            unstarted: None,
+        })
     }
 }
 

@@ -81,6 +81,22 @@ fn output_that_cannot_be_written_is_a_failure_that_says_so() {
     let id = home.submit(&["-o", "/nonexistent/out", "--", "true"]);
     home.wait_for_state(id, "failed");
     assert_eq!(home.show(id)["exit_code"], 127);
+    assert!(home.story(id).contains("cannot write the output to /nonexistent/out"));
+    let id = home.submit(&["--", "/nonexistent/program"]);
+    home.wait_for_state(id, "failed");
+    assert!(home.story(id).contains("cannot start /nonexistent/program"), "{}", home.story(id));
+}
+
+#[test]
+fn a_warning_before_the_beginning_is_refused() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let refused = home.try_run(&["submit", "-t", "5s", "--signal", "USR1@60", "--", "true"]);
+    assert!(!refused.status.success());
+    assert!(
+        text(&refused.stderr).contains("60 s before a time limit of 5 s"),
+        "{}",
+        text(&refused.stderr)
+    );
 }
 
 #[test]

@@ -40,6 +40,7 @@ fn a_full_disk_refuses_new_work_and_keeps_what_runs() {
     home.wait_for("its first word", |home| {
         text(&home.try_run(&["logs", &runs.to_string()]).stdout).contains("up")
     });
+    let waits = home.submit(&["--begin", "now+1h", "--", "true"]);
     let fill = as_the_daemon_sees(&home, "fill");
     let mut file = std::fs::File::create(&fill).expect("a file");
     while file.write_all(&[0; 4096]).is_ok() {}
@@ -51,6 +52,11 @@ fn a_full_disk_refuses_new_work_and_keeps_what_runs() {
         !refused.status.success() && text(&refused.stderr).contains("disk with the journal is full")
     });
     assert_eq!(home.state(runs), "running");
+    // A change that cannot be written down is made, and said not to be safe; one that is refused is just that.
+    let held = home.try_run(&["hold", &waits.to_string()]);
+    assert!(text(&held.stderr).contains("it is done, but the disk"), "{}", text(&held.stderr));
+    let refused = home.try_run(&["hold", &runs.to_string()]);
+    assert!(text(&refused.stderr).contains("only a task that waits"), "{}", text(&refused.stderr));
     std::fs::write(&go, "").expect("a file");
     // Its shim kept room for its last word. The journal has none: what is not written down is not told yet.
     let end = as_the_daemon_sees(&home, "runs/1.1/exit.json");
