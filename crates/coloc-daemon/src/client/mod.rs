@@ -13,6 +13,7 @@ use crate::owner::{
     Change, StatusView, Submission, TaskDetail, TaskView, Teaching, WhyView, lines,
 };
 use crate::past::Past;
+use crate::record::Phase;
 use crate::tls::TlsError;
 use address::open;
 use http_body_util::{BodyExt as _, Full};
@@ -109,7 +110,7 @@ pub struct LogPart {
     /// What it says.
     pub bytes: Vec<u8>,
     /// Where the task stands.
-    pub state: String,
+    pub state: Option<Phase>,
     /// Where the part begins: later than asked for where that is gone.
     pub offset: u64,
     /// Which attempt said it; 0 where all of them write to one file.
@@ -246,7 +247,7 @@ impl Client {
         let word = |name| headers.get(name).and_then(|word| word.to_str().ok()).unwrap_or("");
         Ok(LogPart {
             bytes: body.to_vec(),
-            state: word("x-state").to_owned(),
+            state: Phase::named(word("x-state")),
             offset: word("x-offset").parse().unwrap_or(offset),
             attempt: word("x-attempt").parse().unwrap_or(0),
             attempts: word("x-attempts").parse().unwrap_or(0),

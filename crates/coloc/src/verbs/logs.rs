@@ -4,6 +4,7 @@ use crate::args::live::{Selection, SocketArg, resolve};
 use crate::error::CliError;
 use clap::Args;
 use coloc_daemon::client::Client;
+use coloc_daemon::record::Phase;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -65,8 +66,7 @@ pub(crate) fn copy(
             (offset, attempt) = (0, Some(part.attempt + 1));
             continue;
         }
-        let over = ["completed", "failed", "cancelled", "timed_out", "out_of_memory", "lost"];
-        if !follow || over.contains(&part.state.as_str()) {
+        if !follow || part.state.is_some_and(Phase::is_over) {
             return Ok(());
         }
         std::thread::sleep(PERIOD);
