@@ -102,6 +102,12 @@ impl Hardware {
         devices.map(|device| device.identity.pci_bus_id.clone()).collect()
     }
 
+    /// The memory of the GPUs, in order.
+    pub fn capacities(&self) -> Vec<Bytes> {
+        let devices = self.monitor.inventory().devices().iter();
+        devices.map(|device| device.identity.memory_total).collect()
+    }
+
     /// Whether GPUs can be shared in this way.
     pub fn check(&self, share: Share) -> Result<(), HardwareError> {
         can_share(&self.fleet, share)

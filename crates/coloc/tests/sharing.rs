@@ -192,7 +192,9 @@ fn mps_is_set_up_and_its_limits_hold() {
         // The next task is admitted with less: its own environment does not say so, the server does.
         let server = control.servers().expect("a list")[0];
         let less = ClientLimits { memory: Some(Bytes::from_mib(2048)), ..limits };
-        control.carry_out(&admit_plan(server, &gpus, &less)).expect("the limits read back");
+        control
+            .carry_out(&admit_plan(server, &gpus, &less, None, Bytes::ZERO))
+            .expect("the limits read back");
         let third = Command::new(COLOC)
             .args(["emu", "train", "--seconds", "100000", "--memory", "3G"])
             .envs(variables.iter().filter(|(name, _)| !name.contains("LIMIT")).cloned())

@@ -2,7 +2,8 @@
 
 use super::Launcher;
 use crate::cgroup::{Controller, GroupLimits, TaskGroup};
-use crate::record::{Holds, Record};
+use crate::record::{Holds, MpsHold, Record};
+use crate::sharing::Admitted;
 use crate::spec::TaskSpec;
 use coloc_gpu::enforce::{Dmem, Enforcement, Facilities, Promise, Rung, declare};
 use coloc_model::{Bytes, Placement, Share, TaskId};
@@ -32,14 +33,15 @@ impl Launcher {
         spec: &TaskSpec,
         group: &Result<(TaskGroup, GroupLimits), String>,
         memory: Option<Bytes>,
-        mps: bool,
+        client: Option<&Admitted>,
     ) -> Holds {
         let placement = record.placement.as_ref();
         let share = placement.map_or(Share::Exclusive, |placement| placement.share);
         let dmem = memory.zip(group.as_ref().ok());
         let facilities = Facilities {
             dmem: dmem.is_some_and(|(memory, (group, _))| self.limit_dmem(record, group, memory)),
-            mps,
+            mps: client.is_some(),
+            mps_server: client.and_then(|client| client.server_memory),
             watchdog: share != Share::Exclusive && !spec.exclusive,
         };
         let promise = Promise {
@@ -66,6 +68,11 @@ impl Launcher {
                 None => "none: it did not say what it needs".to_owned(),
             },
             host_memory: group.as_ref().ok().and_then(|(_, limits)| limits.memory),
+            mps: client.map(|client| MpsHold {
+                memory,
+                server_memory: client.server_memory,
+                threads_percent: None,
+            }),
         }
     }
 
@@ -98,6 +105,7 @@ impl Launcher {
                     false => declared.gpu_memory,
                 },
                 host_memory: None,
+                mps: declared.mps,
             })),
             _ => Some(declared),
         }

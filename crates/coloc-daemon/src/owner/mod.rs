@@ -5,6 +5,7 @@
 //! down, and only then are they carried out and the callers answered. So an answer is a promise, and a
 //! batch of a thousand submissions waits for the disk twice, not a thousand times.
 
+mod beside;
 mod command;
 mod decide;
 mod gates;

@@ -117,6 +117,7 @@ impl Facts {
         Facilities {
             dmem: self.dmem_regions > 0,
             mps: self.mps_control.is_some() && !self.gpus.is_empty(),
+            mps_server: None,
             watchdog: !self.gpus.is_empty(),
         }
     }

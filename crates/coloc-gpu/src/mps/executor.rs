@@ -109,8 +109,15 @@ impl<'a> Control<'a> {
 
     /// Tells the daemon something and reads its answer.
     pub fn tell(&self, command: &Command) -> Result<String, MpsError> {
+        self.tell_all(&[command])
+    }
+
+    /// Tells the daemon several things at once and reads all that it answers: to start a program takes longer than to
+    /// be answered.
+    fn tell_all(&self, commands: &[&Command]) -> Result<String, MpsError> {
         let child = self.command().stdin(Stdio::piped()).spawn().map_err(|e| self.no_program(e))?;
-        self.answer(child, &command.to_string(), Some(&format!("{command}\n")))
+        let what: Vec<String> = commands.iter().map(|command| command.to_string()).collect();
+        self.answer(child, &what.join("; "), Some(&(what.join("\n") + "\n")))
     }
 
     /// Waits for the program's end, and kills it if it takes too long.
@@ -188,31 +195,49 @@ impl<'a> Control<'a> {
 
     /// Carries out steps in order, up to the first that fails.
     pub fn carry_out(&self, steps: &[ControlStep]) -> Result<(), MpsError> {
-        steps.iter().try_for_each(|step| match step {
-            ControlStep::MakeFolder(folder) => make_folder(folder),
-            ControlStep::StartDaemon if self.is_running() => Ok(()),
-            ControlStep::StartDaemon => {
-                let mut command = self.command();
-                // The daemon keeps what it inherits; it must not keep our pipes open.
-                command.arg("-d").stdin(Stdio::null());
-                command.stdout(Stdio::null()).stderr(Stdio::null());
-                let child = command.spawn().map_err(|error| self.no_program(error))?;
-                self.answer(child, "nvidia-cuda-mps-control -d", None).map(drop)
+        let mut to_tell: Vec<&Command> = Vec::new();
+        for step in steps {
+            if let ControlStep::Tell(command) = step {
+                to_tell.push(command);
+                continue;
             }
-            ControlStep::Tell(command) => self.tell(command).map(drop),
-            ControlStep::ExpectThreads { command, percentage } => {
-                self.expect(command, &percentage.to_string(), |reply| {
-                    let read = parse_percentage(command, reply)?;
-                    Ok(((read - percentage).abs() < 0.1, read.to_string()))
-                })
+            let told = std::mem::take(&mut to_tell);
+            match step {
+                ControlStep::Tell(_) => {}
+                ControlStep::MakeFolder(folder) => make_folder(folder)?,
+                ControlStep::StartDaemon if self.is_running() => {}
+                ControlStep::StartDaemon => self.start_daemon()?,
+                ControlStep::ExpectThreads { command, percentage } => {
+                    self.expect(&told, command, &percentage.to_string(), |reply| {
+                        let read = parse_percentage(command, reply)?;
+                        Ok(((read - percentage).abs() < 0.1, read.to_string()))
+                    })?;
+                }
+                ControlStep::ExpectLimit { command, limit } => {
+                    self.expect_limit(&told, command, *limit)?;
+                }
             }
-            ControlStep::ExpectLimit { command, limit } => self.expect_limit(command, *limit),
-        })
+        }
+        if to_tell.is_empty() { Ok(()) } else { self.tell_all(&to_tell).map(drop) }
+    }
+
+    fn start_daemon(&self) -> Result<(), MpsError> {
+        let mut command = self.command();
+        // The daemon keeps what it inherits; it must not keep our pipes open.
+        command.arg("-d").stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().map_err(|error| self.no_program(error))?;
+        self.answer(child, "nvidia-cuda-mps-control -d", None).map(drop)
     }
 
     /// Asks for a limit of memory until it reads as set.
-    pub fn expect_limit(&self, command: &Command, limit: Bytes) -> Result<(), MpsError> {
-        self.expect(command, &limit.to_string(), |reply| {
+    fn expect_limit(
+        &self,
+        told: &[&Command],
+        command: &Command,
+        limit: Bytes,
+    ) -> Result<(), MpsError> {
+        self.expect(told, command, &limit.to_string(), |reply| {
             let read = parse_limit(command, reply)?;
             // The daemon may round to its own unit, never below what was promised.
             let near = |read: Bytes| read.0.abs_diff(limit.0) <= 1 << 20;
@@ -228,13 +253,22 @@ impl<'a> Control<'a> {
         Ok(ReadBack { rung: Rung::MpsPinnedLimit, set, read })
     }
 
+    /// Tells it what is `told`, then asks until the answer is as it should be.
     fn expect(
         &self,
+        told: &[&Command],
         command: &Command,
         set: &str,
         judge: impl Fn(&str) -> Result<(bool, String), ReplyError>,
     ) -> Result<(), MpsError> {
         let end = Instant::now() + self.deadline;
+        let all: Vec<&Command> = told.iter().copied().chain([command]).collect();
+        let replies = self.tell_all(&all)?;
+        // The last line answers the last of them; if it does not, the question is asked alone.
+        let last = replies.trim_end().lines().last().unwrap_or("");
+        if judge(last).is_ok_and(|(holds, _)| holds) {
+            return Ok(());
+        }
         loop {
             let (holds, read) = judge(&self.tell(command)?)?;
             if holds {

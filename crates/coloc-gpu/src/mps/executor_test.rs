@@ -40,13 +40,14 @@ const FAITHFUL: &str = r#"
 state="$CUDA_MPS_PIPE_DIRECTORY/told"
 if [ "$1" = "-d" ]; then touch "$state"; exit 0; fi
 [ -e "$state" ] || { echo "Cannot find MPS control daemon process"; exit 1; }
-read line
+while read line; do
 echo "$line" >> "$state"
 case "$line" in
   get_server_list) echo 4242;;
   get_default_active_thread_percentage) grep set_default_active "$state" | tail -1 | cut -d' ' -f2;;
   get_default_device_pinned_mem_limit*) grep set_default_device "$state" | tail -1 | cut -d' ' -f3;;
 esac
+done
 "#;
 
 #[test]

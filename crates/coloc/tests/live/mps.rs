@@ -1,0 +1,91 @@
+//! Tasks that share a GPU under MPS: held to what they said, ended in good order, and never too many.
+
+use super::home::Home;
+use super::users::{shared_home, submit_as_nobody};
+
+const COLOC: &str = env!("CARGO_BIN_EXE_coloc");
+/// Longer than any test, by the scaled clock.
+const LONG: &str = "360000";
+
+const POLICY: [&str; 8] =
+    ["--time-scale", "50", "--queue", "best-effort", "--place", "magm", "--share", "mps"];
+
+fn home_on(fleet: &str) -> Home {
+    Home::new(&[&["--emulate", fleet][..], &POLICY].concat())
+}
+
+fn train<'a>(words: &[&'a str], extra: &[&'a str]) -> Vec<&'a str> {
+    // Light, so that activity keeps nobody out.
+    [words, &[COLOC, "emu", "train", "--sm", "0.01", "--gpu-active", "0.05"], extra].concat()
+}
+
+/// Trains for as long as the test lasts.
+fn keep_on(home: &Home, words: &[&str], memory: &str) -> u32 {
+    let id = home.submit(&train(words, &["--memory", memory, "--seconds", LONG]));
+    home.wait_for("memory", |home| home.show(id)["peak_bytes"].as_u64() > Some(1 << 30));
+    id
+}
+
+fn gpu_memory(home: &Home, id: u32) -> String {
+    home.show(id)["holds"]["gpu_memory"].as_str().expect("it is told").to_owned()
+}
+
+/// Takes the variable away by which a client asks for its own limit.
+const FORGETFUL: [&str; 3] = ["env", "-u", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"];
+
+#[test]
+fn the_server_holds_a_task_that_takes_its_own_limit_away() {
+    let home = home_on("1xA100-40GB");
+    let words = [&["--gpu-mem", "4G", "--on-oom", "fail", "--"][..], &FORGETFUL].concat();
+    let liar = home.submit(&train(&words, &["--memory", "12G", "--seconds", "1000"]));
+    home.wait_for_state(liar, "out_of_memory");
+    assert_eq!(gpu_memory(&home, liar), "mps_pinned_limit: 4.0 GiB, for each of its processes");
+
+    // A server has one limit, that of the largest who may come: the smaller one is held by its word alone, and told so.
+    let small = keep_on(&home, &["--gpu-mem", "4G", "--"], "3G");
+    assert!(gpu_memory(&home, small).starts_with("mps_pinned_limit: 4.0 GiB"));
+    let large = keep_on(&home, &["--gpu-mem", "10G", "--"], "9G");
+    assert!(gpu_memory(&home, large).starts_with("mps_pinned_limit: 10.0 GiB"));
+    let now = gpu_memory(&home, small);
+    assert!(now.starts_with("mps_environment: 4.0 GiB"), "{now}");
+    assert!(now.ends_with("its server refuses above 10.0 GiB"), "{now}");
+    let liar = home.submit(&train(&words, &["--memory", "12G", "--seconds", "1000"]));
+    home.wait_for_state(liar, "out_of_memory");
+
+    // Nobody can be held to less than one who said nothing.
+    let open = keep_on(&home, &["--"], "2G");
+    assert!(gpu_memory(&home, open).starts_with("none: it did not say"));
+    let now = gpu_memory(&home, large);
+    assert!(now.ends_with("its server has no limit"), "{now}");
+    for id in [small, large, open] {
+        assert_eq!(home.show(id)["attempts"], 1);
+    }
+}
+
+#[test]
+fn a_restarted_daemon_knows_what_its_servers_clients_may_have() {
+    let mut home = home_on("1xA100-40GB");
+    let large = keep_on(&home, &["--gpu-mem", "10G", "--"], "9G");
+    home.kill();
+    home.boot();
+    let small = keep_on(&home, &["--gpu-mem", "4G", "--"], "3G");
+    let now = gpu_memory(&home, small);
+    assert!(now.ends_with("its server refuses above 10.0 GiB"), "{now}");
+    home.run(&["cancel", &large.to_string()]);
+    home.wait_for_state(large, "cancelled");
+    let next = keep_on(&home, &["--gpu-mem", "4G", "--"], "2G");
+    assert!(gpu_memory(&home, next).starts_with("mps_pinned_limit: 4.0 GiB"));
+    assert!(gpu_memory(&home, small).starts_with("mps_pinned_limit: 4.0 GiB"));
+}
+
+#[test]
+fn another_users_task_is_held_by_a_server_of_its_own() {
+    let flags = [&["--emulate", "1xA100-40GB"][..], &POLICY].concat();
+    let Some(home) = shared_home(&flags) else { return };
+    let roots = keep_on(&home, &["--gpu-mem", "10G", "--"], "2G");
+    let words = [&["--gpu-mem", "4G", "--on-oom", "fail", "--"][..], &FORGETFUL].concat();
+    let theirs = submit_as_nobody(&home, &train(&words, &["--memory", "12G", "--seconds", "1000"]));
+    home.wait_for_state(theirs, "out_of_memory");
+    assert_eq!(gpu_memory(&home, theirs), "mps_pinned_limit: 4.0 GiB, for each of its processes");
+    assert!(gpu_memory(&home, roots).starts_with("mps_pinned_limit: 10.0 GiB"));
+}
