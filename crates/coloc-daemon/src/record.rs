@@ -1,5 +1,6 @@
 //! What the daemon knows of one task, and keeps.
 
+use crate::run::Process;
 use crate::usage::Usage;
 use coloc_model::{Bytes, Placement, TaskId};
 use schemars::JsonSchema;
@@ -247,6 +248,8 @@ pub struct MpsHold {
     /// The most of the SMs that it may use, in percent.
     #[serde(default)]
     pub threads_percent: Option<u8>,
+    /// Its server.
+    pub server: Process,
 }
 
 impl Record {

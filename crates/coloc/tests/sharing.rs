@@ -6,14 +6,14 @@ use coloc_gpu::device::Uuid;
 use coloc_gpu::driver::Guarded;
 use coloc_gpu::monitor::{Monitor, MonitorConfig, Sources};
 use coloc_gpu::mps::{
-    Admission, CancelStep, ClientLimits, Control, DaemonLayout, Program, admit_plan, cancel_plan,
+    Admission, ClientLimits, Control, DaemonLayout, Program, admit_plan, cancel_plan,
     client_environment, client_limit, start_plan,
 };
 use coloc_gpu::process::{Attribution, ProcessTable, Users};
 use coloc_gpu::sample::dcgm::{Endpoint, Feed, dmon_feed, exporter_feed};
 use coloc_gpu::sample::{Sample, Source};
 use coloc_gpu::streams::visible_devices;
-use coloc_model::{Bytes, Fraction, Millis, Time};
+use coloc_model::{Bytes, Fraction, Time};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -233,11 +233,7 @@ fn a_client_is_cancelled_and_its_neighbour_lives() {
             clients.into_iter().filter(|&(_, client)| client == pid).collect();
         assert_eq!(ours.len(), 1);
         // Without the polite first step, so that the server has to let it go.
-        let mut plan = cancel_plan(&[pid], &ours, Millis::from_secs(5));
-        plan.steps.retain(|step| {
-            !matches!(step, CancelStep::Terminate { .. } | CancelStep::Wait(Millis(5000)))
-        });
-        plan.steps.insert(1, CancelStep::Wait(Millis::from_secs(10)));
+        let plan = cancel_plan(&[pid], &ours, None);
         let waiter = std::thread::spawn(move || victim.0.wait().map(|status| status.code()));
         let left = control.cancel(&plan, &[pid]).expect("it ends");
         assert_eq!(left, Vec::<u32>::new());

@@ -7,7 +7,7 @@ use coloc_gpu::device::Uuid;
 use coloc_gpu::enforce::{Enforcement, Rung, hold_by_mps};
 use coloc_gpu::mps::ClientLimits;
 use coloc_model::mig::Instance;
-use coloc_model::{Bytes, Fraction, GpuId, Share};
+use coloc_model::{Bytes, Fraction, GpuId, Placement, Share};
 
 /// What a launch has to know of those who are there.
 #[derive(Clone, PartialEq, Default, Debug)]
@@ -60,6 +60,16 @@ impl Launcher {
     }
 }
 
+impl Launcher {
+    /// The MPS server that a task was a client of has ended, or the control daemon has.
+    pub fn lost_mps(&self, record: &Record) -> bool {
+        let Some(mps) = record.holds.as_ref().and_then(|holds| holds.mps) else { return false };
+        let gpus = record.placement.iter().flat_map(Placement::gpus);
+        let gpus: Vec<Uuid> = gpus.filter_map(|gpu| self.uuids.get(gpu.index()).cloned()).collect();
+        self.sharing.mps.has_lost(record.owner, &gpus, mps.server)
+    }
+}
+
 impl Holds {
     /// What holds a task after its MPS server was told of another limit; `None` if nothing has changed for it.
     pub(crate) fn with_server_memory(&self, server_memory: Option<Bytes>) -> Option<Holds> {
@@ -87,7 +97,12 @@ mod tests {
             processes: String::new(),
             gpu_memory: gpu_memory.to_owned(),
             host_memory: None,
-            mps: Some(MpsHold { memory, server_memory: memory, threads_percent: None }),
+            mps: Some(MpsHold {
+                memory,
+                server_memory: memory,
+                threads_percent: None,
+                server: crate::run::Process { pid: 1, began: 0 },
+            }),
         }
     }
 

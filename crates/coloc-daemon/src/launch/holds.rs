@@ -72,6 +72,7 @@ impl Launcher {
                 memory,
                 server_memory: client.server_memory,
                 threads_percent: None,
+                server: client.server,
             }),
         }
     }

@@ -90,8 +90,16 @@ impl Owner {
                 self.ran_out_of_memory(task, asked, held, &evidence)
             }
             // A signal or an error of any kind may be what a lost GPU looks like from inside.
-            Some(Verdict::Failed | Verdict::HostOutOfMemory(None))
+            Some(Verdict::Failed | Verdict::MpsTrouble(_) | Verdict::HostOutOfMemory(None))
                 if self.lost_its_gpu(now, task, wishes) =>
+            {
+                Outcome::Failed
+            }
+            Some(Verdict::MpsTrouble(why)) if self.lost_its_mps(task, Some(&why)) => {
+                Outcome::Failed
+            }
+            Some(Verdict::Failed | Verdict::HostOutOfMemory(None))
+                if self.lost_its_mps(task, None) =>
             {
                 Outcome::Failed
             }

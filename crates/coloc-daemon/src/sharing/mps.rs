@@ -4,6 +4,7 @@
 //! and the environment of each tightens it to its own. So nobody who takes its variables away gets more than the largest.
 
 use crate::record::Uid;
+use crate::run::Process;
 use coloc_gpu::device::Uuid;
 use coloc_gpu::mps::{
     ClientLimits, Control, DaemonLayout, LayoutError, MpsError, Program, admit_plan,
@@ -89,13 +90,14 @@ pub struct Admitted {
     pub server_memory: Option<Bytes>,
     /// Why the server has no limit, if it should have one.
     pub unlimited: Option<String>,
+    /// The server.
+    pub server: Process,
 }
 
 /// A server, and what it was last told.
 #[derive(Clone, PartialEq, Debug)]
 struct Server {
-    pid: u32,
-    started: Option<u64>,
+    process: Process,
     limits: ClientLimits,
     /// Why the limits are not in force.
     trouble: Option<String>,
@@ -132,7 +134,7 @@ impl Mps {
         let all = newcomer.others.iter().copied().chain([newcomer.limits]);
         let limits = ClientLimits::loosest(all);
         let known = self.servers.get(&layout.pipe).cloned();
-        let known = known.filter(|server| server.is_there() && is_alive(&layout.pipe));
+        let known = known.filter(|server| server.process.is_there() && is_alive(&layout.pipe));
         let server = match known {
             // Nothing is asked where nothing changes: every launch waits for this.
             Some(server) if server.limits == limits && server.trouble.is_none() => server,
@@ -142,6 +144,7 @@ impl Mps {
             variables: client_environment(&layout, &newcomer.limits, newcomer.gpus),
             server_memory: server.limits.memory.filter(|_| server.trouble.is_none()),
             unlimited: server.trouble.clone(),
+            server: server.process,
         };
         self.servers.insert(layout.pipe, server);
         Ok(admitted)
@@ -159,11 +162,13 @@ impl Mps {
         }
     }
 
-    /// The control daemon or the server of these GPUs is gone, though it was there.
-    pub fn is_broken(&self, owner: Uid, gpus: &[Uuid]) -> bool {
+    /// This server of these GPUs has ended or been replaced, or its control daemon has ended.
+    pub fn has_lost(&self, owner: Uid, gpus: &[Uuid], server: Process) -> bool {
         let Ok(layout) = DaemonLayout::new(&self.state, owner.0, gpus) else { return false };
-        let gone = |server: &Server| !server.is_there();
-        !is_alive(&layout.pipe) || self.servers.get(&layout.pipe).is_some_and(gone)
+        let replaced = |now: &Server| now.process != server;
+        !server.is_there()
+            || !is_alive(&layout.pipe)
+            || self.servers.get(&layout.pipe).is_some_and(replaced)
     }
 
     /// Talks to the control daemon on a thread of its own, one at a time, so that one that hangs holds up nobody.
@@ -248,12 +253,6 @@ impl Mps {
     }
 }
 
-impl Server {
-    fn is_there(&self) -> bool {
-        self.started.is_some() && ProcessTable::default().started(self.pid) == self.started
-    }
-}
-
 /// Starts the control daemon and its server unless they are there, and sets the server's limits.
 fn bring_up(
     state: &Path,
@@ -266,7 +265,7 @@ fn bring_up(
     let control = Control::new(program, layout, DEADLINE);
     let told = known.as_ref().filter(|server| server.trouble.is_none()).map(|server| server.limits);
     let (pid, told) = match known {
-        Some(server) => (server.pid, told),
+        Some(server) => (server.process.pid, told),
         None => find_or_start(state, &control, layout)?,
     };
     let admitted = control.carry_out(&admit_plan(pid, &layout.gpus, &limits, told.as_ref(), whole));
@@ -276,7 +275,9 @@ fn bring_up(
         // Without them the task still runs, and what holds it says so.
         Err(error) => Some(error.to_string()),
     };
-    Ok(Server { pid, started: ProcessTable::default().started(pid), limits, trouble })
+    let began = ProcessTable::default().alive_since(pid);
+    let gone = || SharingError::NoServer { pipe: layout.pipe.clone() };
+    Ok(Server { process: Process { pid, began: began.ok_or_else(gone)? }, limits, trouble })
 }
 
 /// The server of an earlier daemon of ours, or a new one and what it was told.
@@ -329,5 +330,6 @@ fn open_to(state: &Path, layout: &DaemonLayout) -> Result<(), SharingError> {
 fn is_alive(pipe: &Path) -> bool {
     let pid = std::fs::read_to_string(pipe.join("nvidia-cuda-mps-control.pid"));
     // Without the file nobody knows, and the daemon has answered before.
-    pid.map_or(true, |pid| Path::new("/proc").join(pid.trim()).exists())
+    let is_there = |pid: u32| ProcessTable::default().alive_since(pid).is_some();
+    pid.map_or(true, |pid| pid.trim().parse().is_ok_and(is_there))
 }

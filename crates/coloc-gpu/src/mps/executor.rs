@@ -306,9 +306,9 @@ impl<'a> Control<'a> {
                 CancelStep::Tell(commands) => {
                     for command in commands {
                         let over = matches!(command, Command::TerminateClient { client, .. } if !is_alive(*client));
-                        if !over {
-                            // A server that does not answer must not keep a task from ending.
-                            let _ = self.tell(command);
+                        // A server that does not answer must not keep a task from ending.
+                        if !over && matches!(self.tell(command), Err(MpsError::TimedOut { .. })) {
+                            break;
                         }
                     }
                 }

@@ -102,7 +102,7 @@ fn a_stubborn_client_is_let_go_by_the_server_before_it_is_killed() {
         .expect("a shell");
     let mut line = [0; 6];
     child.stdout.as_mut().expect("piped").read_exact(&mut line).expect("a line");
-    let plan = cancel_plan(&[child.id()], &[(7, child.id())], Millis(50));
+    let plan = cancel_plan(&[child.id()], &[(7, child.id())], Some(Millis(50)));
     let short = |step: CancelStep| match step {
         CancelStep::Wait(_) => CancelStep::Wait(Millis(50)),
         other => other,
@@ -119,7 +119,7 @@ fn a_stubborn_client_is_let_go_by_the_server_before_it_is_killed() {
 fn a_polite_client_is_not_killed() {
     let stage = stage("exit 1");
     let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
-    let plan = cancel_plan(&[child.id()], &[(7, child.id())], Millis::from_secs(5));
+    let plan = cancel_plan(&[child.id()], &[(7, child.id())], Some(Millis::from_secs(5)));
     let left = stage.control().cancel(&plan, &[child.id()]).expect("it ends");
     assert_eq!(left, Vec::<u32>::new());
     let status = child.wait().expect("it has ended");

@@ -10,6 +10,10 @@ const LONG: &str = "360000";
 const POLICY: [&str; 8] =
     ["--time-scale", "50", "--queue", "best-effort", "--place", "magm", "--share", "mps"];
 
+/// A program that does not hear SIGTERM, with a client of MPS as its child.
+const DEAF: &str = "trap '' TERM; \"$@\" & while :; do sleep 0.05; done";
+const LET_GO: &str = "context is destroyed";
+
 fn home_on(fleet: &str) -> Home {
     Home::new(&[&["--emulate", fleet][..], &POLICY].concat())
 }
@@ -88,4 +92,65 @@ fn another_users_task_is_held_by_a_server_of_its_own() {
     home.wait_for_state(theirs, "out_of_memory");
     assert_eq!(gpu_memory(&home, theirs), "mps_pinned_limit: 4.0 GiB, for each of its processes");
     assert!(gpu_memory(&home, roots).starts_with("mps_pinned_limit: 10.0 GiB"));
+}
+
+#[test]
+fn the_server_lets_go_of_a_client_before_it_is_killed() {
+    let flags = ["--emulate", "1xA100-40GB", "--grace", "0.2"];
+    let home = Home::new(&[&flags[..], &POLICY].concat());
+    let neighbour = keep_on(&home, &["--gpu-mem", "3G", "--"], "2G");
+    let deaf = ["--", "sh", "-c", DEAF, "sh"];
+    let cancelled = keep_on(&home, &deaf, "2G");
+    home.run(&["cancel", &cancelled.to_string()]);
+    home.wait_for_state(cancelled, "cancelled");
+    let late = keep_on(&home, &[&["-t", "2m"][..], &deaf].concat(), "2G");
+    home.wait_for_state(late, "timed_out");
+    for id in [cancelled, late] {
+        let words = home.run(&["logs", &id.to_string()]);
+        assert!(words.contains(LET_GO), "{words}");
+    }
+
+    // One that never answers keeps nobody from ending, and nobody from asking.
+    let stuck = keep_on(&home, &deaf, "2G");
+    let control = home.path().join("state/emulated/bin/nvidia-cuda-mps-control");
+    let kept = control.with_extension("kept");
+    std::fs::rename(&control, &kept).expect("a tool");
+    std::fs::write(&control, "#!/bin/sh\nexec sleep 600\n").expect("a tool");
+    let run = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&control, run).expect("a tool");
+    home.run(&["cancel", &stuck.to_string()]);
+    home.wait_for_state(stuck, "cancelled");
+    assert!(!home.run(&["logs", &stuck.to_string()]).contains(LET_GO));
+    // Another limit would have to be told.
+    let next = home.submit(&["--gpu-mem", "4G", "--", "true"]);
+    let began = std::time::Instant::now();
+    home.wait_for("the end of its patience", |home| home.show(next)["state"] == "completed");
+    assert!(home.story(next).contains("runs without MPS"), "{}", home.story(next));
+    eprintln!("it ran after {:?}", began.elapsed());
+    assert_eq!(home.show(neighbour)["attempts"], 1);
+    std::fs::rename(&kept, &control).expect("a tool");
+}
+
+#[test]
+fn tasks_whose_control_daemon_is_killed_start_again() {
+    let home = home_on("1xA100-40GB");
+    let tasks = [keep_on(&home, &["--"], "2G"), keep_on(&home, &["--"], "3G")];
+    let uid = rustix::process::geteuid().as_raw();
+    let daemons = home.path().join(format!("state/mps/{uid}"));
+    let daemon = std::fs::read_dir(daemons).expect("daemons").flatten().next().expect("a daemon");
+    let pid = daemon.path().join("pipe/nvidia-cuda-mps-control.pid");
+    let pid = std::fs::read_to_string(pid).expect("a PID");
+    let killed = std::process::Command::new("kill").args(["-KILL", pid.trim()]).status();
+    assert!(killed.expect("kill runs").success());
+    for id in tasks {
+        home.wait_for("its next attempt", |home| {
+            let task = home.show(id);
+            task["attempts"] == 2 && task["state"] == "running"
+        });
+        let story = home.story(id);
+        assert!(story.contains("its MPS server ended under it; it starts again"), "{story}");
+    }
+    // A failure of its own is one.
+    let id = home.submit(&["--", "false"]);
+    home.wait_for_state(id, "failed");
 }
