@@ -4,6 +4,7 @@ mod idle_set;
 mod ledger;
 mod tournament;
 
+pub(crate) use ledger::Clients;
 pub use ledger::{Booking, GpuState, Reservation};
 pub(crate) use tournament::{GangSummary, Summarize, Summary, Tournament};
 
@@ -52,6 +53,7 @@ impl Gpus {
                 load: 0.0,
                 signal: GpuSignal::default(),
                 foreign: Bytes::ZERO,
+                clients: Clients { beside: 0, limit: gpu.model.mps_clients() },
                 away: false,
                 window: window.map(Window::new),
                 busy_until: Time::START,
@@ -224,6 +226,12 @@ impl Gpus {
     pub(crate) fn see_foreign(&mut self, gpu: GpuId, used: Bytes) {
         let before = std::mem::replace(&mut self.states[gpu.index()].foreign, used);
         self.usable_changed(gpu, before > used);
+    }
+
+    /// There are these clients of MPS on a GPU.
+    pub(crate) fn see_clients(&mut self, gpu: GpuId, clients: Clients) {
+        let before = std::mem::replace(&mut self.states[gpu.index()].clients, clients);
+        self.usable_changed(gpu, clients.is_roomier_than(before));
     }
 
     /// Others hold these slices of a GPU.

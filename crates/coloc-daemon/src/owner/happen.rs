@@ -190,6 +190,11 @@ impl Owner {
                 self.scheduler.note(now, Event::ForeignSeen { gpu, used }, wishes);
             }
         }
+        for &(gpu, beside, limit) in &sighting.clients {
+            if !self.last_seen.clients.contains(&(gpu, beside, limit)) {
+                self.scheduler.note(now, Event::ClientsSeen { gpu, beside, limit }, wishes);
+            }
+        }
         for &(gpu, taken) in &sighting.slices {
             let before = self.last_seen.slices.iter().find(|(known, _)| *known == gpu);
             if before.map_or(Layout::default(), |&(_, taken)| taken) != taken {

@@ -167,38 +167,6 @@ pub fn client_limit(gpu: &Identity, versions: &Versions) -> u32 {
     }
 }
 
-/// Clients that a device has, and how many it takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Admission {
-    /// Clients now.
-    pub clients: u32,
-    /// The most.
-    pub limit: u32,
-}
-
-/// A device has no room for another client: creating a context would fail.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("MPS takes {limit} clients on this device; it has {clients}, and {wanted} more are wanted")]
-pub struct TooManyClients {
-    /// Clients now.
-    pub clients: u32,
-    /// The most.
-    pub limit: u32,
-    /// How many were to come.
-    pub wanted: u32,
-}
-
-impl Admission {
-    /// Whether so many more may come.
-    pub fn admit(self, wanted: u32) -> Result<(), TooManyClients> {
-        let Admission { clients, limit } = self;
-        if clients.saturating_add(wanted) > limit {
-            return Err(TooManyClients { clients, limit, wanted });
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,12 +258,9 @@ mod tests {
     }
 
     #[test]
-    fn the_forty_ninth_client_is_refused() {
+    fn a_device_takes_so_many_clients() {
         let versions = |cuda| Versions { driver: String::new(), cuda };
-        let limit = client_limit(&identity(0), &versions((12, 8)));
-        assert_eq!(Admission { clients: 47, limit }.admit(1), Ok(()));
-        let refused = Admission { clients: 48, limit }.admit(1).expect_err("it is full");
-        assert_eq!(refused, TooManyClients { clients: 48, limit: 48, wanted: 1 });
+        assert_eq!(client_limit(&identity(0), &versions((12, 8))), 48);
         assert_eq!(client_limit(&identity(0), &versions((13, 1))), 60);
         let pascal = Identity { compute_capability: (6, 0), ..identity(0) };
         assert_eq!(client_limit(&pascal, &versions((12, 8))), 16);

@@ -154,3 +154,27 @@ fn tasks_whose_control_daemon_is_killed_start_again() {
     let id = home.submit(&["--", "false"]);
     home.wait_for_state(id, "failed");
 }
+
+#[test]
+fn one_more_than_mps_takes_waits_and_is_told_why() {
+    // A P100 takes 16 clients. One task has two processes, and so room is for fourteen more.
+    let home = home_on("1xP100-16GB");
+    let two = "\"$@\" & \"$@\"";
+    let double = keep_on(&home, &["--gpu-mem", "2G", "--", "sh", "-c", two, "sh"], "600M");
+    let small = ["--gpu-mem", "500M", "-a", "1-15", "--"];
+    let first = home.submit(&train(&small, &["--memory", "450M", "--seconds", LONG]));
+    let running = |home: &Home| {
+        let tasks = home.json(&["queue"])["tasks"].as_array().expect("tasks").clone();
+        tasks.iter().filter(|task| task["state"] == "running").count()
+    };
+    home.wait_for("fifteen tasks", |home| running(home) == 15);
+    let last = first + 14;
+    home.wait_for("a reason", |home| {
+        home.run(&["why", &last.to_string()]).contains("has 16 clients of MPS, and takes 16")
+    });
+    assert_eq!(home.state(last), "pending");
+    home.run(&["cancel", &double.to_string()]);
+    home.wait_for_state(last, "running");
+    let task = home.show(last);
+    assert_eq!((task["attempts"].as_u64(), task["ooms"].as_u64()), (Some(1), Some(0)));
+}
