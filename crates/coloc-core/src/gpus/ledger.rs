@@ -180,7 +180,10 @@ impl GpuState {
     /// Takes a booking out to see what would be possible without it: it is put back, or it has left.
     pub(crate) fn lift(&mut self, task: TaskId) -> Booking {
         let index = self.index_of(task);
-        let booking = self.residents.remove(index);
+        // Mostly it is the only one: nobody has to move up.
+        let last = index + 1 == self.residents.len();
+        let booking = if last { self.residents.pop() } else { None };
+        let booking = booking.unwrap_or_else(|| self.residents.remove(index));
         if let Some(instance) = booking.instance {
             self.layout.destroy(instance);
         }

@@ -114,7 +114,7 @@ impl Gpus {
     /// The GPU with the most available memory, the first of several; an idle one where whole GPUs are
     /// given.
     pub(crate) fn roomiest(&self) -> GpuId {
-        if self.policy.place == Place::Any {
+        if !self.is_indexed() {
             return self.idle_ids().next().unwrap_or(GpuId(0));
         }
         let mut node = Tournament::<Summary>::ROOT;
@@ -164,14 +164,20 @@ impl Gpus {
         Summary::leaf(self.available(gpu), self.load(gpu), self.get(gpu).is_idle())
     }
 
+    /// The same, from the index where one is kept.
+    pub(crate) fn offer(&self, gpu: GpuId) -> Summary {
+        if self.is_indexed() { *self.tree.leaf(gpu.index()) } else { self.summary(gpu) }
+    }
+
+    /// Where the first idle GPUs are taken, nobody searches the index.
+    fn is_indexed(&self) -> bool {
+        self.policy.place != Place::Any
+    }
+
     fn refresh(&mut self, gpu: GpuId) {
-        let summary = self.summary(gpu);
-        self.idle.set(gpu, summary.idle > 0);
-        if self.policy.place == Place::Any {
-            // Nobody searches the index: the first idle GPUs are taken.
-            self.tree.set_leaf(gpu.index(), summary);
-        } else {
-            self.tree.set(gpu.index(), summary);
+        self.idle.set(gpu, self.get(gpu).is_idle());
+        if self.is_indexed() {
+            self.tree.set(gpu.index(), self.summary(gpu));
         }
         if let Some(gangs) = &mut self.gangs {
             let node = self.states[gpu.index()].node.index();
