@@ -10,7 +10,7 @@ use holds::promised;
 use crate::cgroup::Groups;
 use crate::record::{Holds, Record, Uid};
 use crate::run::{Claim, GroupPlace, Order, Process, RunAs, RunDir, RunError, Started};
-use crate::sharing::{Admitted, PartitionError, Sharing, SharingError};
+use crate::sharing::{PartitionError, Sharing, SharingError};
 use crate::spec::{TaskSpec, Warning};
 use crate::text::RawText;
 use crate::watch::Watcher;
@@ -153,8 +153,11 @@ impl Launcher {
         let dir = self.run_dir(record);
         let devices = self.devices(record, &beside.instances)?;
         let memory = promised(record, spec, beside.booked);
-        let (client, without) = self.admit_to_mps(record, memory, &devices, &beside.clients)?;
-        let environment = self.environment(record, spec, &devices, client.as_ref());
+        let (client, without) =
+            self.admit_to_mps(record, spec, memory, &devices, &beside.clients)?;
+        let mut limits = self.framework_cap(record, spec, memory);
+        limits.extend(client.iter().flat_map(|client| client.variables.clone()));
+        let environment = self.environment(record, spec, &devices, limits);
         let group = self.make_group(record, spec);
         let holds = self.holds(record, spec, &group, memory, client.as_ref());
         let group = group.ok().map(|(group, _)| GroupPlace {
@@ -206,7 +209,7 @@ impl Launcher {
         record: &Record,
         spec: &TaskSpec,
         devices: &[Uuid],
-        client: Option<&Admitted>,
+        limits: Vec<(&'static str, String)>,
     ) -> Vec<(RawText, RawText)> {
         let mut all = without_an_outer_task(&spec.environment);
         for (name, ahead) in &self.prefixes {
@@ -231,8 +234,8 @@ impl Launcher {
         for (name, value) in self.names(record, spec, devices.len()) {
             set(&mut all, name.into(), value.into());
         }
-        for (name, value) in client.iter().flat_map(|client| &client.variables) {
-            set(&mut all, (*name).into(), value.as_str().into());
+        for (name, value) in limits {
+            set(&mut all, name.into(), value.into());
         }
         all
     }

@@ -234,6 +234,9 @@ pub struct Holds {
     /// What its MPS server and its environment allow each of its processes, if it is a client of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mps: Option<MpsHold>,
+    /// What limits it to the SMs that it asked for, if it asked; `none` if nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sms: Option<String>,
 }
 
 /// How MPS holds an attempt.

@@ -1,6 +1,7 @@
 //! What somebody submitted: a command and what it asks for.
 
 use crate::text::RawText;
+use coloc_gpu::enforce::Framework;
 use coloc_model::{Bytes, Estimate, Millis, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,14 @@ pub struct TaskSpec {
     #[serde(default)]
     #[schemars(with = "Option<u64>")]
     pub idle_timeout: Option<Millis>,
+    /// The most of a GPU's SMs that it may use under MPS, in percent, from 1 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100))]
+    pub sm_percent: Option<u8>,
+    /// What it trains with, so that the framework's own allocator can be told its limit: pytorch, jax or tensorflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub framework: Option<Framework>,
 }
 
 /// How an [`Estimate`] is written, for those who write one without us.
@@ -203,6 +212,8 @@ impl TaskSpec {
             output: None,
             errors: None,
             idle_timeout: None,
+            sm_percent: None,
+            framework: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{LaunchError, Launcher};
 use crate::record::{Holds, MpsHold, Record};
 use crate::sharing::{Admitted, Newcomer, SharingError};
+use crate::spec::TaskSpec;
 use coloc_gpu::device::Uuid;
 use coloc_gpu::enforce::{Enforcement, Rung, hold_by_mps};
 use coloc_gpu::mps::ClientLimits;
@@ -23,9 +24,13 @@ pub struct Beside {
 impl MpsHold {
     /// What MPS lets the task's processes use.
     pub(crate) fn limits(&self) -> ClientLimits {
-        let threads = self.threads_percent.map(|percent| Fraction::new(f64::from(percent) / 100.0));
-        ClientLimits { threads, memory: self.memory, processes: 1 }
+        client_limits(self.threads_percent, self.memory)
     }
+}
+
+fn client_limits(percent: Option<u8>, memory: Option<Bytes>) -> ClientLimits {
+    let threads = percent.map(|percent| Fraction::new(f64::from(percent.clamp(1, 100)) / 100.0));
+    ClientLimits { threads, memory, processes: 1 }
 }
 
 impl Launcher {
@@ -33,6 +38,7 @@ impl Launcher {
     pub(super) fn admit_to_mps(
         &mut self,
         record: &Record,
+        spec: &TaskSpec,
         memory: Option<Bytes>,
         devices: &[Uuid],
         others: &[ClientLimits],
@@ -40,13 +46,12 @@ impl Launcher {
         let Some(placement) = record.placement.as_ref().filter(|p| p.share == Share::Mps) else {
             return Ok((None, None));
         };
-        let whole = placement.gpus().filter_map(|gpu| self.capacities.get(gpu.index())).max();
         let newcomer = Newcomer {
             owner: record.owner,
             gpus: devices,
-            limits: ClientLimits { memory, ..ClientLimits::NONE },
+            limits: client_limits(spec.sm_percent, memory),
             others,
-            whole: whole.copied().unwrap_or_default(),
+            whole: self.largest(placement),
         };
         match self.sharing.mps.admit(&newcomer) {
             Ok(admitted) => {
@@ -103,6 +108,7 @@ mod tests {
                 threads_percent: None,
                 server: crate::run::Process { pid: 1, began: 0 },
             }),
+            sms: None,
         }
     }
 

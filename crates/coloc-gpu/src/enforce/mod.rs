@@ -8,7 +8,7 @@ mod framework;
 mod watchdog;
 
 pub use dmem::{Dmem, DmemError, Region};
-pub use framework::{Cap, Framework, cap};
+pub use framework::{Cap, Framework, UnknownFramework, cap};
 pub use watchdog::{Verdict, Watchdog};
 
 use crate::mps::ClientLimits;

@@ -178,3 +178,47 @@ fn one_more_than_mps_takes_waits_and_is_told_why() {
     let task = home.show(last);
     assert_eq!((task["attempts"].as_u64(), task["ooms"].as_u64()), (Some(1), Some(0)));
 }
+
+/// What a task says and what holds it.
+fn words_and_holds(home: &Home, words: &[&str]) -> (String, serde_json::Value) {
+    let id = home.submit(words);
+    home.wait_for_state(id, "completed");
+    (home.run(&["logs", &id.to_string()]), home.show(id)["holds"].clone())
+}
+
+#[test]
+fn a_share_of_the_sms_is_a_limit_under_mps_and_nowhere_else() {
+    let home = home_on("1xA100-40GB");
+    let say = ["--sm-percent", "30", "--", "sh", "-c", "echo $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"];
+    let (words, holds) = words_and_holds(&home, &say);
+    assert_eq!(words, "30\n");
+    assert_eq!(holds["sms"], "mps: 30 % of the SMs, by its environment");
+    assert_eq!(holds["mps"]["threads_percent"], 30);
+    let streams = Home::new(&["--emulate", "1xA100-40GB", "--share", "streams"]);
+    let (words, holds) = words_and_holds(&streams, &say);
+    assert_eq!(words, "\n");
+    assert_eq!(holds["sms"], "none: SMs are limited under MPS only");
+    let refused = streams.try_run(&["submit", "--sm-percent", "0", "--", "true"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn a_framework_is_told_what_it_may_hold() {
+    let home = Home::new(&["--emulate", "1xA100-40GB", "--share", "streams"]);
+    let say = "echo $XLA_PYTHON_CLIENT_MEM_FRACTION $COLOC_GPU_MEMORY_FRACTION";
+    let of = |flags: &[&str]| words_and_holds(&home, &[flags, &["--", "sh", "-c", say]].concat());
+    let (words, holds) = of(&["--gpu-mem", "8G", "--framework", "jax"]);
+    assert_eq!(words, "0.2000 0.2000\n");
+    let memory = holds["gpu_memory"].as_str().expect("it is told");
+    assert!(memory.starts_with("framework_cap: 8.0 GiB"), "{memory}");
+    // No variable caps PyTorch, so nothing is said to; its script may want to know.
+    let (words, holds) = of(&["--gpu-mem", "8G", "--framework", "pytorch"]);
+    assert_eq!(words, "0.2000\n");
+    let memory = holds["gpu_memory"].as_str().expect("it is told");
+    assert!(memory.starts_with("watchdog: 8.0 GiB"), "{memory}");
+    let (words, holds) = of(&["--framework", "jax"]);
+    assert_eq!(
+        (words.trim(), &holds["gpu_memory"]),
+        ("", &"none: it did not say what it needs".into())
+    );
+}
