@@ -57,6 +57,9 @@ pub(crate) enum CliError {
     /// A journal cannot be read.
     #[error("{}: {error}", file.display())]
     Journal { file: PathBuf, error: coloc_daemon::journal::JournalError },
+    /// The doctor found something broken.
+    #[error("{0} BROKEN")]
+    Broken(String),
     /// A task could not be run.
     #[error("{0}")]
     Shim(#[from] coloc_daemon::shim::ShimError),
@@ -96,6 +99,7 @@ impl CliError {
             | CliError::Daemon(_)
             | CliError::Journal { .. }
             | CliError::Shim(_) => ExitCode::from(1),
+            CliError::Broken(_) => ExitCode::from(3),
             _ => ExitCode::from(2),
         }
     }

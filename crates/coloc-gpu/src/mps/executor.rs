@@ -6,12 +6,13 @@ use super::layout::DaemonLayout;
 use super::protocol::{Command, ReplyError, parse_limit, parse_percentage, parse_pids};
 use crate::device::Uuid;
 use crate::enforce::{ReadBack, Rung};
+use crate::program::{self, ProgramError};
 use coloc_model::Bytes;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// The daemon's program, by name or path.
@@ -84,9 +85,7 @@ pub struct Control<'a> {
     deadline: Duration,
 }
 
-const LONGEST_REPLY: u64 = 1 << 20;
 const POLL: Duration = Duration::from_millis(10);
-const FIRST_POLL: Duration = Duration::from_micros(500);
 
 impl<'a> Control<'a> {
     /// A connection whose every answer must come within `deadline`.
@@ -115,51 +114,32 @@ impl<'a> Control<'a> {
     /// Tells the daemon several things at once and reads all that it answers: to start a program takes longer than to
     /// be answered.
     fn tell_all(&self, commands: &[&Command]) -> Result<String, MpsError> {
-        let child = self.command().stdin(Stdio::piped()).spawn().map_err(|e| self.no_program(e))?;
+        let mut command = self.command();
+        command.stdin(Stdio::piped());
         let what: Vec<String> = commands.iter().map(|command| command.to_string()).collect();
-        self.answer(child, &what.join("; "), Some(&(what.join("\n") + "\n")))
+        self.answer(command, &what.join("; "), Some(&(what.join("\n") + "\n")))
     }
 
-    /// Waits for the program's end, and kills it if it takes too long.
+    /// Runs the program to its end.
     fn answer(
         &self,
-        mut child: Child,
+        mut command: std::process::Command,
         what: &str,
         input: Option<&str>,
     ) -> Result<String, MpsError> {
-        if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
-            // A daemon that is gone closes the pipe; its exit says so.
-            let _ = stdin.write_all(input.as_bytes());
+        let said =
+            program::run(&mut command, input, self.deadline).map_err(|error| match error {
+                ProgramError::Io(source) => self.no_program(source),
+                ProgramError::TimedOut(after) => MpsError::TimedOut {
+                    pipe: self.layout.pipe.clone(),
+                    command: what.to_owned(),
+                    after,
+                },
+            })?;
+        match said.status.success() {
+            true => Ok(said.stdout),
+            false => Err(MpsError::Refused { command: what.to_owned(), detail: said.complaint() }),
         }
-        let (stdout, stderr) = (read_aside(child.stdout.take()), read_aside(child.stderr.take()));
-        let end = Instant::now() + self.deadline;
-        // Most answers take a few milliseconds, and a task waits for them.
-        let mut pause = FIRST_POLL;
-        let status = loop {
-            match child.try_wait().map_err(|error| self.no_program(error))? {
-                Some(status) => break status,
-                None if Instant::now() >= end => {
-                    // It may have ended this moment; either way it is collected.
-                    let _ = child.kill();
-                    let _ = child.wait();
-                    return Err(MpsError::TimedOut {
-                        pipe: self.layout.pipe.clone(),
-                        command: what.to_owned(),
-                        after: self.deadline,
-                    });
-                }
-                None => {
-                    std::thread::sleep(pause.min(end.saturating_duration_since(Instant::now())));
-                    pause = POLL.min(pause * 2);
-                }
-            }
-        };
-        let (stdout, stderr) = (stdout.text(end), stderr.text(end));
-        if status.success() {
-            return Ok(stdout);
-        }
-        let detail = format!("{} {}", stderr.trim(), stdout.trim()).trim().to_owned();
-        Err(MpsError::Refused { command: what.to_owned(), detail })
     }
 
     fn no_program(&self, source: io::Error) -> MpsError {
@@ -226,8 +206,7 @@ impl<'a> Control<'a> {
         // The daemon keeps what it inherits; it must not keep our pipes open.
         command.arg("-d").stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().map_err(|error| self.no_program(error))?;
-        self.answer(child, "nvidia-cuda-mps-control -d", None).map(drop)
+        self.answer(command, "nvidia-cuda-mps-control -d", None).map(drop)
     }
 
     /// Asks for a limit of memory until it reads as set.
@@ -338,30 +317,6 @@ fn signal(pids: &[u32], signal: Signal) {
     for pid in pids.iter().filter_map(|&pid| as_pid(pid)) {
         // One that has ended in the meantime needs no signal.
         let _ = kill_process(pid, signal);
-    }
-}
-
-/// A pipe that is read on a thread of its own, so that a child that writes much never waits for us.
-struct Aside(std::sync::mpsc::Receiver<String>);
-
-fn read_aside(pipe: Option<impl Read + Send + 'static>) -> Aside {
-    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-    if let Some(pipe) = pipe {
-        std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            // What was read before an error is still worth having.
-            let _ = pipe.take(LONGEST_REPLY).read_to_end(&mut bytes);
-            let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
-        });
-    }
-    Aside(receiver)
-}
-
-impl Aside {
-    /// What was written. A grandchild that keeps the pipe open makes it empty rather than late.
-    fn text(self, end: Instant) -> String {
-        let patience = end.saturating_duration_since(Instant::now()).max(POLL);
-        self.0.recv_timeout(patience).unwrap_or_default()
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::mps::{ClientLimits, cancel_plan, start_plan};
 use coloc_model::{Fraction, Millis};
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 

@@ -1,5 +1,6 @@
 //! `coloc gpus`: the GPUs of this machine, who is on them, and how busy they are.
 
+use crate::args::exporter::ExporterArg;
 use crate::error::CliError;
 use crate::output::table::table;
 use crate::output::{Answer, print_text};
@@ -7,7 +8,7 @@ use clap::Args;
 use coloc_gpu::driver::Guarded;
 use coloc_gpu::monitor::{Monitor, MonitorConfig, Sources};
 use coloc_gpu::process::{Attribution, ProcessTable, Users};
-use coloc_gpu::sample::dcgm::{Endpoint, dmon_feed, exporter_feed};
+use coloc_gpu::sample::dcgm::{dmon_feed, exporter_feed};
 use coloc_gpu::sample::{Sample, Source};
 use coloc_gpu::snapshot::{self, GpuSnapshot, Snapshot};
 use coloc_model::{Bytes, Fraction, Millis, Time};
@@ -29,7 +30,7 @@ pub(crate) struct Gpus {
     activity: bool,
     /// A dcgm-exporter to read activity from
     #[arg(long, value_name = "HOST:PORT", env = "COLOC_DCGM_EXPORTER")]
-    exporter: Option<Endpoint>,
+    exporter: Option<ExporterArg>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -41,11 +42,12 @@ impl Gpus {
         let (versions, told) = driver.ask(snapshot::ask)?;
         let attribution = || Attribution::new(ProcessTable::default(), Users::of_system());
         let mut answer = snapshot::compose(versions, told, &mut attribution());
+        let exporter = self.exporter.and_then(|ExporterArg(exporter)| exporter);
         if self.activity {
             let sources = Sources {
                 driver,
                 dmon: Some(dmon_feed(PathBuf::from("dcgmi"), PERIOD)),
-                exporter: self.exporter.map(|endpoint| exporter_feed(endpoint, PERIOD)),
+                exporter: exporter.map(|endpoint| exporter_feed(endpoint, PERIOD)),
             };
             let monitor = Monitor::new(sources, MonitorConfig::default(), attribution());
             take_activity(&mut answer, monitor);
