@@ -9,6 +9,9 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The exit code for a daemon that went away while somebody waited; `docs/commands.md` lists them all.
+const DAEMON_GONE: u8 = 122;
+
 /// A command could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
@@ -48,6 +51,11 @@ pub(crate) enum CliError {
     /// The daemon could not be talked to, or says no.
     #[error("{0}")]
     Client(#[from] coloc_daemon::client::ClientError),
+    /// The daemon went away and did not come back.
+    #[error(
+        "{error}; looked for it for {limit}: its tasks go on, and `coloc wait` or `coloc logs -f` finds them once it is back"
+    )]
+    Gone { limit: coloc_model::Millis, error: coloc_daemon::client::ClientError },
     /// The daemon did a part of what it was asked.
     #[error("{0}")]
     Refused(String),
@@ -96,6 +104,7 @@ impl CliError {
             | CliError::Daemon(_)
             | CliError::Journal { .. }
             | CliError::Shim(_) => ExitCode::from(1),
+            CliError::Gone { .. } => ExitCode::from(DAEMON_GONE),
             _ => ExitCode::from(2),
         }
     }

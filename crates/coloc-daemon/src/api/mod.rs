@@ -21,6 +21,7 @@ mod version;
 pub use answer::{
     ApiError, Changed, Draining, Foreseen, Gpus, Listed, Submitted, Taught, Versioned,
 };
+pub(crate) use answer::{BUSY, STOPPING};
 use caller::Peer;
 pub use config::{ConfigInForce, Reload};
 pub(crate) use door::SILENCE;

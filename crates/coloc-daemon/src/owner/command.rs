@@ -156,6 +156,23 @@ pub enum Refused {
     Draining,
 }
 
+impl Refused {
+    /// A word for programs; docs/api.md lists them.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Refused::NotYours(_) => "not_yours",
+            Refused::NotAdmin | Refused::PriorityAboveZero => "not_admin",
+            Refused::NoSuchTask(_) => "no_such_task",
+            Refused::WrongPhase { .. } => "wrong_state",
+            Refused::Invalid(_) => "invalid",
+            Refused::DiskFull => "disk_full",
+            Refused::NotKept => "not_kept",
+            Refused::TooManyToForesee { .. } => "too_many",
+            Refused::Draining => "draining",
+        }
+    }
+}
+
 impl Owner {
     pub(super) fn obey(
         &mut self,

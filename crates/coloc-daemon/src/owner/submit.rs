@@ -1,7 +1,7 @@
 //! New tasks.
 
 use super::{Caller, Live, Owner, Refused};
-use crate::journal::{Entry, StoryLine};
+use crate::journal::{Entry, Keyed, StoryLine};
 use crate::record::{ArrayPlace, Moment, Record, SpecId};
 use crate::spec::{Dependency, TaskSpec};
 use coloc_model::{Bytes, Estimate, Task, TaskId};
@@ -15,6 +15,9 @@ const LARGEST_ARRAY: usize = 100_000;
 /// The largest environment and command that are taken, in bytes.
 const LARGEST_SPEC: usize = 4 << 20;
 
+/// The longest key of a submission, in bytes.
+const LONGEST_KEY: usize = 200;
+
 /// What somebody submits.
 #[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +30,17 @@ pub struct Submission {
     /// They wait until they are released.
     #[serde(default)]
     pub held: bool,
+    /// A name that the sender gives this submission alone: when it is sent again within a week, the answer is that of the
+    /// first time and nothing is submitted twice.
+    #[serde(default)]
+    pub key: Option<String>,
+}
+
+impl Submission {
+    /// One task.
+    pub fn of(spec: TaskSpec) -> Self {
+        Submission { spec, array: None, held: false, key: None }
+    }
 }
 
 /// Tasks that differ in a number.
@@ -47,6 +61,11 @@ impl Owner {
         caller: Caller,
         submission: Submission,
     ) -> Result<Vec<TaskId>, Refused> {
+        if let Some(key) = &submission.key
+            && let Some(tasks) = self.submitted_before(caller, key)?
+        {
+            return Ok(tasks);
+        }
         if self.draining {
             return Err(Refused::Draining);
         }
@@ -59,7 +78,7 @@ impl Owner {
             let user = crate::users::name(crate::record::Uid(daemon.as_raw()));
             return Err(Refused::Invalid(format!("this daemon runs tasks of {user} only")));
         }
-        let Submission { mut spec, array, held } = submission;
+        let Submission { mut spec, array, held, key } = submission;
         if spec.priority > 0 && !caller.admin {
             return Err(Refused::PriorityAboveZero);
         }
@@ -95,7 +114,32 @@ impl Owner {
             many => format!("submitted as an array of {many}"),
         };
         self.pending.push(Entry::Story(first, StoryLine { at: now, what }));
-        Ok((first.0..self.next_task).map(TaskId).collect())
+        let count = indices.len() as u32;
+        self.pending.extend(
+            key.map(|key| Entry::Key(Keyed { owner: caller.uid, key, at: now, first, count })),
+        );
+        Ok(Keyed::tasks(first, count))
+    }
+
+    /// The tasks that came with this key, in this batch or before.
+    fn submitted_before(&self, caller: Caller, key: &str) -> Result<Option<Vec<TaskId>>, Refused> {
+        if key.is_empty() || key.len() > LONGEST_KEY || key.chars().any(char::is_control) {
+            let what = "a submission's key has 1 to 200 bytes, and no control characters";
+            return Err(Refused::Invalid(what.to_owned()));
+        }
+        let now = self.pending.iter().find_map(|entry| match entry {
+            Entry::Key(keyed) if keyed.owner == caller.uid && keyed.key == key => {
+                Some(Keyed::tasks(keyed.first, keyed.count))
+            }
+            _ => None,
+        });
+        match now {
+            Some(tasks) => Ok(Some(tasks)),
+            None => self.journal.keyed(caller.uid, key).map_err(|error| {
+                // Without knowing, to take it could be to take it twice.
+                Refused::Invalid(error.to_string())
+            }),
+        }
     }
 
     pub(super) fn check(
@@ -201,6 +245,7 @@ impl Owner {
             Entry::Story(task, _) => !forgotten.contains(task),
             // It can be asked for again; nothing was promised.
             Entry::Lesson(..) => false,
+            Entry::Key(keyed) => !forgotten.contains(&keyed.first),
         });
     }
 

@@ -105,6 +105,9 @@ pub(crate) struct TaskArgs {
     /// Give it an empty environment but for these variables, NAME or NAME=VALUE
     #[arg(long, value_name = "VARIABLES", value_delimiter = ',')]
     export: Option<Vec<OsString>>,
+    /// A name for this submission alone: one that is sent again with it, within a week, is not a second one [default: one that nobody else has]
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
     /// Accepted so that scripts for Slurm work; one machine has no use for it
     #[arg(short = 'p', long, hide = true)]
     partition: Option<String>,
@@ -180,7 +183,7 @@ impl TaskArgs {
             errors: args.error.map(|path| path.into_os_string().into()),
             idle_timeout: args.idle_timeout,
         };
-        Ok(Submission { spec, array: args.array, held: args.hold })
+        Ok(Submission { spec, array: args.array, held: args.hold, key: args.key.or_else(own_key) })
     }
 
     /// The command, of which the first word may be a script.
@@ -198,6 +201,12 @@ fn name_of(command: &[OsString]) -> String {
         .get(1)
         .filter(|script| program.starts_with("python") && Path::new(script).extension().is_some());
     script.map_or(program, |script| base(script))
+}
+
+/// A key that nobody else has, so that a submission can be sent again when its answer was lost.
+fn own_key() -> Option<String> {
+    let random = std::fs::read_to_string("/proc/sys/kernel/random/uuid").ok()?;
+    Some(random.trim().to_owned()).filter(|key| !key.is_empty())
 }
 
 pub(crate) fn environment(export: Option<&[OsString]>) -> Vec<(RawText, RawText)> {

@@ -3,6 +3,7 @@
 use crate::args::live::SocketArg;
 use crate::args::task::TaskArgs;
 use crate::error::CliError;
+use crate::live::reconnect::Reconnect;
 use crate::output::{Answer, print_text};
 use clap::Args;
 use coloc_daemon::api::Submitted;
@@ -13,6 +14,8 @@ use coloc_daemon::api::Submitted;
 pub(crate) struct Submit {
     #[command(flatten)]
     socket: SocketArg,
+    #[command(flatten)]
+    reconnect: Reconnect,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
     /// Print the id alone
@@ -34,7 +37,8 @@ impl Submit {
                 if submission.array.is_some() { "slurm-%A_%a.out" } else { "slurm-%j.out" };
             submission.spec.output.get_or_insert_with(|| pattern.into());
         }
-        let submitted: Submitted = self.socket.connect()?.submit(&submission)?;
+        let mut client = self.socket.connect()?;
+        let submitted: Submitted = self.reconnect.submit(&mut client, &submission)?;
         if self.json {
             #[derive(serde::Serialize)]
             struct Body<'a> {

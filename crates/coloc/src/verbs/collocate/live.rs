@@ -209,7 +209,7 @@ fn conduct(client: &mut Client, plan: &Plan) -> Result<Found, CliError> {
     for signal in [2, 15] {
         let _ = coloc_daemon::signals::note_signal(signal, &interrupted);
     }
-    let ids = client.submit(&Submission { spec, array: None, held: false })?.ids;
+    let ids = client.submit(&Submission::of(spec))?.ids;
     let id = ids.first().copied().unwrap_or_default();
     eprintln!("coloc: task {id} is the experiment; it waits for a GPU of its own");
     let (mut offset, mut text) = (0, Vec::new());
