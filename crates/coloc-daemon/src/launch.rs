@@ -154,7 +154,7 @@ impl Launcher {
             name: group.name().to_owned(),
         });
         let order = Order { group, ..self.order(record, spec, environment)? };
-        dir.create(&order)?;
+        dir.create(&order, spec.script.as_ref())?;
         let shim = Command::new(&self.program)
             .arg("shim")
             .arg(dir.path())
@@ -178,7 +178,7 @@ impl Launcher {
         let world = |span: Millis| Millis((span.0 as f64 / self.time_scale) as u64);
         let pattern = |path: &RawText| expand(path, record, &spec.name);
         Ok(Order {
-            command: spec.command.clone(),
+            command: spec.runs(&self.run_dir(record).script()),
             directory: spec.directory.clone(),
             environment,
             user: run_as(record.owner)?,
@@ -265,6 +265,9 @@ impl Launcher {
             ("SLURM_LOCALID", "0".to_owned()),
             ("SLURM_NODEID", "0".to_owned()),
         ];
+        if let (Some(_), Some(file)) = (&spec.script, spec.command.first()) {
+            names.push(("COLOC_SCRIPT", file.to_string_lossy().into_owned()));
+        }
         if let Some(place) = record.array {
             names.push(("COLOC_ARRAY_ID", place.array.to_string()));
             names.push(("COLOC_ARRAY_INDEX", place.index.to_string()));

@@ -1,9 +1,12 @@
 //! What somebody submitted: a command and what it asks for.
 
+use crate::script::interpreter;
 use crate::text::RawText;
 use coloc_model::{Bytes, Estimate, Millis, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::hash::{Hash as _, Hasher as _};
+use std::path::Path;
 
 /// A submission. Tasks of one array share it.
 #[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
@@ -13,6 +16,9 @@ pub struct TaskSpec {
     pub name: String,
     /// The program and its arguments.
     pub command: Vec<RawText>,
+    /// A script that is kept with the task and run in place of the command's first word, by what its first line says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<RawText>,
     /// Where it runs.
     pub directory: RawText,
     /// Its environment, before what coloc adds.
@@ -185,6 +191,7 @@ impl TaskSpec {
         TaskSpec {
             name,
             command,
+            script: None,
             directory,
             environment: Vec::new(),
             gpus: 1,
@@ -206,6 +213,14 @@ impl TaskSpec {
         }
     }
 
+    /// What is started, with the script's copy at that place.
+    pub(crate) fn runs(&self, copy: &Path) -> Vec<RawText> {
+        let Some(script) = &self.script else { return self.command.clone() };
+        let copy = RawText::from(copy.as_os_str().to_owned());
+        let words = interpreter(script.as_bytes()).unwrap_or_default().into_iter();
+        words.chain([copy]).chain(self.command.iter().skip(1).cloned()).collect()
+    }
+
     /// What tasks with one command and directory have in common: they are expected to behave alike. Seeds, learning
     /// rates and names of files make no difference.
     pub fn signature(&self) -> String {
@@ -222,6 +237,13 @@ impl TaskSpec {
                 signature.push('\u{1f}');
                 signature.push_str(&word);
             }
+        }
+        if let Some(script) = &self.script {
+            // What is said to schedulers and people makes no difference.
+            let lines = script.as_bytes().split(|&byte| byte == b'\n');
+            let mut hasher = rustc_hash::FxHasher::default();
+            lines.filter(|line| !line.starts_with(b"#")).for_each(|line| line.hash(&mut hasher));
+            signature.push_str(&format!("\u{1f}{:x}", hasher.finish()));
         }
         signature
     }
@@ -246,5 +268,17 @@ pub(crate) mod tests {
         );
         assert_ne!(signature(&["train", "--batch=1"]), signature(&["train", "--batch=2"]));
         assert_ne!(signature(&["train", "resnet50"]), signature(&["train", "resnet152"]));
+    }
+
+    #[test]
+    fn a_script_is_run_from_its_copy_and_known_by_what_it_does() {
+        let with =
+            |script: &str| TaskSpec { script: Some(script.into()), ..spec(&["job.sh", "x"]) };
+        let runs = with("#!/bin/sh -e\ntrue\n").runs(Path::new("/runs/script"));
+        assert_eq!(runs, ["/bin/sh", "-e", "/runs/script", "x"].map(RawText::from));
+        assert_eq!(spec(&["a", "b"]).runs(Path::new("/c")), ["a", "b"].map(RawText::from));
+        let signature = |script: &str| with(script).signature();
+        assert_eq!(signature("#!/bin/sh\n#SBATCH -t 5\ntrue"), signature("#!/bin/sh\ntrue"));
+        assert_ne!(signature("#!/bin/sh\nfalse"), signature("#!/bin/sh\ntrue"));
     }
 }

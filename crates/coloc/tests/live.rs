@@ -22,6 +22,7 @@ mod live {
     mod reconnect;
     mod reload;
     mod remote;
+    mod scripts;
     mod setup;
     mod survive;
     mod sweep;

@@ -3,6 +3,7 @@
 use super::{Caller, Live, Owner, Refused};
 use crate::journal::{Entry, Keyed, StoryLine};
 use crate::record::{ArrayPlace, Moment, Record, SpecId};
+use crate::script;
 use crate::spec::{Dependency, TaskSpec};
 use coloc_model::{Bytes, Estimate, Task, TaskId};
 use rustc_hash::FxHashSet;
@@ -155,6 +156,12 @@ impl Owner {
             texts.map(|text| text.as_bytes().len() + 8).sum::<usize>()
         };
         let environment = spec.environment.iter().flat_map(|(name, value)| [name, value]);
+        if spec.script.as_ref().is_some_and(|script| script.as_bytes().len() > script::LARGEST) {
+            return invalid("a script has at most 2 MiB");
+        }
+        if spec.script.as_ref().is_some_and(|body| script::interpreter(body.as_bytes()).is_none()) {
+            return invalid("a script's first line must be #! and a program, such as #!/bin/bash");
+        }
         if text(&mut spec.command.iter().chain(environment)) > LARGEST_SPEC {
             return invalid("command and environment are larger than 4 MiB together");
         }

@@ -3,6 +3,7 @@
 //! | file | written by | says |
 //! |---|---|---|
 //! | `order.json` | the daemon | what to run |
+//! | `script` | the daemon | the task's script, if it has one |
 //! | `claim` | whoever is first | the shim: I run it; the daemon: nobody ever will |
 //! | `shim.json` | the shim | which processes are there |
 //! | `exit.json` | the shim | how it ended |

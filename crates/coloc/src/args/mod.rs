@@ -1,6 +1,7 @@
 //! Flags that several verbs share.
 
 pub(crate) mod accounts;
+pub(crate) mod batch;
 pub(crate) mod input;
 pub(crate) mod live;
 pub(crate) mod named_policy;

@@ -1,106 +1,13 @@
-//! What people's hands know from Slurm: directives in scripts, times, arrays, dependencies.
+//! What people's hands know from Slurm: times, arrays, dependencies.
 
 use super::task::Dependencies;
-use crate::error::CliError;
 use coloc_daemon::owner::ArrayRequest;
 use coloc_daemon::record::Moment;
 use coloc_daemon::spec::{DependencyKind, Warning};
 use coloc_model::Millis;
-use std::ffi::OsString;
-use std::path::Path;
 
-/// A script's head is looked for in this many bytes.
-const HEAD: usize = 64 << 10;
 /// The most tasks that one array may have.
 const LARGEST_ARRAY: usize = 100_000;
-
-/// The words of one `#COLOC` or `#SBATCH` line.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Directive {
-    /// Where it stands in its script.
-    pub(crate) line: usize,
-    /// What it says.
-    pub(crate) words: Vec<OsString>,
-}
-
-/// What is wrong with a line of a script.
-pub(crate) fn wrong_line(file: &Path, line: usize, problem: &str) -> CliError {
-    CliError::Usage(format!("{}, line {line}: {problem}", file.display()))
-}
-
-/// A script's directives; `None` if it is no script.
-pub(crate) fn directives(file: &Path) -> Option<Result<Vec<Directive>, CliError>> {
-    use std::io::Read as _;
-    let mut head = Vec::new();
-    std::fs::File::open(file).ok()?.take(HEAD as u64).read_to_end(&mut head).ok()?;
-    if !head.starts_with(b"#!") {
-        return None;
-    }
-    let text = String::from_utf8_lossy(&head);
-    // Until the first command.
-    let lines = text.lines().map(str::trim).enumerate();
-    let lines = lines.take_while(|(_, line)| line.is_empty() || line.starts_with('#'));
-    let directive = |(index, line)| {
-        let (line, said) = (index + 1, directive(line)?);
-        let Some(words) = split(said) else {
-            return Some(Err(wrong_line(file, line, "a quote is not closed")));
-        };
-        Some(Ok(Directive { line, words }))
-    };
-    Some(lines.filter_map(directive).collect())
-}
-
-/// What follows the mark of a directive and white space.
-fn directive(line: &str) -> Option<&str> {
-    let said = ["#COLOC", "#SBATCH"].iter().find_map(|mark| line.strip_prefix(mark))?;
-    said.starts_with(char::is_whitespace).then_some(said)
-}
-
-/// A command as it can be started: a script of this directory is named without `./` by some, and need not be executable.
-pub(crate) fn runnable(mut command: Vec<OsString>, here: &Path) -> Vec<OsString> {
-    use std::io::Read as _;
-    use std::os::unix::fs::PermissionsExt as _;
-    let Some(file) = command.first().map(|first| here.join(first)) else { return command };
-    let mut head = Vec::new();
-    let Ok(script) = std::fs::File::open(&file) else { return command };
-    let mode = script.metadata().map_or(0, |meta| meta.permissions().mode());
-    if script.take(256).read_to_end(&mut head).is_err() || !head.starts_with(b"#!") {
-        return command;
-    }
-    command[0] = file.into_os_string();
-    if mode & 0o111 != 0 {
-        return command;
-    }
-    let line = head[2..].split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line).trim().to_owned();
-    // As the kernel has it: an interpreter, and at most one argument.
-    let (interpreter, argument) = match line.split_once(char::is_whitespace) {
-        Some((interpreter, argument)) => (interpreter.to_owned(), Some(argument.trim().to_owned())),
-        None => (line, None),
-    };
-    let words = [Some(interpreter), argument].into_iter().flatten().map(OsString::from);
-    words.filter(|word| !word.is_empty()).chain(command).collect()
-}
-
-/// Words as a shell would split them, with quotes; a comment ends them.
-fn split(line: &str) -> Option<Vec<OsString>> {
-    let (mut words, mut word, mut quote): (Vec<OsString>, Option<String>, _) =
-        (Vec::new(), None, None);
-    for character in line.chars() {
-        match (quote, character) {
-            (Some(open), c) if c == open => quote = None,
-            (None, '"' | '\'') => {
-                quote = Some(character);
-                word.get_or_insert_default();
-            }
-            (None, c) if c.is_whitespace() => words.extend(word.take().map(OsString::from)),
-            (None, '#') if word.is_none() => break,
-            (_, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word.map(OsString::from));
-    quote.is_none().then_some(words)
-}
 
 /// `90` (minutes), `90:00`, `1:30:00`, `1-12`, `1-12:30`, `1-12:30:15`, or `1h30m`.
 pub(crate) fn time(text: &str) -> Result<Millis, String> {
@@ -297,37 +204,5 @@ mod tests {
         assert_eq!(warning("B:USR1@120").unwrap().before, Millis::from_secs(120));
         assert!(warning("NOPE@1").is_err());
         assert_eq!((gres("gpu:a100:2"), gres("gpu")), (Ok(2), Ok(1)));
-    }
-
-    #[test]
-    fn a_script_needs_neither_a_path_nor_a_mode() {
-        let place = tempfile::tempdir().unwrap();
-        let file = place.path().join("job.sh");
-        std::fs::write(&file, "#!/bin/sh -e\ntrue\n").unwrap();
-        let run = |words: &[&str]| {
-            let words = words.iter().map(OsString::from).collect();
-            runnable(words, place.path())
-        };
-        let file = file.to_str().unwrap();
-        assert_eq!(run(&["job.sh", "x"]), ["/bin/sh", "-e", file, "x"]);
-        assert_eq!(run(&["sleep", "1"]), ["sleep", "1"]);
-        use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(run(&["job.sh", "x"]), [file, "x"]);
-    }
-
-    #[test]
-    fn directives_end_at_the_first_command() {
-        let place = tempfile::tempdir().unwrap();
-        let file = place.path().join("train.sh");
-        let script = "#!/bin/bash\n# a comment\n#SBATCH --gres=gpu:2\n#COLOC -J 'a name' # why\n#SBATCH\t-H\n#SBATCHED x\n\nrun\n#SBATCH -t 5\n";
-        std::fs::write(&file, script).unwrap();
-        let found = directives(&file).unwrap().unwrap();
-        assert_eq!(found.iter().map(|one| one.line).collect::<Vec<_>>(), [3, 4, 5]);
-        let words: Vec<_> = found.into_iter().flat_map(|one| one.words).collect();
-        assert_eq!(words, ["--gres=gpu:2", "-J", "a name", "-H"]);
-        std::fs::write(&file, "#!/bin/sh\n#COLOC -J 'open\n").unwrap();
-        let error = directives(&file).unwrap().unwrap_err().to_string();
-        assert!(error.contains("line 2"), "{error}");
     }
 }

@@ -1,5 +1,6 @@
 //! A task's flags, on the command line and in the head of a script.
 
+use super::batch::{self, Prepared};
 use super::script;
 use crate::error::CliError;
 use crate::verbs::estimate;
@@ -9,8 +10,8 @@ use coloc_daemon::record::Moment;
 use coloc_daemon::spec::{Dependency, DependencyKind, OnOom, TaskSpec, Warning};
 use coloc_daemon::text::RawText;
 use coloc_model::{Bytes, Millis, TaskId};
-use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// What to do about a task that ran out of GPU memory.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
@@ -25,6 +26,10 @@ pub(crate) enum OnOomFlag {
 
 /// The flag that ends a line of a script.
 pub(crate) const SCRIPT_LINE_ENDS: &str = "script-line-ends";
+
+/// What is said to who names nothing that could be run.
+const NO_COMMAND: &str =
+    "no command was given: expected `-- COMMAND`, a script, or - for a script on standard input";
 
 /// Everything about a task.
 #[derive(Args, Clone, Debug)]
@@ -102,6 +107,9 @@ pub(crate) struct TaskArgs {
     /// Where it runs [default: here]
     #[arg(short = 'D', long, value_name = "DIR")]
     chdir: Option<PathBuf>,
+    /// Run a script where it is and as it is when the task starts, instead of a copy of what it is now
+    #[arg(long)]
+    in_place: bool,
     /// Give it an empty environment but for these variables, NAME or NAME=VALUE
     #[arg(long, value_name = "VARIABLES", value_delimiter = ',')]
     export: Option<Vec<OsString>>,
@@ -131,8 +139,8 @@ pub(crate) struct TaskArgs {
     /// Stands after each line of a script, so that no option there takes a word from elsewhere for its value
     #[arg(long = SCRIPT_LINE_ENDS, hide = true)]
     script_line_ends: bool,
-    /// The command, or a script
-    #[arg(trailing_var_arg = true, required_unless_present = "wrap", value_name = "COMMAND")]
+    /// The command, or a script; - is a script on standard input
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -152,13 +160,19 @@ impl TaskArgs {
             (None, Some(file)) => Some(estimate::of_config(file, args.batch, args.seq)?),
             (None, None) => None,
         };
-        let command = match args.wrap {
-            Some(wrap) => vec!["/bin/sh".into(), "-c".into(), wrap],
-            None => script::runnable(args.command, &here),
+        let Prepared { name, command, script } = match args.wrap {
+            Some(wrap) => Prepared {
+                name: "wrap".to_owned(),
+                command: vec!["/bin/sh".into(), "-c".into(), wrap],
+                script: None,
+            },
+            None if args.command.is_empty() => return Err(CliError::Usage(NO_COMMAND.to_owned())),
+            None => batch::prepared(args.command, &here, args.in_place)?,
         };
         let spec = TaskSpec {
-            name: args.name.unwrap_or_else(|| name_of(&command)),
+            name: args.name.unwrap_or(name),
             command: command.into_iter().map(RawText::from).collect(),
+            script,
             directory: directory.into_os_string().into(),
             environment: environment(args.export.as_deref()),
             gpus: args.gres.unwrap_or(args.gpus),
@@ -190,17 +204,11 @@ impl TaskArgs {
     pub(crate) fn command(&self) -> &[OsString] {
         &self.command
     }
-}
 
-/// The last part of the program's name, or of the script that it interprets.
-fn name_of(command: &[OsString]) -> String {
-    let base =
-        |text: &OsStr| Path::new(text).file_name().unwrap_or(text).to_string_lossy().into_owned();
-    let program = command.first().map(|first| base(first)).unwrap_or_default();
-    let script = command
-        .get(1)
-        .filter(|script| program.starts_with("python") && Path::new(script).extension().is_some());
-    script.map_or(program, |script| base(script))
+    /// Nothing was named that could be run.
+    pub(crate) fn lacks_a_command(&self) -> bool {
+        self.command.is_empty() && self.wrap.is_none()
+    }
 }
 
 /// A key that nobody else has, so that a submission can be sent again when its answer was lost.

@@ -26,7 +26,7 @@ pub(crate) struct Submit {
     json: bool,
     /// Answer as sbatch does, and put the output where it does
     #[arg(long, hide = true)]
-    slurm: bool,
+    pub(crate) slurm: bool,
 }
 
 impl Submit {

@@ -1,7 +1,7 @@
 //! `coloc collocate -- CMD`: copies of a real command on a GPU that the daemon keeps free for them.
 
+use crate::args::batch;
 use crate::args::live::SocketArg;
-use crate::args::script;
 use crate::args::task::environment;
 use crate::error::CliError;
 use crate::live::experiment::{Alone, Found, Pattern, Plan, Together, Trial};
@@ -115,7 +115,7 @@ impl LiveArgs {
         Pattern::new(self.progress.as_deref())
             .map_err(|error| CliError::Usage(format!("--progress: {error}")))?;
         // As a submitted task has it, so that what is learned is learned of the same command.
-        let command = script::runnable(self.command.clone(), &here()?);
+        let command = batch::runnable(self.command.clone(), &here()?);
         let plan = Plan {
             command: command.into_iter().map(RawText::from).collect(),
             with: self
