@@ -12,21 +12,35 @@ use std::path::Path;
 
 /// Reads the command line. What clap has to say of it is said at once.
 pub(crate) fn read(words: Vec<OsString>) -> Result<Cli, CliError> {
+    let json = asks_for_json(&words);
     let mut spoken = Spoken::of(words)?;
-    let mut cli = Cli::read(&spoken.whole(&[])).unwrap_or_else(|error| error.exit());
+    let mut cli = Cli::read(&spoken.whole(&[])).or_else(|error| leave(&error, json))?;
     if let Some(Verb::Submit(submit)) = &cli.verb
         && submit.slurm
         && submit.task.lacks_a_command()
     {
         // `sbatch < script`.
         spoken.rest.push(batch::STDIN.into());
-        cli = Cli::read(&spoken.whole(&[])).unwrap_or_else(|error| error.exit());
+        cli = Cli::read(&spoken.whole(&[])).or_else(|error| leave(&error, json))?;
     }
     let Some(command) = task_of(&cli).map(TaskArgs::command) else { return Ok(cli) };
     match Script::of(command)? {
         Some(script) => spoken.with_script(script.file(), command, &script.directives()?),
         None => Ok(cli),
     }
+}
+
+/// Whether JSON is asked for, as far as can be said before the words are understood: errors are then JSON too.
+pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
+    words.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
+/// What clap has to say is said as it says it, and to programs as every other error.
+fn leave(error: &clap::Error, json: bool) -> Result<Cli, CliError> {
+    if json && error.use_stderr() {
+        return Err(CliError::Usage(problem(error)));
+    }
+    error.exit()
 }
 
 /// The same for who must go on whatever is wrong.
@@ -62,7 +76,7 @@ impl Spoken {
         let verb = named.cloned().unwrap_or_else(|| "queue".into());
         let name = verb.to_string_lossy();
         let listens = config::listens(&name);
-        let configured = if listens { Config::load()?.words(&name) } else { Vec::new() };
+        let configured = if listens { Config::load_for(&name)?.words(&name) } else { Vec::new() };
         let program = typed.first().cloned().unwrap_or_else(|| "coloc".into());
         let rest = typed.get(1 + usize::from(named.is_some())..).unwrap_or_default().to_vec();
         Ok(Spoken { program, verb, configured, rest })

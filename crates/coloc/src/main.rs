@@ -111,9 +111,11 @@ fn main() -> ExitCode {
     if let Some(code) = as_tool() {
         return code;
     }
-    let verb = match invocation::read(std::env::args_os().collect()) {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let json = invocation::asks_for_json(&words);
+    let verb = match invocation::read(words) {
         Ok(cli) => cli.verb.unwrap_or(Verb::Queue(verbs::queue::Queue::default())),
-        Err(error) => return error.report(),
+        Err(error) => return error.report(json),
     };
     let result = match verb {
         Verb::Daemon(verb) => verb.run(),
@@ -151,12 +153,12 @@ fn main() -> ExitCode {
         Verb::Gpus(verb) => verb.run(),
         Verb::Doctor(verb) => verb.run(),
         // Here the exit code is that of another program.
-        Verb::Run(verb) => return verb.run().unwrap_or_else(|error| error.report()),
-        Verb::Wait(verb) => return verb.run().unwrap_or_else(|error| error.report()),
-        Verb::Emu(verb) => return verb.run().unwrap_or_else(|error| error.report()),
+        Verb::Run(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
+        Verb::Wait(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
+        Verb::Emu(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(),
+        Err(error) => error.report(json),
     }
 }

@@ -19,6 +19,7 @@ mod live {
     mod memory;
     mod mig;
     mod order;
+    mod programs;
     mod reconnect;
     mod reload;
     mod remote;

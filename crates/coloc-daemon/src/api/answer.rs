@@ -69,7 +69,18 @@ pub struct Changed {
     /// Tasks that were changed.
     pub done: Vec<u32>,
     /// Tasks that were not, and why.
-    pub refused: Vec<(u32, String)>,
+    pub refused: Vec<RefusedTask>,
+}
+
+/// A task that was not changed.
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct RefusedTask {
+    /// The task.
+    pub id: u32,
+    /// Why, for programs.
+    pub code: String,
+    /// Why, for people.
+    pub message: String,
 }
 
 /// GPUs.
@@ -77,6 +88,9 @@ pub struct Changed {
 pub struct Gpus {
     /// The version of the answer.
     pub schema: u32,
+    /// At least one of them is made of software.
+    #[serde(default)]
+    pub emulated: bool,
     /// The GPUs.
     pub gpus: Vec<GpuView>,
 }

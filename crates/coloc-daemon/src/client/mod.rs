@@ -70,6 +70,18 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    /// A word for programs; docs/commands.md lists them.
+    pub fn code(&self) -> &str {
+        match self {
+            ClientError::Unreachable { .. } | ClientError::NoHost { .. } => "unreachable",
+            ClientError::Tls(_) => "tls",
+            ClientError::Refused { code, .. } if code.is_empty() => "refused",
+            ClientError::Refused { code, .. } => code,
+            ClientError::Newer(_) | ClientError::Garbled(_) => "schema",
+            ClientError::Broken(_) => "hung_up",
+        }
+    }
+
     /// Whether a daemon that is started again, or a network that is back, would answer: a question that changes nothing
     /// can then be asked again.
     pub fn may_pass(&self) -> bool {
@@ -96,14 +108,30 @@ pub struct Wanted<'a> {
     pub all: bool,
     /// Of those, only what ended since, in seconds since 1970.
     pub since_s: f64,
-    /// Only this user's.
-    pub user: Option<&'a str>,
+    /// Of whom.
+    pub whose: Whose<'a>,
+}
+
+/// Whose tasks are meant.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Whose<'a> {
+    /// All that there are.
+    #[default]
+    Everybody,
+    /// Those of whoever asks, as the daemon knows them.
+    Mine,
+    /// This user's.
+    User(&'a str),
 }
 
 impl Wanted<'_> {
     fn path(&self) -> String {
         let mut path = format!("/v1/tasks?all={}&since_s={}", self.all, self.since_s);
-        push_user(&mut path, self.user);
+        match self.whose {
+            Whose::Everybody => {}
+            Whose::Mine => path.push_str("&mine=true"),
+            Whose::User(user) => push_user(&mut path, Some(user)),
+        }
         path
     }
 }
@@ -162,6 +190,11 @@ impl Client {
         Ok(Client { runtime, address, sender, used: Instant::now(), lost: false })
     }
 
+    /// Where the daemon is.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
     /// The connection, a new one if the daemon may have hung up on it.
     fn connection(&mut self) -> Result<Connection<'_>, ClientError> {
         if self.lost || self.used.elapsed() > SILENCE / 2 || self.sender.is_closed() {
@@ -180,10 +213,15 @@ impl Client {
 
     /// Lists tasks.
     pub fn list(&mut self, all: bool, since_s: f64) -> Result<Listed, ClientError> {
-        let wanted = Wanted { all, since_s, user: None };
-        let mut tasks: Vec<TaskView> = Vec::new();
-        self.each_task(&wanted, |task| tasks.push(task.owned()))?;
+        let tasks = self.list_of(&Wanted { all, since_s, whose: Whose::Everybody })?;
         Ok(Listed { schema: SCHEMA, tasks })
+    }
+
+    /// Lists some tasks.
+    pub fn list_of(&mut self, wanted: &Wanted<'_>) -> Result<Vec<TaskView>, ClientError> {
+        let mut tasks: Vec<TaskView> = Vec::new();
+        self.each_task(wanted, |task| tasks.push(task.owned()))?;
+        Ok(tasks)
     }
 
     /// Hands over each task of a list as it comes.

@@ -5,7 +5,7 @@ use super::{
     Teaching, WhyView,
 };
 use crate::record::{Phase, Uid};
-use crate::settings::{Said, Settings};
+use crate::settings::Settings;
 use crate::spec::TaskUpdate;
 use coloc_core::{Effect, Event};
 use coloc_model::{TaskId, Time};
@@ -99,8 +99,8 @@ pub enum Answer {
     Status(StatusView),
     /// It is believed, and on the disk.
     Taught,
-    /// What somebody chose.
-    Settings(Vec<Said>),
+    /// What is in force, with what somebody chose.
+    Settings(Box<Settings>),
     /// Done.
     Done,
     /// No.
@@ -213,7 +213,7 @@ impl Owner {
                 self.draining = draining;
                 Answer::Done
             }
-            Command::Settings => Answer::Settings(self.settings.said.clone()),
+            Command::Settings => Answer::Settings(Box::new(self.settings.clone())),
             Command::Reconfigure(_) if !caller.admin => Answer::Refused(Refused::NotAdmin),
             Command::Reconfigure(settings) => match self.reconfigure(now, *settings, wishes) {
                 Ok(()) => Answer::Done,

@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::output::terminal::width;
 use crate::output::{Answer, to_stdout};
 use clap::Args;
-use coloc_daemon::client::{Client, Wanted};
+use coloc_daemon::client::{Client, Wanted, Whose};
 use coloc_daemon::owner::TaskView;
 use coloc_daemon::record::{Moment, Phase};
 use rows::Rows;
@@ -57,8 +57,12 @@ pub(crate) struct Queue {
 
 impl Queue {
     pub(crate) fn run(self) -> Result<(), CliError> {
-        let user = self.user.clone().or_else(|| self.me.then(my_name));
-        let wanted = Wanted { all: self.all, since_s: 0.0, user: user.as_deref() };
+        let whose = match &self.user {
+            Some(user) => Whose::User(user),
+            None if self.me => Whose::Mine,
+            None => Whose::Everybody,
+        };
+        let wanted = Wanted { all: self.all, since_s: 0.0, whose };
         let mut client = self.socket.connect()?;
         let ids = self.jobs.as_ref().map(|jobs| resolve(&mut client, std::slice::from_ref(jobs)));
         let ids = ids.transpose()?;
@@ -119,11 +123,6 @@ fn print_some(
     client.each_task(wanted, |task| tasks.push(task.owned()))?;
     tasks.retain(meant);
     Answer { body: &Body { tasks }, wall_s: None }.print()
-}
-
-/// The name of whoever runs this.
-pub(crate) fn my_name() -> String {
-    coloc_daemon::users::mine()
 }
 
 /// A task's id, with its place in an array.
