@@ -76,6 +76,9 @@ pub struct TaskSpec {
     #[serde(default)]
     #[schemars(with = "Option<u64>")]
     pub idle_timeout: Option<Millis>,
+    /// The files for its output and errors are begun anew by its first attempt.
+    #[serde(default)]
+    pub truncate: bool,
 }
 
 /// How an [`Estimate`] is written, for those who write one without us.
@@ -97,9 +100,21 @@ struct EstimateShape {
 pub struct TaskUpdate {
     /// Its name.
     pub name: Option<String>,
-    /// When it is stopped.
+    /// When it is stopped; 0 is never.
     #[schemars(with = "Option<u64>")]
     pub time_limit: Option<Millis>,
+    /// GPUs at once.
+    pub gpus: Option<u32>,
+    /// It wants its GPUs to itself.
+    pub exclusive: Option<bool>,
+    /// When it may begin, in milliseconds since 1970.
+    pub begin_ms: Option<u64>,
+    /// Tasks it waits for, instead of those so far.
+    pub after: Option<Vec<Dependency>>,
+    /// How often it is run again after a failure of its own.
+    pub retries: Option<u32>,
+    /// What to do when a GPU has no room for it.
+    pub on_oom: Option<OnOom>,
     /// What it needs on each GPU.
     #[schemars(with = "Option<u64>")]
     pub gpu_memory: Option<Bytes>,
@@ -108,11 +123,28 @@ pub struct TaskUpdate {
 }
 
 impl TaskUpdate {
+    /// Whether it is about what a task has while it runs.
+    pub fn needs_a_task_that_waits(&self) -> bool {
+        let TaskUpdate { time_limit, gpu_memory, gpus, exclusive, begin_ms, after, .. } = self;
+        time_limit.is_some()
+            || gpu_memory.is_some()
+            || gpus.is_some()
+            || exclusive.is_some()
+            || begin_ms.is_some()
+            || after.is_some()
+    }
+
     /// The submission as it should have been.
     pub fn over(&self, spec: &TaskSpec) -> TaskSpec {
         TaskSpec {
             name: self.name.clone().unwrap_or_else(|| spec.name.clone()),
-            time_limit: self.time_limit.or(spec.time_limit),
+            time_limit: self.time_limit.or(spec.time_limit).filter(|&limit| limit > Millis::ZERO),
+            gpus: self.gpus.unwrap_or(spec.gpus),
+            exclusive: self.exclusive.unwrap_or(spec.exclusive),
+            begin_ms: self.begin_ms.or(spec.begin_ms),
+            after: self.after.clone().unwrap_or_else(|| spec.after.clone()),
+            retries: self.retries.unwrap_or(spec.retries),
+            on_oom: self.on_oom.unwrap_or(spec.on_oom),
             gpu_memory: self.gpu_memory.or(spec.gpu_memory),
             priority: self.priority.unwrap_or(spec.priority),
             ..spec.clone()
@@ -140,6 +172,8 @@ pub enum DependencyKind {
     AfterNotOk,
     /// Somehow.
     AfterAny,
+    /// Well, of an array the task with the same number alone.
+    AfterCorr,
 }
 
 /// What happens to a task that ran out of GPU memory.
@@ -210,6 +244,7 @@ impl TaskSpec {
             output: None,
             errors: None,
             idle_timeout: None,
+            truncate: false,
         }
     }
 

@@ -25,6 +25,7 @@ mod live {
     mod remote;
     mod scripts;
     mod setup;
+    mod slurm;
     mod survive;
     mod sweep;
     mod tasks;

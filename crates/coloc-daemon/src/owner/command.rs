@@ -266,13 +266,19 @@ impl Owner {
             return Err(Refused::WrongPhase { task, phase, advice });
         }
         live.record.held = true;
+        self.leave_core(now, task, wishes);
+        self.gates.knock(task);
+        self.changed(task, Some("held".to_owned()));
+        Ok(())
+    }
+
+    /// Takes a task that waits from the scheduler. It comes back through its gate.
+    pub(super) fn leave_core(&mut self, now: Time, task: TaskId, wishes: &mut Vec<Effect>) {
+        let Some(live) = self.tasks.get_mut(&task) else { return };
         if std::mem::take(&mut live.in_core) {
             live.ending = Some(Ending::Again);
             self.scheduler.note(now, Event::CancelRequested(task), wishes);
         }
-        self.gates.knock(task);
-        self.changed(task, Some("held".to_owned()));
-        Ok(())
     }
 
     fn release(&mut self, task: TaskId) {

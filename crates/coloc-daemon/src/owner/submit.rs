@@ -4,7 +4,7 @@ use super::{Caller, Live, Owner, Refused};
 use crate::journal::{Entry, Keyed, StoryLine};
 use crate::record::{ArrayPlace, Moment, Record, SpecId};
 use crate::script;
-use crate::spec::{Dependency, TaskSpec};
+use crate::spec::{Dependency, DependencyKind, TaskSpec};
 use coloc_model::{Bytes, Estimate, Task, TaskId};
 use rustc_hash::FxHashSet;
 use schemars::JsonSchema;
@@ -35,12 +35,15 @@ pub struct Submission {
     /// first time and nothing is submitted twice.
     #[serde(default)]
     pub key: Option<String>,
+    /// They wait until whatever the caller submitted before under the same name has ended.
+    #[serde(default)]
+    pub singleton: bool,
 }
 
 impl Submission {
     /// One task.
     pub fn of(spec: TaskSpec) -> Self {
-        Submission { spec, array: None, held: false, key: None }
+        Submission { spec, array: None, held: false, key: None, singleton: false }
     }
 }
 
@@ -79,11 +82,20 @@ impl Owner {
             let user = crate::users::name(crate::record::Uid(daemon.as_raw()));
             return Err(Refused::Invalid(format!("this daemon runs tasks of {user} only")));
         }
-        let Submission { mut spec, array, held, key } = submission;
+        let Submission { mut spec, array, held, key, singleton } = submission;
         if spec.priority > 0 && !caller.admin {
             return Err(Refused::PriorityAboveZero);
         }
         self.check(&spec, array.as_ref())?;
+        if singleton {
+            let before = self
+                .tasks
+                .values()
+                .filter(|live| live.record.owner == caller.uid && live.spec.name == spec.name);
+            let ended =
+                |live: &Live| Dependency { task: live.record.id, when: DependencyKind::AfterAny };
+            spec.after.extend(before.map(ended));
+        }
         self.estimate(&mut spec);
         // The way in of whoever submitted, which is nobody else's business and not the task's.
         spec.environment

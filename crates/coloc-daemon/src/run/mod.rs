@@ -47,6 +47,9 @@ pub struct Order {
     pub warning: Option<Warning>,
     /// From a polite request to end to a kill.
     pub grace: Millis,
+    /// Those files are begun anew.
+    #[serde(default)]
+    pub truncate: bool,
     /// The control group that the program is to be in.
     #[serde(default)]
     pub group: Option<GroupPlace>,

@@ -1,15 +1,18 @@
 //! A task's flags, on the command line and in the head of a script.
 
 use super::batch::{self, Prepared};
-use super::script;
+use super::environment;
+use super::script::{self, Dependencies, GpuWish, Limit};
+use super::slurm::SlurmArgs;
+use super::when;
 use crate::error::CliError;
 use crate::verbs::estimate;
 use clap::{Args, ValueEnum};
 use coloc_daemon::owner::{ArrayRequest, Submission};
 use coloc_daemon::record::Moment;
-use coloc_daemon::spec::{Dependency, DependencyKind, OnOom, TaskSpec, Warning};
+use coloc_daemon::spec::{OnOom, TaskSpec, Warning};
 use coloc_daemon::text::RawText;
-use coloc_model::{Bytes, Millis, TaskId};
+use coloc_model::{Bytes, Millis};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -22,6 +25,25 @@ pub(crate) enum OnOomFlag {
     Exclusive,
     /// Let it end
     Fail,
+}
+
+impl From<OnOomFlag> for OnOom {
+    fn from(flag: OnOomFlag) -> Self {
+        match flag {
+            OnOomFlag::Grow => OnOom::Grow,
+            OnOomFlag::Exclusive => OnOom::Exclusive,
+            OnOomFlag::Fail => OnOom::Fail,
+        }
+    }
+}
+
+/// What becomes of what is in a file already.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(crate) enum OpenMode {
+    /// It stays
+    Append,
+    /// It goes, at the first attempt
+    Truncate,
 }
 
 /// The flag that ends a line of a script.
@@ -39,11 +61,8 @@ pub(crate) struct TaskArgs {
     #[arg(short = 'J', long, visible_alias = "job-name", value_name = "NAME")]
     name: Option<String>,
     /// GPUs at once
-    #[arg(short = 'G', long, value_name = "N", default_value_t = 1)]
-    gpus: u32,
-    /// Slurm's way to ask for GPUs: gpu:2 or gpu:a100:2
-    #[arg(long, value_name = "GRES", value_parser = script::gres, hide = true)]
-    gres: Option<u32>,
+    #[arg(short = 'G', long, value_name = "N", default_value = "1", value_parser = script::gpu_wish)]
+    gpus: GpuWish,
     /// Memory it needs on each GPU, such as 12G; a bare number is MiB
     #[arg(long, value_name = "MEMORY")]
     gpu_mem: Option<Bytes>,
@@ -53,10 +72,10 @@ pub(crate) struct TaskArgs {
     /// No other task on its GPUs
     #[arg(long)]
     exclusive: bool,
-    /// Stop it after this long: 90 (minutes), 1:30:00, 2-12, 1h30m
-    #[arg(short = 't', long, value_name = "TIME", value_parser = script::time)]
-    time: Option<Millis>,
-    /// Tasks that must end first: 7, afterok:7:8, afterany:7, afternotok:7
+    /// Stop it after this long: 90 (minutes), 1:30:00, 2-12, 1h30m; 0 or UNLIMITED for never
+    #[arg(short = 't', long, value_name = "TIME", value_parser = script::limit)]
+    time: Option<Limit>,
+    /// Tasks that must end first: 7, afterok:7:8, afterany:7, afternotok:7, aftercorr:7 (number by number of two arrays), singleton (all before it of its name)
     #[arg(short = 'd', long, visible_alias = "dependency", value_name = "TASKS", value_parser = script::dependencies)]
     after: Option<Dependencies>,
     /// Many tasks: 1-100, 0-9:3, 1,5,9; %8 lets 8 run at once
@@ -71,8 +90,8 @@ pub(crate) struct TaskArgs {
     /// Let others go first: the priority is lowered by this
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1_000_000..=1_000_000))]
     nice: i32,
-    /// Not before: now+1h, or seconds since 1970
-    #[arg(long, value_name = "WHEN", value_parser = script::begin)]
+    /// Not before: now+1h, 16:00, tomorrow, 2027-01-20T12:34, or seconds since 1970
+    #[arg(short = 'b', long, value_name = "WHEN", value_parser = when::begin)]
     begin: Option<Moment>,
     /// Let it wait until it is released
     #[arg(short = 'H', long)]
@@ -104,6 +123,9 @@ pub(crate) struct TaskArgs {
     /// Where its errors go [default: with the output]
     #[arg(short = 'e', long, value_name = "FILE")]
     error: Option<PathBuf>,
+    /// Whether files that --output and --error name are written on or begun anew [default: append]
+    #[arg(long, value_enum, value_name = "MODE")]
+    open_mode: Option<OpenMode>,
     /// Where it runs [default: here]
     #[arg(short = 'D', long, value_name = "DIR")]
     chdir: Option<PathBuf>,
@@ -113,26 +135,14 @@ pub(crate) struct TaskArgs {
     /// Give it an empty environment but for these variables, NAME or NAME=VALUE
     #[arg(long, value_name = "VARIABLES", value_delimiter = ',')]
     export: Option<Vec<OsString>>,
+    /// Give it the environment of a login shell, and not of this one; --export is added to it
+    #[arg(long, visible_alias = "get-user-env")]
+    user_env: bool,
     /// A name for this submission alone: one that is sent again with it, within a week, is not a second one [default: one that nobody else has]
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// Accepted so that scripts for Slurm work; one machine has no use for it
-    #[arg(short = 'p', long, hide = true)]
-    partition: Option<String>,
-    #[arg(short = 'A', long, hide = true)]
-    account: Option<String>,
-    #[arg(short = 'N', long, hide = true)]
-    nodes: Option<String>,
-    #[arg(short = 'n', long, hide = true)]
-    ntasks: Option<String>,
-    #[arg(short = 'c', long, hide = true)]
-    cpus_per_task: Option<String>,
-    #[arg(long, hide = true)]
-    qos: Option<String>,
-    #[arg(long, hide = true)]
-    mail_type: Option<String>,
-    #[arg(long, hide = true)]
-    mail_user: Option<String>,
+    #[command(flatten)]
+    slurm: SlurmArgs,
     /// Slurm's way to give a command for the shell
     #[arg(long, hide = true, value_name = "COMMAND", conflicts_with = "command")]
     wrap: Option<OsString>,
@@ -144,9 +154,6 @@ pub(crate) struct TaskArgs {
     command: Vec<OsString>,
 }
 
-/// Tasks that must end first.
-pub(crate) type Dependencies = std::sync::Arc<Vec<(u32, DependencyKind)>>;
-
 impl TaskArgs {
     /// What is sent to the daemon.
     pub(crate) fn submission(self) -> Result<Submission, CliError> {
@@ -154,7 +161,10 @@ impl TaskArgs {
         let here = std::env::current_dir()
             .map_err(|source| CliError::Write { file: PathBuf::from("."), source })?;
         let directory = args.chdir.as_ref().map_or(here.clone(), |chdir| here.join(chdir));
-        let after = args.after.iter().flat_map(|all| all.iter());
+        for remark in args.slurm.remarks(&args.gpus) {
+            eprintln!("coloc: {remark}");
+        }
+        let after = args.after.unwrap_or_default();
         let estimate = match (&args.model_summary, &args.hf_config) {
             (Some(file), _) => Some(estimate::of_summary(file, args.batch)?),
             (None, Some(file)) => Some(estimate::of_config(file, args.batch, args.seq)?),
@@ -169,35 +179,42 @@ impl TaskArgs {
             None if args.command.is_empty() => return Err(CliError::Usage(NO_COMMAND.to_owned())),
             None => batch::prepared(args.command, &here, args.in_place)?,
         };
+        let environment = match (args.user_env, args.export.as_deref()) {
+            (false, export) => environment::exported(export),
+            (true, export) => {
+                let mut login = environment::of_login()?;
+                let more = export.map(|export| environment::exported(Some(export)));
+                login.extend(more.into_iter().flatten());
+                login
+            }
+        };
         let spec = TaskSpec {
             name: args.name.unwrap_or(name),
             command: command.into_iter().map(RawText::from).collect(),
             script,
             directory: directory.into_os_string().into(),
-            environment: environment(args.export.as_deref()),
-            gpus: args.gres.unwrap_or(args.gpus),
+            environment,
+            gpus: args.slurm.gpus().unwrap_or(args.gpus.count),
             gpu_memory: args.gpu_mem,
             host_memory: args.mem.filter(|&memory| memory > Bytes::ZERO),
             estimate: estimate.as_ref().map(coloc_model::Estimate::from),
             estimator: estimate.map(|estimate| estimate.estimator.to_owned()),
             exclusive: args.exclusive,
-            time_limit: args.time,
-            after: after.map(|&(task, when)| Dependency { task: TaskId(task), when }).collect(),
+            time_limit: args.time.and_then(|Limit(limit)| limit),
+            after: after.tasks,
             begin_ms: args.begin.map(|begin| begin.0),
             priority: args.priority - args.nice,
             retries: args.retry,
-            on_oom: match args.on_oom {
-                None => OnOom::Policy,
-                Some(OnOomFlag::Grow) => OnOom::Grow,
-                Some(OnOomFlag::Exclusive) => OnOom::Exclusive,
-                Some(OnOomFlag::Fail) => OnOom::Fail,
-            },
+            on_oom: args.on_oom.map_or(OnOom::Policy, OnOom::from),
             warning: args.signal,
             output: args.output.map(|path| path.into_os_string().into()),
             errors: args.error.map(|path| path.into_os_string().into()),
             idle_timeout: args.idle_timeout,
+            truncate: args.open_mode == Some(OpenMode::Truncate),
         };
-        Ok(Submission { spec, array: args.array, held: args.hold, key: args.key.or_else(own_key) })
+        let key = args.key.or_else(own_key);
+        let singleton = after.singleton;
+        Ok(Submission { spec, array: args.array, held: args.hold, key, singleton })
     }
 
     /// The command, of which the first word may be a script.
@@ -215,26 +232,4 @@ impl TaskArgs {
 fn own_key() -> Option<String> {
     let random = std::fs::read_to_string("/proc/sys/kernel/random/uuid").ok()?;
     Some(random.trim().to_owned()).filter(|key| !key.is_empty())
-}
-
-pub(crate) fn environment(export: Option<&[OsString]>) -> Vec<(RawText, RawText)> {
-    let all = || std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
-    let Some(wanted) = export else { return all().collect() };
-    if wanted == [OsString::from("ALL")] {
-        return all().collect();
-    }
-    let mut kept = Vec::new();
-    for variable in wanted {
-        let text = variable.to_string_lossy();
-        match text.split_once('=') {
-            Some((name, value)) => kept.push((name.into(), value.into())),
-            None if text == "ALL" => kept.extend(all()),
-            None if text == "NONE" => {}
-            None => {
-                let value = std::env::var_os(variable);
-                kept.extend(value.map(|value| (variable.clone().into(), value.into())));
-            }
-        }
-    }
-    kept
 }

@@ -5,8 +5,10 @@ use crate::args::task::TaskArgs;
 use crate::error::CliError;
 use crate::live::reconnect::Reconnect;
 use crate::output::{Answer, print_text};
+use crate::verbs::wait::until_ended;
 use clap::Args;
 use coloc_daemon::api::Submitted;
+use std::process::ExitCode;
 
 /// Submit a task: a command, or a script with #COLOC or #SBATCH lines
 #[derive(Args, Debug)]
@@ -18,6 +20,9 @@ pub(crate) struct Submit {
     reconnect: Reconnect,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
+    /// Stay until the tasks have ended; the exit code is that of the first that failed
+    #[arg(short = 'W', long)]
+    wait: bool,
     /// Print the id alone
     #[arg(long)]
     parsable: bool,
@@ -30,8 +35,8 @@ pub(crate) struct Submit {
 }
 
 impl Submit {
-    pub(crate) fn run(self) -> Result<(), CliError> {
-        let mut submission = self.task.submission()?;
+    pub(crate) fn run(self) -> Result<ExitCode, CliError> {
+        let mut submission = self.task.clone().submission()?;
         if self.slurm {
             let pattern =
                 if submission.array.is_some() { "slurm-%A_%a.out" } else { "slurm-%j.out" };
@@ -39,6 +44,15 @@ impl Submit {
         }
         let mut client = self.socket.connect()?;
         let submitted: Submitted = self.reconnect.submit(&mut client, &submission)?;
+        self.tell(&submitted)?;
+        if !self.wait {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let (_, code) = until_ended(self.reconnect, &mut client, &submitted.ids)?;
+        Ok(ExitCode::from(code))
+    }
+
+    fn tell(&self, submitted: &Submitted) -> Result<(), CliError> {
         if self.json {
             #[derive(serde::Serialize)]
             struct Body<'a> {

@@ -43,9 +43,27 @@ pub(crate) struct Wait {
     json: bool,
 }
 
+/// Waits until all have ended; says how, and with the exit code of the first that failed.
+pub(crate) fn until_ended(
+    reconnect: Reconnect,
+    client: &mut Client,
+    ids: &[u32],
+) -> Result<(Vec<Ended>, u8), CliError> {
+    let (mut code, mut tasks) = (0, Vec::new());
+    for &id in ids {
+        let detail = reconnect.ask(client, |client| client.wait(id))?;
+        if code == 0 {
+            code = exit_code(&detail);
+        }
+        let TaskView { state, exit_code, reason, .. } = detail.task;
+        tasks.push(Ended { id, state, exit_code, reason });
+    }
+    Ok((tasks, code))
+}
+
 /// How a task ended.
 #[derive(Serialize)]
-struct Ended {
+pub(crate) struct Ended {
     id: u32,
     state: Phase,
     /// What the program itself said, if it ended by itself.
@@ -56,16 +74,8 @@ struct Ended {
 impl Wait {
     pub(crate) fn run(self) -> Result<ExitCode, CliError> {
         let mut client = self.socket.connect()?;
-        let (mut code, mut tasks) = (0, Vec::new());
-        for id in resolve(&mut client, &self.tasks)? {
-            let detail = self.reconnect.ask(&mut client, |client| client.wait(id))?;
-            if code == 0 {
-                code = exit_code(&detail);
-            }
-            let task = detail.task;
-            let TaskView { state, exit_code, reason, .. } = task;
-            tasks.push(Ended { id, state, exit_code, reason });
-        }
+        let ids = resolve(&mut client, &self.tasks)?;
+        let (tasks, code) = until_ended(self.reconnect, &mut client, &ids)?;
         if self.json {
             #[derive(Serialize)]
             struct Body {

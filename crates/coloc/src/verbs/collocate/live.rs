@@ -1,8 +1,8 @@
 //! `coloc collocate -- CMD`: copies of a real command on a GPU that the daemon keeps free for them.
 
 use crate::args::batch;
+use crate::args::environment::exported;
 use crate::args::live::SocketArg;
-use crate::args::task::environment;
 use crate::error::CliError;
 use crate::live::experiment::{Alone, Found, Pattern, Plan, Together, Trial};
 use crate::live::stage::Stage;
@@ -201,7 +201,7 @@ fn conduct(client: &mut Client, plan: &Plan) -> Result<Found, CliError> {
         .map_err(|error| CliError::Usage(format!("the command cannot be told: {error}")))?;
     let command = vec![program.into_os_string().into(), "experiment".into(), told.into()];
     let spec = TaskSpec {
-        environment: environment(None),
+        environment: exported(None),
         exclusive: true,
         ..TaskSpec::new("collocate".to_owned(), command, directory.into_os_string().into())
     };
