@@ -136,7 +136,13 @@ impl Estimator for ReplayEstimator<'_> {
     fn estimate(&self, graph: &Graph, run: &RunConfig) -> Estimate {
         let recording = Recording::new(graph, run);
         let rule = recording.replay(&CopyRule::default());
-        let (peak, bound) = self.memory(graph, run, &recording, &rule);
+        let (peak, mut bound) = self.memory(graph, run, &recording, &rule);
+        if let Some(guess) = graph.with_guesses() {
+            // What is not known may need workspaces, libraries and a margin that the rest does not.
+            let recording = Recording::new(&guess, run);
+            let rule = recording.replay(&CopyRule::default());
+            bound = bound.max(self.memory(&guess, run, &recording, &rule).1);
+        }
         let mut flags = graph.flags.clone();
         if rule.ran_out {
             let detail = "the allocator's memory passes the device's limit".to_owned();

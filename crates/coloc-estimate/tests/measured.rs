@@ -96,6 +96,30 @@ fn real_nets_are_met_from_their_summaries() {
     assert!(sum / REAL.len() as f64 <= 0.05, "mean error {}", sum / REAL.len() as f64);
 }
 
+/// Where a net's convolutions go by another name, its bound still holds and lies above that of the known net.
+#[test]
+fn unknown_operations_widen_the_bound() {
+    for (name, environment, measured, file) in REAL {
+        let Some(path) = shared(&format!("summaries/gpumemnet/{file}.model")) else { return };
+        let known = std::fs::read_to_string(path).unwrap();
+        let run = catalogue::task(name).unwrap().run;
+        let bound = |text: &str| {
+            let graph = summary::parse(text, &SummaryOptions::default()).unwrap().graph;
+            let replay = ReplayEstimator::shipped(environment).unwrap();
+            replay.estimate(&graph, &run).bound.mib()
+        };
+        let usual = bound(&known);
+        for kind in ["Conv2d-", "Linear-", "BatchNorm2d-", "ReLU-", "MaxPool2d-"] {
+            if !known.contains(kind) {
+                continue;
+            }
+            let doubtful = bound(&known.replace(kind, "Foo2d-"));
+            println!("{file} without {kind}: {doubtful:.0}, known {usual:.0}, {measured} measured");
+            assert!(doubtful > usual && doubtful > measured, "{file} without {kind}: {doubtful}");
+        }
+    }
+}
+
 #[test]
 fn bert_is_met_and_doubtful_models_are_flagged() {
     let estimate = |name: &str, environment: &str| {

@@ -1,6 +1,7 @@
 //! The operation graph that every input becomes and every estimator reads.
 
 mod build;
+mod guess;
 mod op;
 pub mod text;
 

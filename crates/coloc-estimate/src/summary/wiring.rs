@@ -339,7 +339,7 @@ fn stride(input: Shape, output: Shape) -> Option<u32> {
 /// From the table's input size, or from the first layer.
 fn input_shape(rows: &[Row<'_>], batch: u32, input_mib: Option<f64>) -> Shape {
     let first = &rows[0];
-    if !first.kind.starts_with("Conv") {
+    if first.kind == "Linear" || first.shape.positions() == 1 && !first.kind.starts_with("Conv") {
         let features = (first.parameters / u64::from(first.shape.channels)).saturating_sub(1);
         return Shape::features(features.clamp(1, 1 << 20) as u32);
     }
