@@ -3,6 +3,7 @@
 mod fleet;
 mod gpu;
 mod ids;
+mod lines;
 pub mod mig;
 mod share;
 mod signal;
@@ -13,6 +14,7 @@ mod units;
 pub use fleet::{Fleet, FleetError, FleetFile, Gpu, Node};
 pub use gpu::{BoardDescription, GpuModel, KNOWN_MODELS, UnknownModel};
 pub use ids::{GpuId, GroupId, NodeId, SignatureId, TaskId, UserId};
+pub use lines::LineCounter;
 pub use share::Share;
 pub use signal::{Activity, GpuSignal, WindowScores};
 pub use speeds::SpeedTable;

@@ -1,6 +1,6 @@
 //! Rows of the convolutional generator: seven topologies of 3x3 blocks.
 
-use super::config::Cells;
+use super::config::{Cells, Size};
 use super::layers::{self, Layer};
 use super::{DEVICE_ROOM, DatasetError, Row, SAMPLES, Standing};
 use crate::graph::{Activation, Conv, Graph, GraphBuilder, Loss, NodeId, Op, Shape};
@@ -33,12 +33,12 @@ pub(super) fn row(cells: &Cells<'_>) -> Result<Row, DatasetError> {
         layers::parse(text).map_err(|problem| cells.problem("Activations-Params", problem))?
     };
     let settings = settings(cells)?;
-    let batch: u32 = cells.setting_number("batch")?;
-    if batch == 0 {
-        return Err(cells.problem("Filename", "a batch has at least one sample".to_owned()));
-    }
-    let graph = (!layers.is_empty()).then(|| graph(&settings, &layers));
-    let measured_mib: f64 = cells.number("Max GPU Memory (MiB)")?;
+    let batch = cells.setting_size("batch", Size::Batch)?;
+    let graph = match layers.is_empty() {
+        true => None,
+        false => Some(cells.countable("Filename", graph(&settings, &layers), batch)?),
+    };
+    let measured_mib = cells.measured_mib("Max GPU Memory (MiB)")?.unwrap_or(0.0);
     let standing = match cells.text("Status")? {
         _ if graph.is_none() => Standing::Skipped,
         "OOM_CRASH" => Standing::OutOfMemory,
@@ -48,7 +48,7 @@ pub(super) fn row(cells: &Cells<'_>) -> Result<Row, DatasetError> {
     let total = |column| cells.number::<f64>(column).unwrap_or(0.0);
     Ok(Row {
         line: cells.line,
-        group: cells.line,
+        group: cells.group,
         graph,
         run: RunConfig {
             last_batch: SAMPLES % batch,
@@ -69,12 +69,12 @@ pub(super) fn row(cells: &Cells<'_>) -> Result<Row, DatasetError> {
 fn settings<'a>(cells: &Cells<'a>) -> Result<Settings<'a>, DatasetError> {
     let function = cells.setting("act")?;
     Ok(Settings {
-        channels: cells.setting_number("input_channels")?,
-        classes: cells.setting_number("num_classes")?,
-        depth: cells.setting_number::<u32>("depth")?.max(1),
+        channels: cells.setting_size("input_channels", Size::Width)?,
+        classes: cells.setting_size("num_classes", Size::Width)?,
+        depth: cells.setting_size("depth", Size::Layers)?,
         topology: cells.setting("arch")?,
-        base: cells.setting_number::<u32>("base_filters")?.max(1),
-        size: cells.setting_number("input_size")?,
+        base: cells.setting_size("base_filters", Size::Width)?,
+        size: cells.setting_size("input_size", Size::Length)?,
         function: Activation::from_name(function).ok_or_else(|| {
             cells.problem("Filename", format!("unknown activation function {function:?}"))
         })?,

@@ -1,6 +1,7 @@
 //! Cells of a row, and the settings that the generators wrote into a run's file name.
 
 use super::{DatasetError, Measured};
+use crate::graph::Graph;
 use csv::StringRecord;
 use std::path::Path;
 use std::str::FromStr;
@@ -22,6 +23,41 @@ pub(super) struct Cells<'a> {
     pub(super) columns: &'a Columns<'a>,
     pub(super) record: &'a StringRecord,
     pub(super) line: u64,
+    pub(super) group: u64,
+}
+
+/// More layers than any net has.
+const MOST_LAYERS: u32 = 10_000;
+/// Wider than any layer, longer than any text, more rows than any table has.
+const WIDEST: u32 = 1 << 24;
+/// Positions along a side, and samples of a batch.
+const LONGEST: u32 = 1 << 20;
+/// Numbers that a net gives for one batch: beyond this no device holds them, and sums pass 64 bits.
+const MOST_NUMBERS: f64 = (1u64 << 50) as f64;
+
+/// What a setting counts, and so how much of it there can be.
+#[derive(Clone, Copy)]
+pub(super) enum Size {
+    Layers,
+    Width,
+    Length,
+    Batch,
+}
+
+impl Size {
+    fn check(self, number: u32) -> Result<u32, String> {
+        let (most, what) = match self {
+            Size::Layers => (MOST_LAYERS, "layers than any net has"),
+            Size::Width => (WIDEST, "channels, features or classes than any layer has"),
+            Size::Length => (LONGEST, "tokens or pixels than any sample has along a side"),
+            Size::Batch => (LONGEST, "samples than any batch has"),
+        };
+        match number {
+            0 => Err("0 makes no net; at least 1 is needed".to_owned()),
+            number if number > most => Err(format!("{number} is more {what} (at most {most})")),
+            number => Ok(number),
+        }
+    }
 }
 
 impl<'a> Cells<'a> {
@@ -40,6 +76,44 @@ impl<'a> Cells<'a> {
         text.trim()
             .parse()
             .map_err(|_| self.problem(column, format!("{text:?} is not a number of this column")))
+    }
+
+    /// A size that a net can have.
+    pub(super) fn size(&self, column: &'static str, size: Size) -> Result<u32, DatasetError> {
+        size.check(self.number(column)?).map_err(|problem| self.problem(column, problem))
+    }
+
+    /// The same from the run's file name.
+    pub(super) fn setting_size(&self, name: &str, size: Size) -> Result<u32, DatasetError> {
+        size.check(self.setting_number(name)?)
+            .map_err(|problem| self.problem("Filename", format!("setting {name:?}: {problem}")))
+    }
+
+    /// The graph if a batch of it can be added up at all.
+    pub(super) fn countable(
+        &self,
+        column: &'static str,
+        graph: Graph,
+        batch: u32,
+    ) -> Result<Graph, DatasetError> {
+        let sample: f64 = graph.nodes().iter().map(|node| node.shape.elements() as f64).sum();
+        let numbers = sample * f64::from(batch);
+        if numbers <= MOST_NUMBERS {
+            return Ok(graph);
+        }
+        let problem =
+            format!("a batch of this net gives {numbers:.1e} numbers; no device holds them");
+        Err(self.problem(column, problem))
+    }
+
+    /// Measured memory in MiB; an empty cell, nothing above zero or no finite number mean that it was not
+    /// measured.
+    pub(super) fn measured_mib(&self, column: &'static str) -> Result<Option<f64>, DatasetError> {
+        if self.text(column)?.trim().is_empty() {
+            return Ok(None);
+        }
+        let mib: f64 = self.number(column)?;
+        Ok((mib.is_finite() && mib > 0.0).then_some(mib))
     }
 
     /// A share of time; -1 and an empty cell mean that it was not measured.

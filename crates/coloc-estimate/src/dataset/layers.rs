@@ -1,5 +1,9 @@
 //! The layer list of a row: `[('linear', 629, 792540), ('ReLU', 629, 0), …]`.
 
+/// Numbers of a sample in one layer, and of its parameters: more is surely a mistake.
+const MOST_ACTIVATIONS: u64 = 1 << 31;
+const MOST_PARAMETERS: u64 = 1 << 48;
+
 /// One layer as the generator wrote it down.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layer {
@@ -33,6 +37,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<Layer>, String> {
         let kind = next()?.trim_matches(['\'', '"']).to_owned();
         let activations = next()?.parse().map_err(|_| wrong())?;
         let parameters = next()?.parse().map_err(|_| wrong())?;
+        if activations > MOST_ACTIVATIONS || parameters > MOST_PARAMETERS {
+            return Err(format!("character {at}: no layer is as large as this ({tuple})"));
+        }
         layers.push(Layer { kind, activations, parameters });
         rest = rest[end + 1..].trim_start_matches([',', ' ']);
     }

@@ -1,6 +1,6 @@
 //! Rows of the fully connected generator.
 
-use super::config::Cells;
+use super::config::{Cells, Size};
 use super::layers::{self, Layer};
 use super::{DatasetError, Row, SAMPLES, Standing};
 use crate::graph::{Activation, FlagKind, Graph, GraphBuilder, Loss, Op, Shape};
@@ -12,23 +12,25 @@ const FULL_BATCHES: u32 = 3;
 pub(super) fn row(cells: &Cells<'_>) -> Result<Row, DatasetError> {
     let layers = layers::parse(cells.text("Activations-Params")?)
         .map_err(|problem| cells.problem("Activations-Params", problem))?;
-    let input: u32 = cells.setting_number("input")?;
-    let batch: u32 = cells.number("Batch Size")?;
-    if batch == 0 {
-        return Err(cells.problem("Batch Size", "a batch has at least one sample".to_owned()));
-    }
-    let graph = (!layers.is_empty()).then(|| graph(input, &layers));
+    let input = cells.setting_size("input", Size::Width)?;
+    let batch = cells.size("Batch Size", Size::Batch)?;
+    let graph = match layers.is_empty() {
+        true => None,
+        false => Some(cells.countable("Activations-Params", graph(input, &layers), batch)?),
+    };
+    let measured_mib = cells.measured_mib("Max GPU Memory (MiB)")?;
     let standing = match &graph {
         None => Standing::Skipped,
+        Some(_) if measured_mib.is_none() => Standing::Skipped,
         Some(_) if cannot_train(&layers, batch) => Standing::Crashed,
         Some(_) => Standing::Trained,
     };
     Ok(Row {
         line: cells.line,
-        group: cells.line,
+        group: cells.group,
         graph,
         run: run(batch),
-        measured_mib: cells.number("Max GPU Memory (MiB)")?,
+        measured_mib: measured_mib.unwrap_or(0.0),
         measured: cells.measured(),
         standing,
         totals: (cells.number("Total Activations")?, cells.number("Total Parameters")?),

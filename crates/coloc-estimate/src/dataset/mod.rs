@@ -9,7 +9,7 @@ mod transformer;
 
 use crate::graph::Graph;
 use crate::run::RunConfig;
-use coloc_model::Bytes;
+use coloc_model::{Bytes, LineCounter};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -54,7 +54,17 @@ pub enum DatasetError {
         /// Which file.
         path: PathBuf,
         /// Why.
-        source: csv::Error,
+        source: std::io::Error,
+    },
+    /// A line is no row of a table.
+    #[error("{}: line {line}: {problem}", path.display())]
+    Row {
+        /// Which file.
+        path: PathBuf,
+        /// Which line.
+        line: u64,
+        /// What is wrong with it.
+        problem: String,
     },
     /// There is nothing in it.
     #[error("{}: line 1: there are no rows below a header", path.display())]
@@ -141,25 +151,34 @@ pub use score::{BinAccuracy, Prediction, Scores, r2, score};
 /// Reads every row of a file.
 pub fn read(path: &Path, kind: Kind) -> Result<Vec<Row>, DatasetError> {
     let file = std::fs::File::open(path)
-        .map_err(|source| DatasetError::Read { path: path.to_owned(), source: source.into() })?;
+        .map_err(|source| DatasetError::Read { path: path.to_owned(), source })?;
     read_from(file, path, kind)
 }
 
 /// Reads every row of what `path` names in errors.
 pub fn read_from(
-    input: impl std::io::Read,
+    mut input: impl std::io::Read,
     path: &Path,
     kind: Kind,
 ) -> Result<Vec<Row>, DatasetError> {
-    let read_error = |source| DatasetError::Read { path: path.to_owned(), source };
-    let mut reader = csv::Reader::from_reader(input);
-    let headers = reader.headers().map_err(read_error)?.clone();
+    let mut text = Vec::new();
+    input
+        .read_to_end(&mut text)
+        .map_err(|source| DatasetError::Read { path: path.to_owned(), source })?;
+    let mut reader = csv::Reader::from_reader(&text[..]);
+    let headers = reader.headers().map_err(|error| row_error(path, 1, &error))?.clone();
     let columns = config::Columns::new(path, &headers);
     let mut rows = Vec::new();
+    let mut lines = LineCounter::new(&text);
+    let mut line_at = |place: Option<&csv::Position>| {
+        lines.line_of(place.map_or(0, |place| usize::try_from(place.byte()).unwrap_or(usize::MAX)))
+    };
     for record in reader.records() {
-        let record = record.map_err(read_error)?;
-        let line = record.position().map_or(0, csv::Position::line);
-        let cells = config::Cells { columns: &columns, record: &record, line };
+        let record = record.map_err(|error| row_error(path, line_at(error.position()), &error))?;
+        let line = line_at(record.position());
+        // The reader's own count: folds stay those of the published results.
+        let group = record.position().map_or(0, csv::Position::line);
+        let cells = config::Cells { columns: &columns, record: &record, line, group };
         rows.push(match kind {
             Kind::Mlp => mlp::row(&cells)?,
             Kind::Cnn => cnn::row(&cells)?,
@@ -171,3 +190,17 @@ pub fn read_from(
     }
     Ok(rows)
 }
+
+fn row_error(path: &Path, line: u64, error: &csv::Error) -> DatasetError {
+    let problem = match error.kind() {
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!("the row has {len} values, the header {expected_len}")
+        }
+        csv::ErrorKind::Utf8 { .. } => "the text is not UTF-8".to_owned(),
+        _ => "this is no row of comma-separated values".to_owned(),
+    };
+    DatasetError::Row { path: path.to_owned(), line, problem }
+}
+
+#[cfg(test)]
+mod tests;

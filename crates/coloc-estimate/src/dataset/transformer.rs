@@ -1,6 +1,6 @@
 //! Rows of the transformer generator: an encoder with a classifier on the mean token.
 
-use super::config::Cells;
+use super::config::{Cells, Size};
 use super::{DatasetError, Measured, Row, Standing};
 use crate::graph::{Activation, Attention, Graph, GraphBuilder, Loss, NodeId, Op, Shape};
 use crate::run::{Rehearsal, RunConfig};
@@ -17,21 +17,18 @@ struct Settings {
 
 pub(super) fn row(cells: &Cells<'_>) -> Result<Row, DatasetError> {
     let settings = Settings {
-        classes: cells.number("num_classes")?,
-        width: cells.number("embedding_size")?,
-        layers: cells.number("num_layers")?,
-        heads: cells.number("num_heads")?,
-        hidden: cells.number("ff_hidden_size")?,
-        tokens: cells.number("seq_length")?,
-        vocabulary: cells.number("input_size")?,
+        classes: cells.size("num_classes", Size::Width)?,
+        width: cells.size("embedding_size", Size::Width)?,
+        layers: cells.size("num_layers", Size::Layers)?,
+        heads: cells.size("num_heads", Size::Width)?,
+        hidden: cells.size("ff_hidden_size", Size::Width)?,
+        tokens: cells.size("seq_length", Size::Length)?,
+        vocabulary: cells.size("input_size", Size::Width)?,
     };
-    let batch: u32 = cells.number("batch_size")?;
-    if batch == 0 {
-        return Err(cells.problem("batch_size", "a batch has at least one sample".to_owned()));
-    }
+    let batch = cells.size("batch_size", Size::Batch)?;
     let samples: u32 = cells.number("num_samples")?;
     let dropout: f64 = cells.number("dropout_rate")?;
-    let measured_mib = cells.find("max_gpu_mem_mib").and_then(|text| text.trim().parse().ok());
+    let measured_mib = cells.measured_mib("max_gpu_mem_mib")?;
     let standing = match (cells.text("status")?, measured_mib) {
         ("OOM_CRASH", _) => Standing::OutOfMemory,
         (_, None) => Standing::Skipped,
@@ -40,7 +37,7 @@ pub(super) fn row(cells: &Cells<'_>) -> Result<Row, DatasetError> {
     Ok(Row {
         line: cells.line,
         group: dropout.to_bits(),
-        graph: Some(graph(&settings)),
+        graph: Some(cells.countable("seq_length", graph(&settings), batch)?),
         run: RunConfig {
             last_batch: samples % batch,
             iterations: 3,
