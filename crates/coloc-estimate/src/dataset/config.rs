@@ -1,7 +1,7 @@
 //! Cells of a row, and the settings that the generators wrote into a run's file name.
 
 use super::{DatasetError, Measured};
-use crate::graph::Graph;
+use crate::graph::{Graph, MOST_NUMBERS};
 use csv::StringRecord;
 use std::path::Path;
 use std::str::FromStr;
@@ -32,8 +32,6 @@ const MOST_LAYERS: u32 = 10_000;
 const WIDEST: u32 = 1 << 24;
 /// Positions along a side, and samples of a batch.
 const LONGEST: u32 = 1 << 20;
-/// Numbers that a net gives for one batch: beyond this no device holds them, and sums pass 64 bits.
-const MOST_NUMBERS: f64 = (1u64 << 50) as f64;
 
 /// What a setting counts, and so how much of it there can be.
 #[derive(Clone, Copy)]
@@ -96,13 +94,12 @@ impl<'a> Cells<'a> {
         graph: Graph,
         batch: u32,
     ) -> Result<Graph, DatasetError> {
-        let sample: f64 = graph.nodes().iter().map(|node| node.shape.elements() as f64).sum();
-        let numbers = sample * f64::from(batch);
+        let numbers = graph.size(batch);
         if numbers <= MOST_NUMBERS {
             return Ok(graph);
         }
         let problem =
-            format!("a batch of this net gives {numbers:.1e} numbers; no device holds them");
+            format!("a batch of this net has {numbers:.1e} numbers; no device holds them");
         Err(self.problem(column, problem))
     }
 

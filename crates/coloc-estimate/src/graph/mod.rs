@@ -72,6 +72,9 @@ pub enum FlagKind {
     OutOfMemory,
 }
 
+/// See [`Graph::size`].
+pub const MOST_NUMBERS: f64 = (1u64 << 50) as f64;
+
 /// A training task's computation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Graph {
@@ -125,6 +128,18 @@ impl Graph {
     /// Numbers that all nodes produce for one sample.
     pub fn activations(&self) -> u64 {
         self.nodes.iter().map(|node| node.shape.elements()).sum()
+    }
+
+    /// Numbers in all results for a batch and in all parameters, about. Those of a graph that passes
+    /// [`MOST_NUMBERS`] cannot be added up, and no device holds them.
+    pub fn size(&self, batch: u32) -> f64 {
+        let of = |node: &Node| {
+            let sides = [node.shape.channels, node.shape.height, node.shape.width, batch];
+            let parameters: f64 =
+                node.op.parameters(node.shape).iter().map(|size| size as f64).sum();
+            sides.map(f64::from).iter().product::<f64>() + parameters
+        };
+        self.nodes.iter().map(of).sum()
     }
 
     /// Whether any operation is a convolution.

@@ -1,6 +1,7 @@
 //! Operations: what they compute, with which parameters, and what autograd keeps of them.
 
 use serde::Serialize;
+use std::fmt;
 
 /// Channels (features) and positions of a tensor for one sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -43,6 +44,16 @@ impl Shape {
     /// Numbers in the tensor.
     pub const fn elements(self) -> u64 {
         self.channels as u64 * self.positions()
+    }
+}
+
+impl fmt::Display for Shape {
+    /// As the text format writes it: `64x56x56`, or the features alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.channels, self.height, self.width) {
+            (channels, 1, 1) => write!(f, "{channels}"),
+            (channels, height, width) => write!(f, "{channels}x{height}x{width}"),
+        }
     }
 }
 
@@ -232,13 +243,13 @@ impl Op {
         let channels = u64::from(shape.channels);
         match *self {
             Op::Linear { input, bias, tied } => {
-                let weight = if tied { 0 } else { channels * u64::from(input) };
+                let weight = if tied { 0 } else { channels.saturating_mul(input.into()) };
                 ParameterSizes::new(weight, if bias { channels } else { 0 })
             }
             Op::Conv(conv) => {
                 let taps = u64::from(conv.kernel.0) * u64::from(conv.kernel.1);
-                let weight =
-                    channels * u64::from(conv.input) * taps / u64::from(conv.groups.max(1));
+                let weight = channels.saturating_mul(conv.input.into()).saturating_mul(taps)
+                    / u64::from(conv.groups.max(1));
                 ParameterSizes::new(weight, if conv.bias { channels } else { 0 })
             }
             Op::BatchNorm => ParameterSizes::new(channels, channels),
@@ -246,7 +257,7 @@ impl Op {
                 ParameterSizes::new(channels, if bias { channels } else { 0 })
             }
             Op::Activate { function: Activation::PReLU, .. } => ParameterSizes::new(1, 0),
-            Op::Embedding { rows } => ParameterSizes::new(u64::from(rows) * channels, 0),
+            Op::Embedding { rows } => ParameterSizes::new(channels.saturating_mul(rows.into()), 0),
             Op::AddTable { elements } => ParameterSizes::new(elements, 0),
             Op::Unknown { parameters } => ParameterSizes::new(parameters, 0),
             _ => ParameterSizes::new(0, 0),

@@ -38,7 +38,9 @@ impl<'a> Program<'a> {
             rest = after;
             if line.words[0].text == "def" {
                 let (name, block) = read_block(line, &mut rest)?;
-                blocks.insert(name, block);
+                if blocks.insert(name, block).is_some() {
+                    return Err(line.error(1, format!("{name:?} is defined twice")));
+                }
             } else {
                 items.push(read_item(line, &mut rest, 0)?);
             }
@@ -71,6 +73,7 @@ fn read_item<'a>(
             let times = times.filter(|times| (1..=10_000).contains(times)).ok_or_else(|| {
                 line.error(1, "repeat needs a number from 1 to 10000: repeat TIMES")
             })?;
+            nothing_behind(line, 2)?;
             Ok(Item::Repeat(times, read_until_end(line, rest, depth)?))
         }
         _ => Ok(Item::Line(line)),
@@ -89,11 +92,19 @@ fn read_until_end<'a>(
     while let Some((line, after)) = rest.split_first() {
         *rest = after;
         if line.words[0].text == "end" {
+            nothing_behind(line, 1)?;
             return Ok(items);
         }
         items.push(read_item(line, rest, depth + 1)?);
     }
     Err(opening.error(0, "this is never closed; add a line with end"))
+}
+
+fn nothing_behind(line: &Line<'_>, word: usize) -> Result<(), TextError> {
+    match line.words.get(word) {
+        Some(more) => Err(line.error(word, format!("{:?} means nothing here", more.text))),
+        None => Ok(()),
+    }
 }
 
 /// Whether a block may be entered from this depth.

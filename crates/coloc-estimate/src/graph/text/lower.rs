@@ -1,9 +1,10 @@
 //! Lines become nodes.
 
 use super::expand::{Item, MOST_NODES, Program, too_deep};
-use super::{Line, TextError};
+use super::{Line, TextError, words};
 use crate::graph::{
-    Activation, Attention, Conv, FlagKind, Graph, GraphBuilder, Loss, NodeId, Op, Shape,
+    Activation, Attention, Conv, FlagKind, Graph, GraphBuilder, Loss, MOST_NUMBERS, NodeId, Op,
+    Shape,
 };
 use rustc_hash::FxHashMap;
 
@@ -17,6 +18,9 @@ pub(super) fn lower(program: &Program<'_>) -> Result<Graph, TextError> {
     let Some((Item::Line(first), rest)) = program.items.split_first() else {
         return Err(nothing);
     };
+    if let (Some(more), "input" | "tokens") = (first.words.get(2), first.words[0].text) {
+        return Err(first.error(2, format!("{:?} means nothing here; one size follows", more.text)));
+    }
     let builder = match (first.words[0].text, first.words.get(1)) {
         ("input", Some(word)) => {
             let shape = shape(word.text).ok_or_else(|| {
@@ -25,8 +29,9 @@ pub(super) fn lower(program: &Program<'_>) -> Result<Graph, TextError> {
             GraphBuilder::new(shape)
         }
         ("tokens", Some(word)) => {
-            let tokens = word.text.parse().ok().filter(|tokens| *tokens > 0);
-            GraphBuilder::tokens(tokens.ok_or_else(|| first.error(1, "expected a length"))?)
+            let tokens = word.text.parse().ok().filter(|tokens| (1..=1 << 20).contains(tokens));
+            let wanted = || first.error(1, "expected a length from 1 to 1048576");
+            GraphBuilder::tokens(tokens.ok_or_else(wanted)?)
         }
         _ => return Err(first.error(0, nothing.problem)),
     };
@@ -59,14 +64,14 @@ struct Lowering<'a> {
 }
 
 /// One line, with its parts told apart and parameters filled in.
-struct Call<'a> {
+pub(super) struct Call<'a> {
     line: &'a Line<'a>,
     label: Option<&'a str>,
     /// Where in the line the operation stands.
     place: usize,
-    operation: String,
-    arguments: Vec<String>,
-    inputs: Vec<NodeId>,
+    pub(super) operation: String,
+    pub(super) arguments: Vec<String>,
+    pub(super) inputs: Vec<NodeId>,
 }
 
 impl<'a> Lowering<'a> {
@@ -108,13 +113,23 @@ impl<'a> Lowering<'a> {
                 let wanted = block.parameters.join(" ");
                 return Err(line.error(call.place, format!("this block takes: {wanted}")));
             }
+            if call.inputs.len() != 1 {
+                return Err(call.error(0, "a block reads one result; name one label after <"));
+            }
             let mut inner = Scope::new(call.inputs[0]);
             inner.values = block.parameters.iter().copied().zip(call.arguments).collect();
             self.items(&block.items, &mut inner, depth + 1)?;
             inner.last
         } else {
+            words::check(&call)?;
             self.operation(&call)?
         };
+        let shape = self.builder.shape(result);
+        let sides = [shape.channels, shape.height, shape.width].map(f64::from);
+        if sides.iter().product::<f64>() > MOST_NUMBERS {
+            let problem = format!("a sample of {shape} is more than any device holds");
+            return Err(line.error(call.place, problem));
+        }
         scope.last = result;
         if let Some(label) = call.label {
             scope.labels.insert(label, result);
@@ -126,7 +141,7 @@ impl<'a> Lowering<'a> {
         let from = call.inputs[0];
         let shape = self.builder.shape(from);
         let in_place = call.operation.ends_with('!');
-        let name = call.operation.trim_end_matches('!');
+        let name = call.operation.strip_suffix('!').unwrap_or(&call.operation);
         Ok(match name {
             "loss" => {
                 self.loss = call.loss()?;
@@ -154,8 +169,11 @@ impl<'a> Lowering<'a> {
             }
             "upsample" => {
                 let times = call.number(0)?;
-                let larger =
-                    Shape::image(shape.channels, shape.height * times, shape.width * times);
+                let larger = Shape::image(
+                    shape.channels,
+                    shape.height.saturating_mul(times),
+                    shape.width.saturating_mul(times),
+                );
                 self.builder.push(Op::Upsample, &[from], larger)
             }
             "flatten" => {
@@ -199,7 +217,7 @@ impl<'a> Lowering<'a> {
                 self.builder.flag(kind, call.arguments[skip..].join(" "));
                 from
             }
-            _ => match Activation::from_name(name) {
+            name => match Activation::from_name(name).filter(|_| !name.ends_with('!')) {
                 Some(function) => self.builder.same(Op::Activate { function, in_place }, from),
                 None => return Err(call.line.error(call.place, unknown(name))),
             },
@@ -209,11 +227,15 @@ impl<'a> Lowering<'a> {
     fn conv(&mut self, call: &Call<'_>, name: &str, shape: Shape) -> Result<NodeId, TextError> {
         let channels = if name == "dwconv" { shape.channels } else { call.number(0)? };
         let kernel = call.pair('k')?.unwrap_or((1, 1));
-        let stride = call.option('s')?.unwrap_or(1).max(1);
+        let stride = call.option('s')?.unwrap_or(1);
         let pad = call.pair('p')?.unwrap_or((0, 0));
         let groups = if name == "dwconv" { shape.channels } else { call.option('g')?.unwrap_or(1) };
-        if groups == 0 || !shape.channels.is_multiple_of(groups) {
-            return Err(call.line.error(call.place, "groups must divide the channels"));
+        if !shape.channels.is_multiple_of(groups) || !channels.is_multiple_of(groups) {
+            let problem = format!(
+                "{groups} groups do not divide {} channels read and {channels} written",
+                shape.channels
+            );
+            return Err(call.error(0, problem));
         }
         let transposed = name == "deconv";
         let side = |length: u32, kernel: u32, pad: u32| {
@@ -235,9 +257,12 @@ impl<'a> Lowering<'a> {
     }
 
     fn pool(&mut self, call: &Call<'_>, op: Op, shape: Shape) -> Result<NodeId, TextError> {
-        let kernel = call.option('k')?.unwrap_or(2).max(1);
-        let stride = call.option('s')?.unwrap_or(kernel).max(1);
+        let kernel = call.option('k')?.unwrap_or(2);
+        let stride = call.option('s')?.unwrap_or(kernel);
         let pad = call.option('p')?.unwrap_or(0);
+        if pad > kernel / 2 {
+            return Err(call.error(0, "padding is at most half of the window"));
+        }
         let side = |length: u32| {
             let room = (length.saturating_add(2 * pad)).checked_sub(kernel)?;
             Some(if call.has("ceil") { room.div_ceil(stride) } else { room / stride } + 1)
@@ -249,13 +274,11 @@ impl<'a> Lowering<'a> {
     }
 
     fn join(&mut self, call: &Call<'_>, op: Op) -> Result<NodeId, TextError> {
-        let [first, second] = call.inputs[..] else {
-            return Err(call.line.error(call.place, "two inputs are needed: add < a b"));
-        };
+        let (first, second) = (call.inputs[0], call.inputs[1]);
         let (shape, other) = (self.builder.shape(first), self.builder.shape(second));
         let broadcast = other.channels == shape.channels && other.positions() == 1;
         if shape != other && !broadcast {
-            let sizes = format!("{shape:?} and {other:?} do not fit together");
+            let sizes = format!("{shape} and {other} do not fit together");
             return Err(call.line.error(call.place, sizes));
         }
         Ok(self.builder.push(op, &[first, second], shape))
@@ -276,6 +299,11 @@ impl<'a> Lowering<'a> {
 }
 
 impl Call<'_> {
+    /// An error at the word that stands so many words behind the operation.
+    pub(super) fn error(&self, behind: usize, problem: impl Into<String>) -> TextError {
+        self.line.error(self.place + behind, problem)
+    }
+
     fn has(&self, word: &str) -> bool {
         self.arguments.iter().any(|argument| argument == word)
     }
@@ -286,26 +314,6 @@ impl Call<'_> {
         number.filter(small).ok_or_else(|| {
             self.line.error(self.place + 1 + index, "expected a number, such as conv 64 k3")
         })
-    }
-
-    fn option(&self, letter: char) -> Result<Option<u32>, TextError> {
-        Ok(self.pair(letter)?.map(|(first, _)| first))
-    }
-
-    /// `k3` or `k1x7`.
-    fn pair(&self, letter: char) -> Result<Option<(u32, u32)>, TextError> {
-        for (index, argument) in self.arguments.iter().enumerate() {
-            let Some(rest) = argument.strip_prefix(letter) else { continue };
-            let (first, second) = rest.split_once('x').unwrap_or((rest, rest));
-            if let (Ok(first), Ok(second)) = (first.parse::<u16>(), second.parse::<u16>()) {
-                return Ok(Some((first.into(), second.into())));
-            }
-            if rest.starts_with(|c: char| c.is_ascii_digit()) {
-                let problem = format!("expected {letter} and a number, such as {letter}3");
-                return Err(self.line.error(self.place + 1 + index, problem));
-            }
-        }
-        Ok(None)
     }
 
     fn loss(&self) -> Result<Loss, TextError> {
@@ -350,6 +358,9 @@ fn read_call<'a>(line: &'a Line<'a>, scope: &Scope<'a>) -> Result<Call<'a>, Text
         inputs.push(node);
     }
     if inputs.is_empty() {
+        if arrow < line.words.len() {
+            return Err(line.error(arrow, "labels of earlier lines, last or in follow <"));
+        }
         inputs.push(scope.last);
     }
     let operation = filled.remove(0);

@@ -20,6 +20,7 @@
 
 mod expand;
 mod lower;
+mod words;
 
 use super::Graph;
 
@@ -58,7 +59,8 @@ impl Line<'_> {
 
 /// Reads a graph.
 pub fn parse(text: &str) -> Result<Graph, TextError> {
-    let lines = lines(text);
+    // Editors of some systems begin a text with a mark of its byte order.
+    let lines = lines(text.strip_prefix('\u{feff}').unwrap_or(text));
     let program = expand::Program::read(&lines)?;
     lower::lower(&program)
 }
@@ -131,10 +133,57 @@ mod tests {
             ("input 3x8x8\ndef a\na\nend\na\n", 3, 1),
             ("input 3x8x8\nrepeat 99999999\nbn\nend\n", 2, 8),
             ("input 3x8x8\nconv 4 k9\n", 2, 1),
+            ("\u{feff}input 3x8x8\nfly 3\n", 2, 1),
         ];
         for (text, line, column) in cases {
             let error = parse(text).unwrap_err();
             assert_eq!((error.line, error.column), (line, column), "{text:?}: {error}");
         }
+    }
+
+    #[test]
+    fn words_that_nobody_reads_are_refused() {
+        let cases = [
+            ("conv 256 k3 p1 groups32", 16, "groups32"),
+            ("conv 256 blah", 10, "blah"),
+            ("conv 256 K3", 10, "K3"),
+            ("conv 256 k3 k5", 13, "twice"),
+            ("conv 256 k3 p99999", 13, "p99999"),
+            ("conv 64 s0", 9, "s0"),
+            ("conv 64 k0", 9, "k0"),
+            ("conv 64 s1x2", 9, "one number"),
+            ("conv 64 g5", 1, "5 groups"),
+            ("conv 64 k3x", 9, "k3x"),
+            ("conv! 64 k3", 1, "in place"),
+            ("relu blah", 6, "blah"),
+            ("relu!!", 1, "unknown"),
+            ("relu < in in", 1, "one result"),
+            ("relu <", 6, "follow <"),
+            ("bn 64", 4, "64"),
+            ("linear 10 20", 11, "20"),
+            ("maxpool 2", 9, "\"2\""),
+            ("maxpool k2 p2", 1, "half"),
+            ("upsample 16777216", 1, "8x134217728x134217728"),
+            ("loss causal now", 13, "now"),
+        ];
+        for (line, column, said) in cases {
+            let error = parse(&format!("input 8x8x8\n{line}\n")).unwrap_err();
+            assert_eq!((error.line, error.column), (2, column), "{line:?}: {error}");
+            assert!(error.problem.contains(said), "{line:?}: {error}");
+        }
+        for text in [
+            "input 3x8x8 blah\nbn\n",
+            "input 8\nrepeat 2 x\nbn\nend\n",
+            "input 8\ndef a\nend\ndef a\nend\n",
+        ] {
+            parse(text).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_word_and_shapes_read_as_they_are_written() {
+        assert!(parse("\u{feff}input 3x8x8\r\nconv 4 k3\r\n").is_ok());
+        let error = parse("input 8x8x8\na = conv 4 k3\nadd < a in\n").unwrap_err();
+        assert!(error.problem.starts_with("4x6x6 and 8x8x8 do not fit"), "{error}");
     }
 }
