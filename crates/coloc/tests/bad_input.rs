@@ -102,6 +102,8 @@ fn measured_pairs_are_checked() {
     assert!(with("task,beside,speed\nresnet,vgg,0\n").contains("p.csv, line 2"));
     assert!(with("task,beside,speed\nresnet,vgg,fast\n").contains("p.csv, line 2"));
     assert!(with("task,beside\nresnet,vgg\n").contains("p.csv"));
+    let windows = "task,beside,speed\r\nresnet,vgg,1\r\nresnet,vgg,fast\r\n";
+    insta::assert_snapshot!(with(windows), @r#"coloc: p.csv, line 3: column speed: "fast" is not a number"#);
 }
 
 #[test]

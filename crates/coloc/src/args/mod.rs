@@ -13,5 +13,6 @@ pub(crate) mod service;
 pub(crate) mod slurm;
 pub(crate) mod speeds;
 pub(crate) mod states;
+pub(crate) mod table;
 pub(crate) mod task;
 pub(crate) mod when;

@@ -1,5 +1,6 @@
 //! How the modelled devices behave.
 
+use super::table;
 use crate::error::CliError;
 use clap::Args;
 use coloc_model::{Share, SignatureId};
@@ -101,22 +102,11 @@ struct PairRow {
 
 /// Reads measured pairs. Pairs of tasks that the trace does not have are passed over.
 fn read_pairs(file: &Path, names: &Names) -> Result<PairTable, CliError> {
-    let fail = |line, problem| CliError::Pairs { file: file.to_owned(), line, problem };
-    let mut csv = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .from_path(file)
-        .map_err(|error| fail(1, error.to_string()))?;
-    let mut table = PairTable::default();
-    let header = csv.headers().map_err(|error| fail(1, error.to_string()))?.clone();
-    for record in csv.records() {
-        let line_of = |error: &csv::Error| error.position().map_or(1, csv::Position::line);
-        let record = record.map_err(|error| fail(line_of(&error), error.to_string()))?;
-        let line = record.position().map_or(1, csv::Position::line);
-        let row: PairRow =
-            record.deserialize(Some(&header)).map_err(|error| fail(line, error.to_string()))?;
+    let mut pairs = PairTable::default();
+    for (line, row) in table::read::<PairRow>(file)? {
         if !(row.speed > 0.0 && row.speed <= 2.0) {
-            let problem = format!("speed {} is not above 0 and at most 2", row.speed);
-            return Err(fail(line, problem));
+            let problem = format!("column speed: {} is not above 0 and at most 2", row.speed);
+            return Err(table::fault(file, line, problem));
         }
         let signature = |name: &str| names.find(name).map(SignatureId);
         let (Some(task), Some(beside)) = (signature(&row.task), signature(&row.beside)) else {
@@ -127,8 +117,8 @@ fn read_pairs(file: &Path, names: &Names) -> Result<PairTable, CliError> {
             None => &[Share::Streams, Share::Mps],
         };
         for &share in shares {
-            table.insert(SlowdownPair { share, task, beside, slowdown: 1.0 / row.speed });
+            pairs.insert(SlowdownPair { share, task, beside, slowdown: 1.0 / row.speed });
         }
     }
-    Ok(table)
+    Ok(pairs)
 }

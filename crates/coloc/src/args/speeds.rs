@@ -1,6 +1,7 @@
 //! How fast tasks run on each kind of device: CSV `task,gpu,speed`, or profiling samples
 //! `task,gpu,steps,seconds`.
 
+use super::table;
 use crate::error::CliError;
 use coloc_model::{GpuModel, SignatureId, SpeedTable};
 use coloc_sim::Names;
@@ -53,24 +54,13 @@ struct Samples {
 /// Reads speeds. Those of tasks that the trace does not have are passed over. Samples of one task on one
 /// kind are added up; run times refer to the kind that comes first.
 pub(crate) fn read(file: &Path, names: &Names) -> Result<SpeedTable, CliError> {
-    let fail = |line, problem| CliError::Pairs { file: file.to_owned(), line, problem };
-    let mut csv = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .from_path(file)
-        .map_err(|error| fail(1, error.to_string()))?;
-    let mut table = SpeedTable::default();
+    let mut speeds = SpeedTable::default();
     let mut samples: BTreeMap<SignatureId, Samples> = BTreeMap::new();
-    let header = csv.headers().map_err(|error| fail(1, error.to_string()))?.clone();
-    for record in csv.records() {
-        let line_of = |error: &csv::Error| error.position().map_or(1, csv::Position::line);
-        let record = record.map_err(|error| fail(line_of(&error), error.to_string()))?;
-        let line = record.position().map_or(1, csv::Position::line);
-        let row: Row =
-            record.deserialize(Some(&header)).map_err(|error| fail(line, error.to_string()))?;
-        let said = row.said().map_err(|problem| fail(line, problem))?;
+    for (line, row) in table::read::<Row>(file)? {
+        let said = row.said().map_err(|problem| table::fault(file, line, problem))?;
         let Some(task) = names.find(&row.task).map(SignatureId) else { continue };
         match said {
-            Said::Speed(speed) => table.insert(task, row.gpu, speed),
+            Said::Speed(speed) => speeds.insert(task, row.gpu, speed),
             Said::Sample { steps, seconds } => {
                 let new = || Samples { reference: row.gpu, by_kind: BTreeMap::new() };
                 let kinds = &mut samples.entry(task).or_insert_with(new).by_kind;
@@ -84,16 +74,17 @@ pub(crate) fn read(file: &Path, names: &Names) -> Result<SpeedTable, CliError> {
         let unit = rate(by_kind[&reference]);
         if unit == 0.0 {
             let name = names.name(task.0);
-            return Err(fail(
+            return Err(table::fault(
+                file,
                 1,
                 format!("{name:?} made no step on {reference}, which comes first"),
             ));
         }
         for (gpu, sample) in by_kind {
-            table.insert(task, gpu, rate(sample) / unit);
+            speeds.insert(task, gpu, rate(sample) / unit);
         }
     }
-    Ok(table)
+    Ok(speeds)
 }
 
 #[cfg(test)]
@@ -127,10 +118,17 @@ mod tests {
             ("task,gpu,steps,seconds\na,V100-16GB,0,1\n", "made no step"),
             ("task,gpu,steps\na,V100-16GB,5\n", "expected columns"),
             ("task,gpu,speed\na,Abacus,1\n", "Abacus"),
-            ("gpu,speed\nV100-16GB,1\n", "missing field"),
+            ("gpu,speed\nV100-16GB,1\n", "line 1: missing field"),
+            ("task,gpu,speed\r\na,V100-16GB,1\r\na,V100-16GB,-1\r\n", "line 3: column speed: -1"),
+            (
+                "task,gpu,speed\r\n\r\na,V100-16GB,x\r\n",
+                "line 3: column speed: \"x\" is not a number",
+            ),
+            ("task,gpu,speed\na,V100-16GB\n", "line 2: the row has 2 values, the header 3"),
         ] {
             let message = parse(rows).expect_err("nonsense").to_string();
             assert!(message.contains(said) && message.contains("line"), "{rows:?}: {message}");
+            assert!(!message.contains("CSV"), "the library's own words: {message}");
         }
     }
 }
