@@ -1,8 +1,11 @@
 //! Reads a `config.json`.
 
 use super::{Llama, Options, Sizes, T5};
-use crate::graph::Graph;
+use crate::graph::{FlagKind, Graph};
 use serde_json::{Map, Value};
+
+/// No layer is wider, no table longer.
+const WIDEST: u64 = 1 << 24;
 
 /// The file does not describe a model of a known family.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -42,21 +45,45 @@ pub fn parse(text: &str, options: &Options) -> Result<Graph, ConfigError> {
     })?;
     let fields = Fields(value.as_object().ok_or(ConfigError::NotAnObject)?);
     let family = fields.0.get("model_type").and_then(Value::as_str).unwrap_or_default();
-    match family {
-        "bert" | "roberta" | "electra" => Ok(bert(&fields)?.bert(options)),
-        "gpt2" => Ok(gpt2(&fields)?.gpt2(options)),
-        "llama" | "mistral" | "qwen2" => Ok(llama(&fields)?.graph(options)),
-        "t5" | "mt5" => Ok(t5(&fields)?.graph(options)),
-        other => Err(ConfigError::Family(other.to_owned())),
+    let mut graph = match family {
+        "bert" | "roberta" | "electra" => bert(&fields)?.bert(options),
+        "gpt2" => gpt2(&fields)?.gpt2(options),
+        "llama" | "mistral" | "qwen2" => llama(&fields)?.graph(options),
+        "t5" | "mt5" => t5(&fields)?.graph(options),
+        other => return Err(ConfigError::Family(other.to_owned())),
+    };
+    let field = if family == "gpt2" { "n_positions" } else { "max_position_embeddings" };
+    if let Some(positions) = fields.optional(field)?.filter(|most| *most < options.tokens) {
+        let detail = format!(
+            "a sample of {} tokens is longer than the model's {positions} positions; give --seq",
+            options.tokens
+        );
+        graph.flag(FlagKind::SummaryMismatch, detail);
     }
+    Ok(graph)
+}
+
+/// A width that its heads divide.
+fn divided(width: u32, heads: u32, field: &'static str) -> Result<u32, ConfigError> {
+    let problem = "does not divide the model's width";
+    if width.is_multiple_of(heads) { Ok(heads) } else { Err(ConfigError::Field { field, problem }) }
+}
+
+/// The width of one head, if all of them together are no wider than a layer can be.
+fn head_width(heads: u32, each: u32, field: &'static str) -> Result<u32, ConfigError> {
+    let problem = "makes the heads together wider than any layer (16777216)";
+    let fits = u64::from(heads) * u64::from(each) <= WIDEST;
+    if fits { Ok(each) } else { Err(ConfigError::Field { field, problem }) }
 }
 
 fn bert(fields: &Fields<'_>) -> Result<Sizes, ConfigError> {
+    let width = fields.number("hidden_size")?;
+    let heads = fields.number("num_attention_heads")?;
     Ok(Sizes {
-        width: fields.number("hidden_size")?,
+        width,
         layers: fields.count("num_hidden_layers")?,
         hidden: fields.number("intermediate_size")?,
-        heads: fields.number("num_attention_heads")?,
+        heads: divided(width, heads, "num_attention_heads")?,
         vocabulary: fields.number("vocab_size")?,
         positions: fields.number("max_position_embeddings")?,
     })
@@ -68,7 +95,7 @@ fn gpt2(fields: &Fields<'_>) -> Result<Sizes, ConfigError> {
         width,
         layers: fields.count("n_layer")?,
         hidden: fields.optional("n_inner")?.unwrap_or(4 * width),
-        heads: fields.number("n_head")?,
+        heads: divided(width, fields.number("n_head")?, "n_head")?,
         vocabulary: fields.number("vocab_size")?,
         positions: fields.number("n_positions")?,
     })
@@ -77,13 +104,22 @@ fn gpt2(fields: &Fields<'_>) -> Result<Sizes, ConfigError> {
 fn llama(fields: &Fields<'_>) -> Result<Llama, ConfigError> {
     let width = fields.number("hidden_size")?;
     let heads = fields.number("num_attention_heads")?;
+    let key_heads = fields.optional("num_key_value_heads")?.unwrap_or(heads);
+    if !heads.is_multiple_of(key_heads) {
+        let problem = "does not divide num_attention_heads: each is shared by as many query heads";
+        return Err(ConfigError::Field { field: "num_key_value_heads", problem });
+    }
+    let each = match fields.optional("head_dim")? {
+        Some(each) => head_width(heads, each, "head_dim")?,
+        None => width / divided(width, heads, "num_attention_heads")?,
+    };
     Ok(Llama {
         width,
         layers: fields.count("num_hidden_layers")?,
         hidden: fields.number("intermediate_size")?,
         heads,
-        key_heads: fields.optional("num_key_value_heads")?.unwrap_or(heads),
-        head_width: fields.optional("head_dim")?.unwrap_or((width / heads).max(1)),
+        key_heads,
+        head_width: each,
         vocabulary: fields.number("vocab_size")?,
         tied: fields.0.get("tie_word_embeddings").and_then(Value::as_bool).unwrap_or(false),
     })
@@ -91,14 +127,15 @@ fn llama(fields: &Fields<'_>) -> Result<Llama, ConfigError> {
 
 fn t5(fields: &Fields<'_>) -> Result<T5, ConfigError> {
     let layers = fields.count("num_layers")?;
+    let heads = fields.number("num_heads")?;
     let projection = fields.0.get("feed_forward_proj").and_then(Value::as_str).unwrap_or("relu");
     Ok(T5 {
         width: fields.number("d_model")?,
         layers,
-        decoder_layers: fields.optional("num_decoder_layers")?.unwrap_or(layers),
+        decoder_layers: fields.optional_count("num_decoder_layers")?.unwrap_or(layers),
         hidden: fields.number("d_ff")?,
-        heads: fields.number("num_heads")?,
-        head_width: fields.number("d_kv")?,
+        heads,
+        head_width: head_width(heads, fields.number("d_kv")?, "d_kv")?,
         vocabulary: fields.number("vocab_size")?,
         gated: projection.starts_with("gated"),
     })
@@ -111,7 +148,7 @@ impl Fields<'_> {
         let Some(value) = self.0.get(field).filter(|value| !value.is_null()) else {
             return Ok(None);
         };
-        let number = value.as_u64().filter(|number| (1..=1 << 24).contains(number));
+        let number = value.as_u64().filter(|number| (1..=WIDEST).contains(number));
         match number {
             Some(number) => Ok(Some(number as u32)),
             None => {
@@ -126,9 +163,15 @@ impl Fields<'_> {
 
     /// A number of layers.
     fn count(&self, field: &'static str) -> Result<u32, ConfigError> {
-        let count = self.number(field)?;
+        self.optional_count(field)?.ok_or(ConfigError::Field { field, problem: "is missing" })
+    }
+
+    fn optional_count(&self, field: &'static str) -> Result<Option<u32>, ConfigError> {
         let problem = "says more layers than any model has (10000)";
-        if count <= 10_000 { Ok(count) } else { Err(ConfigError::Field { field, problem }) }
+        match self.optional(field)? {
+            Some(count) if count > 10_000 => Err(ConfigError::Field { field, problem }),
+            count => Ok(count),
+        }
     }
 }
 
@@ -175,5 +218,39 @@ mod tests {
         assert!(field.to_string().contains("n_embd"));
         assert!(matches!(parse("{", &options), Err(ConfigError::Json { line: 1, .. })));
         assert_eq!(parse("[]", &options), Err(ConfigError::NotAnObject));
+    }
+
+    const LLAMA: &str = r#"{"model_type":"llama","hidden_size":512,"num_hidden_layers":4,"intermediate_size":1024,
+        "num_attention_heads":8,"num_key_value_heads":4,"vocab_size":1000,"max_position_embeddings":1024}"#;
+
+    #[test]
+    fn configs_that_make_no_sense_are_refused_or_flagged() {
+        let options = Options::default();
+        for (from, to, field) in [
+            ("_heads\":8", "_heads\":7", "num_key_value_heads"),
+            ("value_heads\":4", "value_heads\":16", "num_key_value_heads"),
+            ("\"hidden_size\":512", "\"hidden_size\":500", "num_attention_heads"),
+            ("\"hidden_size\":512", "\"hidden_size\":512,\"head_dim\":16777216", "head_dim"),
+        ] {
+            let text = LLAMA.replace(from, to);
+            assert_ne!(text, LLAMA);
+            let error = parse(&text, &options).unwrap_err().to_string();
+            assert!(error.contains(field), "{text}: {error}");
+        }
+        let flags = |tokens| {
+            let graph = parse(LLAMA, &Options { tokens, ..options }).unwrap();
+            graph.flags.iter().filter(|flag| flag.kind == FlagKind::SummaryMismatch).count()
+        };
+        assert_eq!((flags(1024), flags(1025)), (0, 1));
+    }
+
+    #[test]
+    fn adapters_are_all_that_lora_trains() {
+        let adapted = parse(LLAMA, &Options { lora_rank: Some(8), ..Options::default() }).unwrap();
+        let trained = adapted.nodes().iter().filter(|node| !node.frozen);
+        let numbers: u64 =
+            trained.map(|node| node.op.parameters(node.shape).iter().sum::<u64>()).sum();
+        // In each of four layers, beside a query of 512 and a value of 256 features.
+        assert_eq!(numbers, 4 * (8 * (512 + 512) + 8 * (512 + 256)));
     }
 }

@@ -88,7 +88,7 @@ impl<'a> Stack<'a> {
     }
 
     /// A projection with a low-rank adapter beside it, if asked for.
-    fn adapted(&mut self, from: NodeId, output: u32, bias: bool) -> NodeId {
+    pub(super) fn adapted(&mut self, from: NodeId, output: u32, bias: bool) -> NodeId {
         let plain = self.linear(from, output, bias);
         let Some(rank) = self.options.lora_rank else { return plain };
         let down = self.builder.linear(from, rank, false);

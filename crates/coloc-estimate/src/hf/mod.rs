@@ -168,9 +168,9 @@ impl Llama {
     }
 
     fn attention(&self, stack: &mut Stack<'_>, input: NodeId) -> NodeId {
-        let query = stack.linear(input, self.heads * self.head_width, false);
+        let query = stack.adapted(input, self.heads * self.head_width, false);
         let key = stack.linear(input, self.key_heads * self.head_width, false);
-        let value = stack.linear(input, self.key_heads * self.head_width, false);
+        let value = stack.adapted(input, self.key_heads * self.head_width, false);
         // Rotary positions make rotated copies of query and key.
         let query = stack.builder.same(Op::Transpose, query);
         let key = stack.builder.same(Op::Transpose, key);
@@ -223,9 +223,9 @@ impl T5 {
         let inner = self.heads * self.head_width;
         let normal = stack.norm(input, Norm::Rms);
         let source = memory.unwrap_or(normal);
-        let query = stack.linear(normal, inner, false);
+        let query = stack.adapted(normal, inner, false);
         let key = stack.linear(source, inner, false);
-        let value = stack.linear(source, inner, false);
+        let value = stack.adapted(source, inner, false);
         let mixed = stack.attend(&[query, key, value], self.heads, inner, true);
         let out = stack.linear(mixed, self.width, false);
         stack.drop_add(out, input)

@@ -1,6 +1,7 @@
 //! Answers for people: where the memory goes, as a bar.
 
 use super::eval::Times;
+use super::fit::Fit;
 use coloc_estimate::dataset::Scores;
 use coloc_estimate::{Breakdown, Estimate};
 use coloc_model::Bytes;
@@ -10,7 +11,7 @@ const BAR: usize = 60;
 /// One letter per part, so that the bar reads without colours.
 const LETTERS: [char; 7] = ['c', 'w', 'g', 'o', 'a', 's', 'f'];
 
-pub(super) fn estimate(estimate: &Estimate, device: Option<Bytes>) -> String {
+pub(super) fn estimate(estimate: &Estimate, device: Option<(Bytes, Fit)>) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
@@ -23,13 +24,8 @@ pub(super) fn estimate(estimate: &Estimate, device: Option<Bytes>) -> String {
         "bound  {:>10}   99 of 100 such tasks stay below; this is what gets booked",
         mib(estimate.bound)
     );
-    if let Some(device) = device {
-        let verdict = match (estimate.peak <= device, estimate.bound <= device) {
-            (true, true) => "fits",
-            (true, false) => "may fit: the peak does, the bound does not",
-            _ => "does not fit",
-        };
-        let _ = writeln!(text, "device {:>10}   {verdict}", mib(device));
+    if let Some((device, fit)) = device {
+        let _ = writeln!(text, "device {:>10}   {}", mib(device), fit.in_words());
     }
     if let Some(utilization) = estimate.utilization {
         let _ = writeln!(

@@ -47,9 +47,9 @@ struct Answer {
 /// How long an estimate takes, in microseconds; nothing where there was none.
 #[derive(Clone, Copy, Default, Debug, Serialize)]
 pub(super) struct Times {
-    /// The mean over the rows of the fastest pass.
+    /// Of each row's fastest time: the mean.
     pub(super) us_per_estimate: Option<f64>,
-    /// Of each row's fastest time: the one in the middle.
+    /// The one in the middle.
     pub(super) us_median: Option<f64>,
     /// The one that 19 of 20 rows stay below.
     pub(super) us_p95: Option<f64>,
@@ -71,6 +71,9 @@ pub(super) fn run(args: &EvalArgs) -> Result<String, EstimateError> {
         }
         other => return Err(EstimateError::UnknownEstimator(other.to_owned())),
     };
+    if args.estimator == "gpumemnet" && kind == Kind::Transformer {
+        return Err(EstimateError::NoNet);
+    }
     let rows = dataset::read(&args.data, kind)?;
     let (predictions, times) = timed(&rows, &predict);
     let scores = score(&rows, &predictions);
@@ -80,15 +83,13 @@ pub(super) fn run(args: &EvalArgs) -> Result<String, EstimateError> {
     Ok(draw::scores(&scores, times))
 }
 
-/// What an estimator says of all rows, and how long it takes at the fastest of some passes over them: the
+/// What an estimator says of all rows, and how long each takes at the fastest of some passes over them: the
 /// machine's other work only ever adds time.
 fn timed(rows: &[Row], predict: &Predict) -> (Vec<Option<Prediction>>, Times) {
     let began = Instant::now();
     let mut predictions = Vec::new();
-    let mut fastest_pass = Duration::MAX;
     let mut fastest = vec![Duration::MAX; rows.len()];
     for _ in 0..PASSES {
-        let start = Instant::now();
         let timed = |(row, fastest): (&Row, &mut Duration)| {
             let start = Instant::now();
             let prediction = predict(row);
@@ -96,25 +97,27 @@ fn timed(rows: &[Row], predict: &Predict) -> (Vec<Option<Prediction>>, Times) {
             prediction
         };
         predictions = rows.iter().zip(&mut fastest).map(timed).collect();
-        fastest_pass = fastest_pass.min(start.elapsed());
         if began.elapsed() > LONGEST {
             break;
         }
     }
     let answered = predictions.iter().zip(&fastest).filter(|(answer, _)| answer.is_some());
-    let mut each: Vec<f64> = answered.map(|(_, time)| micros(*time)).collect();
-    each.sort_unstable_by(f64::total_cmp);
-    let times = Times {
-        us_per_estimate: (!each.is_empty()).then(|| micros(fastest_pass) / each.len() as f64),
-        us_median: each.get(each.len() / 2).copied(),
-        us_p95: each.get(each.len() * 95 / 100).copied(),
-        us_max: each.last().copied(),
-    };
+    let times = Times::of(answered.map(|(_, time)| time.as_secs_f64() * 1e6).collect());
     (predictions, times)
 }
 
-fn micros(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
+impl Times {
+    /// All figures of the same times, so that the mean never passes the slowest.
+    fn of(mut each: Vec<f64>) -> Self {
+        each.sort_unstable_by(f64::total_cmp);
+        Times {
+            us_per_estimate: (!each.is_empty())
+                .then(|| each.iter().sum::<f64>() / each.len() as f64),
+            us_median: each.get(each.len() / 2).copied(),
+            us_p95: each.get(each.len() * 95 / 100).copied(),
+            us_max: each.last().copied(),
+        }
+    }
 }
 
 /// The formula on the file's own totals, as it was published.
@@ -124,4 +127,31 @@ fn horus(row: &Row) -> Option<Prediction> {
     let counts = Counts { activations: activations as u64, parameters: parameters as u64 };
     let mib = counts.capped_mib(row.run.batch);
     Some(Prediction { peak_mib: mib, class_mib: mib, bound_mib: mib, smact: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_lies_among_the_times() {
+        let times = Times::of(vec![9.0, 1.0, 2.0]);
+        assert_eq!((times.us_per_estimate, times.us_median), (Some(4.0), Some(2.0)));
+        assert_eq!((times.us_p95, times.us_max), (Some(9.0), Some(9.0)));
+        assert_eq!(Times::of(Vec::new()).us_per_estimate, None);
+    }
+
+    #[test]
+    fn one_row_takes_on_the_mean_what_it_takes_at_most() {
+        let text = "Filename,Activations-Params,Activation Function,Total Activations,Total Parameters,\
+            Batch Size,Max GPU Memory (MiB)\ninput:8.out,\"[('linear', 8, 72)]\",ReLU,8,72,4,1451\n";
+        let rows =
+            dataset::read_from(text.as_bytes(), "rows.csv".as_ref(), Kind::Mlp).expect("a row");
+        let predict: Predict = Box::new(|row| {
+            std::thread::sleep(Duration::from_micros(50));
+            horus(row)
+        });
+        let (_, times) = timed(&rows, &predict);
+        assert_eq!(times.us_per_estimate, times.us_max);
+    }
 }

@@ -1,11 +1,11 @@
 //! Answers for programs.
 
 use super::EstimateError;
+use super::fit::Fit;
 use crate::output;
 use coloc_estimate::graph::Flag;
 use coloc_estimate::ladder::Step;
 use coloc_estimate::{Breakdown, Estimate};
-use coloc_model::Bytes;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -17,7 +17,9 @@ pub(super) struct EstimateAnswer<'a> {
     dram: Option<f64>,
     estimator: &'a str,
     flags: &'a [Flag],
+    /// Whether it is expected to run on the device; `bound_fits`: whether 99 of 100 such tasks do.
     fits: Option<bool>,
+    bound_fits: Option<bool>,
     breakdown_bytes: Option<Breakdown>,
     /// Who was asked before somebody answered.
     #[serde(skip_serializing_if = "<[Step]>::is_empty")]
@@ -26,7 +28,7 @@ pub(super) struct EstimateAnswer<'a> {
 
 pub(super) fn estimate<'a>(
     estimate: &'a Estimate,
-    device: Option<Bytes>,
+    fit: Option<Fit>,
     asked: &'a [Step],
 ) -> EstimateAnswer<'a> {
     let utilization = estimate.utilization;
@@ -38,7 +40,8 @@ pub(super) fn estimate<'a>(
         dram: utilization.map(|utilization| utilization.dram.get()),
         estimator: estimate.estimator,
         flags: &estimate.flags,
-        fits: device.map(|device| estimate.peak <= device),
+        fits: fit.map(|fit| fit != Fit::Not),
+        bound_fits: fit.map(|fit| fit == Fit::Surely),
         breakdown_bytes: estimate.breakdown,
         asked,
     }

@@ -26,7 +26,7 @@ pub(super) fn all(args: &EstimateArgs) -> Result<(Estimate, Vec<Step>), Estimate
         }
         past => (past?, None),
     };
-    let loaded = match input::load(args, replay.environment()) {
+    let loaded = match input::load(args) {
         Ok(loaded) => Some(loaded),
         Err(EstimateError::NoInput) if !args.script.is_empty() => None,
         Err(error) => return Err(error),

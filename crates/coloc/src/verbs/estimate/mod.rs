@@ -2,11 +2,13 @@
 
 mod draw;
 mod eval;
+mod fit;
 mod input;
 mod json;
 mod ladder;
 mod train;
 
+use self::fit::Fit;
 use crate::error::CliError;
 use crate::output::print_text;
 use clap::{Args, Subcommand, ValueEnum};
@@ -50,8 +52,9 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     batch: Option<u32>,
     /// Tokens of a sample.
-    #[arg(long, default_value_t = input::DEFAULT_TOKENS, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    seq: u32,
+    /// [default: 512]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    seq: Option<u32>,
     /// adam, adamw, sgd, sgdm, sgdm-decay, adagrad, rmsprop or lion.
     #[arg(long)]
     optimizer: Option<Optimizer>,
@@ -71,7 +74,7 @@ pub(crate) struct EstimateArgs {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     gpus: u32,
     /// Memory of the device, such as 40G: says whether the task fits.
-    #[arg(long)]
+    #[arg(long, value_name = "SIZE", value_parser = fit::device)]
     device_memory: Option<Bytes>,
     /// The software environment whose constant is added.
     #[arg(long, default_value = learned::DEFAULT_ENVIRONMENT)]
@@ -129,6 +132,14 @@ pub(crate) enum EstimateError {
     NoGraph { name: String },
     #[error("unknown environment {name:?}; known are {known}")]
     UnknownEnvironment { name: String, known: String },
+    #[error("{0}")]
+    Unused(&'static str),
+    #[error("a batch of this net has {0:.1e} numbers; no device holds them, so check its sizes")]
+    TooLarge(f64),
+    #[error(
+        "no gpumemnet for transformers is shipped: too few were measured; known are nets for gpumemnet-mlp and gpumemnet-cnn"
+    )]
+    NoNet,
     #[error("the batch is not in the summary; give --batch")]
     NoBatch,
     #[error(transparent)]
@@ -166,28 +177,40 @@ impl EstimateArgs {
 
 fn estimate(args: &EstimateArgs) -> Result<String, EstimateError> {
     let (estimate, asked) = match args.estimator {
-        Who::Replay => (asked_for(args)?, Vec::new()),
+        Who::Replay => {
+            let (estimate, fit) = asked_for(args)?;
+            return show(args, &estimate, fit, &[]);
+        }
         Who::History => (ladder::history(args)?, Vec::new()),
         Who::Ladder => ladder::all(args)?,
     };
-    show(args, &estimate, &asked)
+    let fit = args.device_memory.map(|device| Fit::of(&estimate, device));
+    show(args, &estimate, fit, &asked)
 }
 
 /// The layers, or a dry run.
-fn asked_for(args: &EstimateArgs) -> Result<Estimate, EstimateError> {
+fn asked_for(args: &EstimateArgs) -> Result<(Estimate, Option<Fit>), EstimateError> {
     if args.dry_run {
-        return Ok(faketensor::dry_run(&args.script, args.steps)?);
+        input::check_use(args, None)?;
+        let estimate = faketensor::dry_run(&args.script, args.steps)?;
+        let fit = args.device_memory.map(|device| Fit::of(&estimate, device));
+        return Ok((estimate, fit));
     }
     let estimator = estimator(&args.env)?;
-    let (graph, run) = input::load(args, estimator.environment())?;
-    Ok(estimator.estimate(&graph, &run))
+    let (graph, run) = input::load(args)?;
+    Ok(fit::on_device(&estimator, &graph, &run, args.device_memory))
 }
 
-fn show(args: &EstimateArgs, estimate: &Estimate, asked: &[Step]) -> Result<String, EstimateError> {
+fn show(
+    args: &EstimateArgs,
+    estimate: &Estimate,
+    fit: Option<Fit>,
+    asked: &[Step],
+) -> Result<String, EstimateError> {
     if args.json {
-        return json::text(&json::estimate(estimate, args.device_memory, asked));
+        return json::text(&json::estimate(estimate, fit, asked));
     }
-    let mut text = draw::estimate(estimate, args.device_memory);
+    let mut text = draw::estimate(estimate, args.device_memory.zip(fit));
     for Step { estimator, declined } in asked {
         if let Some(declined) = declined {
             text.push_str(&format!("asked  {estimator}: {declined}\n"));
