@@ -47,7 +47,8 @@ pub fn counts(summary: &str, quirks: bool) -> Option<Counts> {
         .and_then(|text| text.trim().replace(',', "").parse().ok())?;
     let table = summary.lines().any(|line| line.trim_start().starts_with("Layer (type)"));
     let activations = if table {
-        summary.lines().filter_map(|line| table_row(line, quirks)).sum()
+        let rows = summary.lines().filter_map(|line| table_row(line, quirks));
+        rows.fold(0, u64::saturating_add)
     } else {
         tree_activations(summary)
     };
@@ -74,7 +75,7 @@ fn table_row(line: &str, quirks: bool) -> Option<u64> {
     let inside = rest.split(']').next()?;
     let sides: Vec<u64> =
         inside.split(',').skip(1).map(|side| side.trim().parse().ok()).collect::<Option<_>>()?;
-    let elements: u64 = sides.iter().product();
+    let elements = sides.iter().fold(1u64, |all, side| all.saturating_mul(*side));
     let flat = sides.len() == 1;
     let digit = || elements.to_string().chars().next().and_then(|first| first.to_digit(10));
     match kind {
@@ -97,7 +98,7 @@ fn tree_activations(summary: &str) -> u64 {
             text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
         };
         if module.starts_with("Embedding(") && !module.contains("padding_idx") {
-            current = TOKENS * number_after(", ").unwrap_or(0);
+            current = TOKENS.saturating_mul(number_after(", ").unwrap_or(0));
         } else if module.starts_with("Linear(") {
             current = number_after("out_features=").unwrap_or(0);
         } else if !["LayerNorm(", "Dropout(", "Conv1D("].iter().any(|kind| module.starts_with(kind))

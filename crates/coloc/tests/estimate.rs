@@ -81,3 +81,15 @@ fn there_is_no_classifier_of_transformers() {
     ]);
     assert!(message.contains("no gpumemnet for transformers is shipped"), "{message}");
 }
+
+#[test]
+fn published_estimators_answer_for_ones_own_model() {
+    let net = ["--graph", "net.graph", "--batch", "32", "--estimator"];
+    for who in ["horus", "gpumemnet"] {
+        let said = answer(&[&net[..], &[who]].concat());
+        assert_eq!(said["estimator"], who);
+        assert_eq!(said["peak_mib"], said["bound_mib"], "no promise is made up");
+    }
+    assert!(refused(&["--task", "BERT_base", "--estimator", "gpumemnet"]).contains("transformers"));
+    assert!(refused(&["--task", "vgg", "--horus-quirks"]).contains("--estimator horus --summary"));
+}

@@ -6,6 +6,7 @@
 
 mod features;
 mod net;
+mod of_graph;
 
 pub use features::Classes;
 pub(crate) use features::{extra_features, layer_sequence, plain_features};

@@ -19,11 +19,11 @@ pub(super) fn estimate(estimate: &Estimate, device: Option<(Bytes, Fit)>) -> Str
         mib(estimate.peak),
         estimate.estimator
     );
-    let _ = writeln!(
-        text,
-        "bound  {:>10}   99 of 100 such tasks stay below; this is what gets booked",
-        mib(estimate.bound)
-    );
+    let promise = match estimate.estimator {
+        "horus" | "gpumemnet" => "the same: this estimator promises nothing",
+        _ => "99 of 100 such tasks stay below; this is what gets booked",
+    };
+    let _ = writeln!(text, "bound  {:>10}   {promise}", mib(estimate.bound));
     if let Some((device, fit)) = device {
         let _ = writeln!(text, "device {:>10}   {}", mib(device), fit.in_words());
     }

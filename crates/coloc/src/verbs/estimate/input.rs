@@ -158,7 +158,7 @@ fn read_input(args: &EstimateArgs) -> Result<Input, EstimateError> {
     }
 }
 
-fn read(path: &Path) -> Result<String, EstimateError> {
+pub(super) fn read(path: &Path) -> Result<String, EstimateError> {
     let failed = |source| EstimateError::Read { path: path.to_owned(), source };
     let size = std::fs::metadata(path).map_err(failed)?.len();
     if size > LARGEST_FILE {

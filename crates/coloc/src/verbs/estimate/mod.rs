@@ -6,6 +6,7 @@ mod fit;
 mod input;
 mod json;
 mod ladder;
+mod published;
 mod train;
 
 use self::fit::Fit;
@@ -80,9 +81,12 @@ pub(crate) struct EstimateArgs {
     #[arg(long, default_value = learned::DEFAULT_ENVIRONMENT)]
     env: String,
     /// Who is asked: replay (the layers), history (what the command after -- held before), or ladder: history,
-    /// then the layers, then a dry run if that was asked for.
+    /// then the layers, then a dry run if that was asked for. To compare: horus (a formula) and gpumemnet (classes).
     #[arg(long, value_enum, default_value_t)]
     estimator: Who,
+    /// Read a summary with the digit fault of the published Horus scripts.
+    #[arg(long)]
+    horus_quirks: bool,
     /// State directory of the daemon whose history is asked [default: that of your own].
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -101,6 +105,8 @@ enum Who {
     Replay,
     History,
     Ladder,
+    Horus,
+    Gpumemnet,
 }
 
 #[derive(Subcommand, Debug)]
@@ -176,6 +182,7 @@ impl EstimateArgs {
 }
 
 fn estimate(args: &EstimateArgs) -> Result<String, EstimateError> {
+    published::check(args)?;
     let (estimate, asked) = match args.estimator {
         Who::Replay => {
             let (estimate, fit) = asked_for(args)?;
@@ -183,6 +190,8 @@ fn estimate(args: &EstimateArgs) -> Result<String, EstimateError> {
         }
         Who::History => (ladder::history(args)?, Vec::new()),
         Who::Ladder => ladder::all(args)?,
+        Who::Horus => (published::horus(args)?, Vec::new()),
+        Who::Gpumemnet => (published::gpumemnet(args)?, Vec::new()),
     };
     let fit = args.device_memory.map(|device| Fit::of(&estimate, device));
     show(args, &estimate, fit, &asked)
