@@ -124,6 +124,36 @@ fn tasks_that_are_only_restored_are_told_of() {
     assert!(stuck.to_string().contains("longer quanta"), "{stuck}");
 }
 
+/// A speed of zero bars a task from a kind of device, whatever the discipline.
+#[test]
+fn nobody_runs_on_a_kind_that_it_does_not_run_on() {
+    let trace = jobs("1,0,10\n1,0,10\n2,0,10\n1,0,10\n");
+    let queues = [
+        Queue::Fifo,
+        Queue::BestEffort,
+        Queue::Backfill,
+        Queue::Sjf,
+        Queue::Srtf,
+        Queue::Srsf,
+        Queue::Las2d,
+        Queue::Gittins2d,
+        Queue::Fair,
+    ];
+    for queue in queues {
+        for place in [Place::Any, Place::Exclusive, Place::Magm, Place::Consolidate] {
+            let policy = Policy::plain(queue, place, Share::Exclusive);
+            let mut simulation = simulation("1x2xP100-16GB,1x2xV100-16GB", policy);
+            let p100 = simulation.fleet.gpus()[0].model;
+            simulation.speeds.insert(trace.tasks()[0].signature, p100, 0.0);
+            let (summary, _) = simulation.run(&trace, &mut Silent).expect("the trace fits");
+            assert_eq!(summary.makespan_s, 30.0, "{queue:?} {place:?}");
+            simulation.fleet = "2xP100-16GB".parse().unwrap();
+            let refused = simulation.run(&trace, &mut Silent).expect_err("no GPU of its kind");
+            assert!(refused.to_string().contains("of kinds that it runs on"), "{refused}");
+        }
+    }
+}
+
 #[test]
 fn allox_lets_nobody_starve_among_equals() {
     let rows: String = (0..40).map(|job| format!("1,{},10\n", 10 * job)).collect();
