@@ -77,7 +77,10 @@ impl Scheduler {
             }
         }
         match self.world.holdings.most(task.user, &demand) {
-            Some(most) if most < task.gpus => rejected(most, "at once, a quota allows", "raise it"),
+            Some(most) if most < task.gpus => {
+                let scope = "at once, its user's or group's quota of GPUs and memory allows";
+                rejected(most, scope, "raise it, or ask for less memory")
+            }
             _ => Ok(()),
         }
     }
