@@ -11,9 +11,10 @@ const LONG_LIST: usize = 256;
 
 impl World {
     pub(crate) fn try_start(&mut self, turn: &mut Turn, task: TaskId, search: Search<'_>) -> bool {
-        match self.find(turn, task, search) {
+        let demand = self.demand(task);
+        match self.find(turn, &demand, search) {
             Some(gpus) => {
-                self.start(turn, task, gpus);
+                self.start(turn, &demand, gpus);
                 true
             }
             None => false,
@@ -24,17 +25,16 @@ impl World {
     pub(crate) fn find(
         &self,
         turn: &mut Turn,
-        task: TaskId,
+        demand: &Demand,
         search: Search<'_>,
     ) -> Option<Vec<GpuId>> {
-        let demand = self.demand(task);
         if self.policy.idle_first {
             let found = self.search(turn, &demand.on_idle(), Place::FirstFit, search);
             if found.is_some() || demand.idle_only {
                 return found;
             }
         }
-        self.search(turn, &demand, self.policy.place, search)
+        self.search(turn, demand, self.policy.place, search)
     }
 
     fn search(

@@ -10,13 +10,12 @@ use std::sync::Arc;
 
 impl World {
     /// The commit stage: books the GPUs and has the task launched.
-    pub(crate) fn start(&mut self, turn: &mut Turn, task: TaskId, gpus: Vec<GpuId>) {
-        let now = turn.now;
-        let demand = self.demand(task);
+    pub(crate) fn start(&mut self, turn: &mut Turn, demand: &Demand, gpus: Vec<GpuId>) {
+        let (now, task) = (turn.now, demand.task);
         let beside_others = gpus.iter().any(|&gpu| !self.gpus.get(gpu).is_idle());
-        let slots: Arc<[Slot]> = gpus.iter().map(|&gpu| self.slot(gpu, &demand)).collect();
+        let slots: Arc<[Slot]> = gpus.iter().map(|&gpu| self.slot(gpu, demand)).collect();
         let placement = Placement { slots, share: self.policy.share };
-        self.settle_on(now, &demand, placement.clone());
+        self.settle_on(now, demand, placement.clone());
         self.cursor = gpus.last().map_or(0, |gpu| (gpu.0 + 1) % self.gpus.len() as u32);
         turn.effects.push(Effect::Launch { task, placement });
         turn.counts.started += 1;

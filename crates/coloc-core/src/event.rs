@@ -46,6 +46,15 @@ pub enum Event {
         /// What they hold on it.
         used: Bytes,
     },
+    /// The monitor saw clients of MPS.
+    ClientsSeen {
+        /// The GPU.
+        gpu: GpuId,
+        /// How many there are beside one of each task: other processes of tasks, and those that are not tasks.
+        beside: u32,
+        /// How many the GPU takes.
+        limit: u32,
+    },
     /// Others hold slices of a GPU that is partitioned, or keep it from being partitioned at all.
     SlicesSeen {
         /// The GPU.

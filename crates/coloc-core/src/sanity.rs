@@ -19,11 +19,7 @@ impl Scheduler {
             for booking in state.residents() {
                 assert!(on_gpus.insert((booking.task, gpu.0)), "a task is twice on GPU {gpu}");
             }
-            assert_eq!(
-                *world.gpus.tree().leaf(gpu.index()),
-                world.gpus.summary(gpu),
-                "GPU {gpu}: stale index"
-            );
+            assert_eq!(world.gpus.offer(gpu), world.gpus.summary(gpu), "GPU {gpu}: stale index");
         }
         let mut in_queues: Vec<TaskId> = self.waiting().collect();
         let waiting = in_queues.len();

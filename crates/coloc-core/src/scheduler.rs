@@ -5,7 +5,7 @@ use crate::admission::largest_by_gang;
 use crate::belief::Beliefs;
 use crate::demand::Demand;
 use crate::event::{Effect, Event};
-use crate::gpus::Gpus;
+use crate::gpus::{Clients, Gpus};
 use crate::pass::PassCounts;
 use crate::policy::{Pack, Place, Policy, Queue};
 use crate::queue::ranked::{self, Ranked, Standing};
@@ -241,6 +241,10 @@ impl Scheduler {
             Event::NotLaunched(task) => world.not_launched(now, task),
             Event::ForeignSeen { gpu, used } => {
                 world.gpus.see_foreign(gpu, used);
+                true
+            }
+            Event::ClientsSeen { gpu, beside, limit } => {
+                world.gpus.see_clients(gpu, Clients { beside, limit });
                 true
             }
             Event::SlicesSeen { gpu, taken } => {

@@ -2,7 +2,7 @@
 //! that was short; a pass stops at the first no, an explanation collects them all.
 
 use crate::demand::Demand;
-use crate::gpus::{GpuState, Gpus, Reservation};
+use crate::gpus::{Clients, GpuState, Gpus, Reservation};
 use crate::policy::{Gate, Policy};
 use crate::window::{RISK_SAMPLES, Samples, Window};
 use coloc_model::{Bytes, Fraction, GpuId, Millis, Share, TaskId, Time, UserId};
@@ -43,6 +43,13 @@ pub enum Refusal {
     /// As many tasks as the policy allows are on it.
     Crowded {
         /// The limit.
+        limit: u32,
+    },
+    /// MPS takes no more clients on it: another one could not open a context.
+    MpsClients {
+        /// Clients now.
+        clients: u32,
+        /// The most.
         limit: u32,
     },
     /// Another user's tasks are on it.
@@ -91,7 +98,7 @@ pub enum Measure {
 
 impl Refusal {
     /// How many kinds there are.
-    pub const KINDS: usize = 11;
+    pub const KINDS: usize = 12;
 
     /// A small number for counting.
     pub(crate) fn kind(&self) -> usize {
@@ -107,6 +114,7 @@ impl Refusal {
             Refusal::Busy { .. } => 8,
             Refusal::Away => 9,
             Refusal::Foreign { .. } => 10,
+            Refusal::MpsClients { .. } => 11,
         }
     }
 
@@ -135,6 +143,9 @@ impl fmt::Display for Refusal {
             Refusal::Occupied { tasks } => write!(f, "must be empty, {tasks} tasks are on it"),
             Refusal::Settling { left } => write!(f, "settling after a launch for {left} more"),
             Refusal::Crowded { limit } => write!(f, "has {limit} tasks, the most allowed"),
+            Refusal::MpsClients { clients, limit } => {
+                write!(f, "has {clients} clients of MPS, and takes {limit}")
+            }
             Refusal::OtherUser { user } => write!(f, "in use by user {user}"),
             Refusal::Memory { need, available } => {
                 let short = need.saturating_sub(available);
@@ -167,13 +178,14 @@ pub(crate) struct Case<'a> {
 type Rule = fn(&Case<'_>, &GpuState) -> Option<Refusal>;
 
 /// Cheap rules first.
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     presence,
     reservation,
     lone_holder,
     emptiness,
     settling,
     crowd,
+    mps_clients,
     same_user,
     memory,
     utilization,
@@ -225,6 +237,15 @@ fn settling(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
 fn crowd(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
     let limit = case.policy.max_tasks?;
     (gpu.residents.len() >= limit as usize).then_some(Refusal::Crowded { limit })
+}
+
+fn mps_clients(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    if case.policy.share != Share::Mps {
+        return None;
+    }
+    let Clients { beside, limit } = gpu.clients;
+    let clients = (gpu.residents.len() as u32).saturating_add(beside);
+    (clients >= limit).then_some(Refusal::MpsClients { clients, limit })
 }
 
 fn same_user(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {

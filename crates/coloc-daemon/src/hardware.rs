@@ -1,11 +1,12 @@
 //! The GPUs: which there are, and what the monitor sees of them.
 
 use crate::clock::Clock;
-use coloc_gpu::device::Uuid;
+use coloc_gpu::device::{ProcessKind, Uuid};
 use coloc_gpu::driver::{DriverError, Guarded};
 use coloc_gpu::inventory::InventoryEvent;
 use coloc_gpu::mig::{GpuInstanceId, Place};
 use coloc_gpu::monitor::{Look, Monitor, MonitorConfig, Sources};
+use coloc_gpu::mps::client_limit;
 use coloc_gpu::process::{Attribution, Owner, ProcessTable, TaskRoots, Users};
 use coloc_gpu::sample::Sample;
 use coloc_gpu::sample::dcgm::{self, dmon_feed};
@@ -53,6 +54,8 @@ pub struct Sighting {
     pub tasks: Vec<(TaskId, Bytes)>,
     /// What processes that are not tasks hold.
     pub foreign: Vec<(GpuId, Bytes)>,
+    /// Clients of MPS beside one of each task, and how many a GPU takes.
+    pub clients: Vec<(GpuId, u32, u32)>,
     /// Slices that cannot be given: others are in them, or keep a GPU from being partitioned.
     pub slices: Vec<(GpuId, Layout)>,
     /// GPUs that went away (false) or came back (true).
@@ -68,6 +71,8 @@ pub struct Hardware {
     pub fleet: Fleet,
     /// Its GPUs by name, in order.
     pub uuids: Vec<Uuid>,
+    /// How many clients of MPS each takes.
+    mps_limits: Vec<u32>,
     monitor: Monitor,
 }
 
@@ -93,7 +98,10 @@ impl Hardware {
         let fleet = monitor.inventory().fleet()?;
         let uuids = monitor.inventory().devices().iter().map(|device| device.identity.uuid.clone());
         let uuids = uuids.collect();
-        Ok(Hardware { fleet, uuids, monitor })
+        let versions = Guarded::nvml(DEADLINE).ask(|driver| driver.versions())?;
+        let devices = monitor.inventory().devices().iter();
+        let mps_limits = devices.map(|device| client_limit(&device.identity, &versions)).collect();
+        Ok(Hardware { fleet, uuids, mps_limits, monitor })
     }
 
     /// At least one of them is made of software.
@@ -105,6 +113,12 @@ impl Hardware {
     pub fn addresses(&self) -> Vec<String> {
         let devices = self.monitor.inventory().devices().iter();
         devices.map(|device| device.identity.pci_bus_id.clone()).collect()
+    }
+
+    /// The memory of the GPUs, in order.
+    pub fn capacities(&self) -> Vec<Bytes> {
+        let devices = self.monitor.inventory().devices().iter();
+        devices.map(|device| device.identity.memory_total).collect()
     }
 
     /// Whether GPUs can be shared in this way.
@@ -120,7 +134,7 @@ impl Hardware {
         roots: mpsc::Receiver<Vec<TaskRoots>>,
         mut tell: impl FnMut(Sighting) -> bool + Send + 'static,
     ) {
-        let Hardware { fleet, uuids, mut monitor } = self;
+        let Hardware { uuids, mps_limits, mut monitor, .. } = self;
         let watch = move || {
             loop {
                 match roots.recv_timeout(period) {
@@ -129,7 +143,7 @@ impl Hardware {
                     Err(mpsc::RecvTimeoutError::Disconnected) => return,
                 }
                 let look = monitor.sample(clock.now());
-                if !tell(sighting(look, &uuids, fleet.len())) {
+                if !tell(sighting(look, &uuids, &mps_limits)) {
                     return;
                 }
             }
@@ -157,6 +171,17 @@ fn taken_slices(sample: &Sample) -> Layout {
     })
 }
 
+/// Clients of MPS on a GPU beside one of each task.
+fn clients_beside(sample: &Sample) -> u32 {
+    let clients = sample.processes.iter().filter(|p| p.process.kind == ProcessKind::Mps);
+    let mut tasks = rustc_hash::FxHashSet::default();
+    let beside = clients.filter(|process| match process.attributed.owner {
+        Owner::Task { task, .. } => !tasks.insert(task),
+        Owner::Foreign => true,
+    });
+    beside.count() as u32
+}
+
 /// Whether the GPUs of a fleet can be shared in this way.
 pub(crate) fn can_share(fleet: &Fleet, share: Share) -> Result<(), HardwareError> {
     let mut unable = fleet.ids().filter(|&gpu| fleet.gpu(gpu).model.mig().is_none());
@@ -168,7 +193,7 @@ pub(crate) fn can_share(fleet: &Fleet, share: Share) -> Result<(), HardwareError
     }
 }
 
-fn sighting(look: Look, uuids: &[Uuid], gpus: usize) -> Sighting {
+fn sighting(look: Look, uuids: &[Uuid], mps_limits: &[u32]) -> Sighting {
     let mut seen = Sighting::default();
     let mut tasks: FxHashMap<TaskId, Bytes> = FxHashMap::default();
     for sample in &look.samples {
@@ -189,6 +214,7 @@ fn sighting(look: Look, uuids: &[Uuid], gpus: usize) -> Sighting {
         seen.gpus.push((gpu, sample.signal()));
         seen.foreign.push((gpu, foreign));
         seen.slices.push((gpu, taken_slices(sample)));
+        seen.clients.push((gpu, clients_beside(sample), mps_limits[index]));
     }
     seen.tasks = tasks.into_iter().collect();
     seen.tasks.sort_unstable();
@@ -196,7 +222,7 @@ fn sighting(look: Look, uuids: &[Uuid], gpus: usize) -> Sighting {
         InventoryEvent::Appeared { gpu, .. } | InventoryEvent::Returned { gpu, .. } => (*gpu, true),
         InventoryEvent::Lost { gpu, .. } => (*gpu, false),
     };
-    let known = |(gpu, _): &(GpuId, bool)| gpu.index() < gpus;
+    let known = |(gpu, _): &(GpuId, bool)| gpu.index() < uuids.len();
     seen.there = look.events.iter().map(there).filter(known).collect();
     seen.samples = look.samples;
     seen

@@ -1,22 +1,23 @@
 //! Starting, finding and stopping the shims of tasks.
 
+mod clients;
 mod devices;
 mod holds;
 
+pub use clients::Beside;
 use holds::promised;
 
 use crate::cgroup::Groups;
 use crate::record::{Holds, Record, Uid};
 use crate::run::{Claim, GroupPlace, Order, Process, RunAs, RunDir, RunError, Started};
-use crate::sharing::{PartitionError, Sharing};
+use crate::sharing::{PartitionError, Sharing, SharingError};
 use crate::spec::{TaskSpec, Warning};
 use crate::text::RawText;
 use crate::watch::Watcher;
 use coloc_gpu::device::Uuid;
 use coloc_gpu::process::{ProcessTable, TaskRoots};
 use coloc_gpu::streams::visible_devices;
-use coloc_model::mig::Instance;
-use coloc_model::{Bytes, GpuId, Millis, Placement, Share, TaskId};
+use coloc_model::{Bytes, Millis, Placement, TaskId};
 use rustc_hash::FxHashMap;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::ffi::{OsStr, OsString};
@@ -44,6 +45,9 @@ pub enum LaunchError {
     /// Its MIG instance could not be had.
     #[error(transparent)]
     Partition(#[from] PartitionError),
+    /// MPS is not ready for it.
+    #[error(transparent)]
+    Mps(SharingError),
     /// Its user is not known here.
     #[error("user {0} is not known on this machine")]
     NoSuchUser(u32),
@@ -52,8 +56,11 @@ pub enum LaunchError {
 impl LaunchError {
     /// It may work later, and the task is not to blame.
     pub fn may_pass(&self) -> bool {
-        self.is_disk_full()
-            || matches!(self, LaunchError::Partition(partition) if partition.may_pass())
+        match self {
+            LaunchError::Mps(_) => true,
+            LaunchError::Partition(partition) if partition.may_pass() => true,
+            _ => self.is_disk_full(),
+        }
     }
 
     /// There was no room for its files: the task is not to blame.
@@ -122,6 +129,8 @@ pub struct Launcher {
     pub groups: Result<Groups, String>,
     /// The addresses of the GPUs on their bus, in the order of the fleet.
     pub addresses: Vec<String>,
+    /// Their memory.
+    pub capacities: Vec<Bytes>,
     /// Tells when a shim is gone.
     pub watcher: Watcher,
     /// What the processes of tasks that were launched or found can be known by.
@@ -134,21 +143,23 @@ impl Launcher {
         RunDir::of(&self.runs, record.id, record.attempt)
     }
 
-    /// Starts the shim of an attempt that is on the disk. Says what holds the task, and what it has to do without. `others` are the
-    /// MIG instances of other tasks, `booked` is what the ledger has for it where others may join it.
+    /// Starts the shim of an attempt that is on the disk. Says what holds the task, and what it has to do without.
     pub fn launch(
         &mut self,
         record: &Record,
         spec: &TaskSpec,
-        others: &[(GpuId, Instance)],
-        booked: Option<Bytes>,
+        beside: &Beside,
     ) -> Result<(Holds, Option<String>), LaunchError> {
         let dir = self.run_dir(record);
-        let devices = self.devices(record, others)?;
-        let memory = promised(record, spec, booked);
-        let (environment, without) = self.environment(record, spec, &devices, memory);
+        let devices = self.devices(record, &beside.instances)?;
+        let memory = promised(record, spec, beside.booked);
+        let (client, without) =
+            self.admit_to_mps(record, spec, memory, &devices, &beside.clients)?;
+        let mut limits = self.framework_cap(record, spec, memory);
+        limits.extend(client.iter().flat_map(|client| client.variables.clone()));
+        let environment = self.environment(record, spec, &devices, limits);
         let group = self.make_group(record, spec);
-        let holds = self.holds(record, spec, &group, memory, without.is_none());
+        let holds = self.holds(record, spec, &group, memory, client.as_ref());
         let group = group.ok().map(|(group, _)| GroupPlace {
             path: group.path().as_os_str().to_owned().into(),
             name: group.name().to_owned(),
@@ -193,14 +204,14 @@ impl Launcher {
         })
     }
 
-    /// The submitter's variables, then ours; and what could not be set up.
+    /// The submitter's variables, then ours.
     fn environment(
-        &mut self,
+        &self,
         record: &Record,
         spec: &TaskSpec,
         devices: &[Uuid],
-        memory: Option<Bytes>,
-    ) -> (Vec<(RawText, RawText)>, Option<String>) {
+        limits: Vec<(&'static str, String)>,
+    ) -> Vec<(RawText, RawText)> {
         let mut all = without_an_outer_task(&spec.environment);
         for (name, ahead) in &self.prefixes {
             let (name, mut value) = (RawText::from(*name), ahead.clone());
@@ -227,20 +238,10 @@ impl Launcher {
         for (name, value) in self.names(record, spec, devices.len()) {
             set(&mut all, name.into(), value.into());
         }
-        let share = record.placement.as_ref().map(|placement| placement.share);
-        let shared = match share {
-            Some(Share::Mps) => self.sharing.mps(record.owner, devices, memory),
-            _ => Ok(Vec::new()),
-        };
-        match shared {
-            Ok(variables) => {
-                for (name, value) in variables {
-                    set(&mut all, name.into(), value.into());
-                }
-                (all, None)
-            }
-            Err(error) => (all, Some(format!("runs without MPS: {error}"))),
+        for (name, value) in limits {
+            set(&mut all, name.into(), value.into());
         }
+        all
     }
 
     /// What a task may want to know of itself, with Slurm's names beside ours so that launchers of

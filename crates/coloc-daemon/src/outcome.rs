@@ -28,6 +28,8 @@ pub enum Verdict {
     Stopped,
     /// It could not be started, for this reason.
     Unstarted(String),
+    /// Its MPS server has let it down, in these words.
+    MpsTrouble(String),
     /// It failed by itself.
     Failed,
 }
@@ -55,15 +57,36 @@ pub fn judge(ended: &Ended, last_words: &[u8]) -> Verdict {
                 Some(line) => Verdict::GpuOutOfMemory {
                     asked: size_after(line, &ASKED),
                     held: size_after(line, &HELD),
-                    evidence: line.trim().chars().take(LONGEST_REASON).collect(),
+                    evidence: shortened(line),
                 },
                 None if is_host_oom(exit, &words, ended.host_memory) => {
                     Verdict::HostOutOfMemory(ended.host_memory)
                 }
-                None => Verdict::Failed,
+                None => match find_mps_trouble(&words) {
+                    Some(line) => Verdict::MpsTrouble(shortened(line)),
+                    None => Verdict::Failed,
+                },
             }
         }
     }
+}
+
+fn shortened(line: &str) -> String {
+    line.trim().chars().take(LONGEST_REASON).collect()
+}
+
+/// What CUDA says when a client's server or control daemon is gone, not ready, full, or has ended it: errors 805 to 810.
+const MPS_TROUBLE: [&str; 6] = [
+    "CUDA_ERROR_MPS_",
+    "cudaErrorMps",
+    "MPS client",
+    "MPS server",
+    "MPS control daemon",
+    "terminated by MPS",
+];
+
+fn find_mps_trouble(words: &str) -> Option<&str> {
+    words.lines().rev().find(|line| MPS_TROUBLE.iter().any(|said| line.contains(said)))
 }
 
 /// What frameworks say when a GPU has no room. A pattern is a set of words that one line must have, and
@@ -158,6 +181,21 @@ mod tests {
             Verdict::GpuOutOfMemory { asked, .. } => asked,
             other => panic!("{words}: {other:?}"),
         }
+    }
+
+    #[test]
+    fn trouble_with_mps_is_told_from_failures_of_ones_own() {
+        for words in [
+            "RuntimeError: CUDA error: the MPS server is not ready to accept new MPS client requests",
+            "cudaErrorMpsRpcFailure: the remote procedural call failed",
+            "step 3\nCUDA_ERROR_MPS_CLIENT_TERMINATED\nTraceback",
+        ] {
+            let told = verdict(Exit::Code(1), words);
+            assert!(matches!(told, Verdict::MpsTrouble(_)), "{words}: {told:?}");
+        }
+        let apple = "RuntimeError: MPS backend out of shapes";
+        assert_eq!(verdict(Exit::Code(1), apple), Verdict::Failed);
+        assert_eq!(verdict(Exit::Code(0), "MPS server"), Verdict::Completed);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the daemon knows of one task, and keeps.
 
+use crate::run::Process;
 use crate::usage::Usage;
 use coloc_model::{Bytes, Placement, TaskId};
 use schemars::JsonSchema;
@@ -230,6 +231,28 @@ pub struct Holds {
     /// The host memory that it is held to, as the kernel reads it back.
     #[schemars(with = "Option<u64>")]
     pub host_memory: Option<Bytes>,
+    /// What its MPS server and its environment allow each of its processes, if it is a client of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mps: Option<MpsHold>,
+    /// What limits it to the SMs that it asked for, if it asked; `none` if nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sms: Option<String>,
+}
+
+/// How MPS holds an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct MpsHold {
+    /// Memory by its environment.
+    #[schemars(with = "Option<u64>")]
+    pub memory: Option<Bytes>,
+    /// Memory by its server, which is the limit of the largest task there.
+    #[schemars(with = "Option<u64>")]
+    pub server_memory: Option<Bytes>,
+    /// The most of the SMs that it may use, in percent.
+    #[serde(default)]
+    pub threads_percent: Option<u8>,
+    /// Its server.
+    pub server: Process,
 }
 
 impl Record {

@@ -160,6 +160,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         sharing: Sharing::new(options.state.clone(), Guarded::nvml(hardware::DEADLINE)),
         groups: Groups::find(&options.state).map_err(|none| none.to_string()),
         addresses: hardware.addresses(),
+        capacities: hardware.capacities(),
         watcher: watcher.map_err(at(&options.state))?,
         known: rustc_hash::FxHashMap::default(),
     };

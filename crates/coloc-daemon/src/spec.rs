@@ -2,6 +2,7 @@
 
 use crate::script::interpreter;
 use crate::text::RawText;
+use coloc_gpu::enforce::Framework;
 use coloc_model::{Bytes, Estimate, Millis, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,14 @@ pub struct TaskSpec {
     #[serde(default)]
     #[schemars(with = "Option<u64>")]
     pub idle_timeout: Option<Millis>,
+    /// The most of a GPU's SMs that it may use under MPS, in percent, from 1 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100))]
+    pub sm_percent: Option<u8>,
+    /// What it trains with, so that the framework's own allocator can be told its limit: pytorch, jax or tensorflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub framework: Option<Framework>,
     /// The files for its output and errors are begun anew by its first attempt.
     #[serde(default)]
     pub truncate: bool,
@@ -244,6 +253,8 @@ impl TaskSpec {
             output: None,
             errors: None,
             idle_timeout: None,
+            sm_percent: None,
+            framework: None,
             truncate: false,
         }
     }

@@ -22,6 +22,7 @@ pub mod mig;
 pub mod monitor;
 pub mod mps;
 pub mod process;
+mod program;
 pub mod sample;
 pub mod snapshot;
 pub mod streams;

@@ -126,6 +126,11 @@ impl GpuModel {
         self.0.limit_watts
     }
 
+    /// Clients of MPS that the device takes, by drivers up to CUDA 13.0: 48 since Volta, 16 before.
+    pub fn mps_clients(self) -> u32 {
+        if matches!(self.0.name, "P100-16GB" | "K80-12GB") { 16 } else { 48 }
+    }
+
     /// How the device can be partitioned, if it can.
     pub fn mig(self) -> Option<&'static MigTable> {
         self.0.mig

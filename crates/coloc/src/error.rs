@@ -66,6 +66,9 @@ pub(crate) enum CliError {
     /// A journal cannot be read.
     #[error("{}: {error}", file.display())]
     Journal { file: PathBuf, error: coloc_daemon::journal::JournalError },
+    /// The doctor found something broken.
+    #[error("{0} BROKEN")]
+    Broken(String),
     /// A task could not be run.
     #[error("{0}")]
     Shim(#[from] coloc_daemon::shim::ShimError),
@@ -117,6 +120,7 @@ impl CliError {
             CliError::Estimate(_) => "estimate",
             CliError::Emulator(_) | CliError::Training(_) => "emulator",
             CliError::Driver(_) => "driver",
+            CliError::Broken(_) => "broken",
             CliError::Client(error) => error.code(),
             CliError::Gone { .. } => "daemon_gone",
             CliError::Refused(_) => "refused",
@@ -139,6 +143,7 @@ impl CliError {
             | CliError::Journal { .. }
             | CliError::Shim(_) => 1,
             CliError::Gone { .. } => DAEMON_GONE,
+            CliError::Broken(_) => 3,
             _ => 2,
         }
     }

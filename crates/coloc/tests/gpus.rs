@@ -120,6 +120,22 @@ fn without_a_driver_the_answer_is_clear_and_the_exit_code_1() {
 }
 
 #[test]
+fn a_doctor_that_finds_something_broken_says_so_with_its_exit_code() {
+    // In place of the emulated one.
+    let break_dcgmi = "D=$(dirname $(command -v dcgmi)); rm $D/dcgmi; \
+                       printf '#!/bin/sh\necho no host engine >&2; exit 1' > $D/dcgmi; chmod +x $D/dcgmi; ";
+    let doctor = "COLOC_DCGM_EXPORTER= $COLOC doctor --json";
+    let broken = on_fleet("1xA100-40GB", &[], &format!("{break_dcgmi} {doctor}"));
+    assert_eq!(broken.output.status.code(), Some(3), "{}", broken.stderr());
+    let answer: Value = serde_json::from_slice(&broken.output.stdout).expect("JSON");
+    assert_eq!(answer["findings"][1]["health"], "broken");
+    assert!(answer["findings"][1]["what"].to_string().contains("no host engine"));
+    assert!(broken.stderr().contains("SM activity BROKEN"), "{}", broken.stderr());
+    let well = on_fleet("1xA100-40GB", &[], "COLOC_DCGM_EXPORTER= $COLOC gpus --json");
+    assert_eq!(json(&well)["gpus"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
 fn the_doctor_says_what_is_enforced_and_how_to_get_further() {
     let answer = json(&on_fleet("2xA100-40GB", &[], "$COLOC doctor --json --exporter 127.0.0.1:1"));
     assert_eq!((answer["schema"].as_u64(), answer["emulated"].as_bool()), (Some(1), Some(true)));

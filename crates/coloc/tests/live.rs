@@ -18,6 +18,7 @@ mod live {
     mod loss;
     mod memory;
     mod mig;
+    mod mps;
     mod order;
     mod programs;
     mod reconnect;

@@ -6,14 +6,14 @@ use coloc_gpu::device::Uuid;
 use coloc_gpu::driver::Guarded;
 use coloc_gpu::monitor::{Monitor, MonitorConfig, Sources};
 use coloc_gpu::mps::{
-    Admission, CancelStep, ClientLimits, Control, DaemonLayout, Program, admit_plan, cancel_plan,
-    client_environment, client_limit, start_plan,
+    ClientLimits, Control, DaemonLayout, Program, admit_plan, cancel_plan, client_environment,
+    client_limit, start_plan,
 };
 use coloc_gpu::process::{Attribution, ProcessTable, Users};
 use coloc_gpu::sample::dcgm::{Endpoint, Feed, dmon_feed, exporter_feed};
 use coloc_gpu::sample::{Sample, Source};
 use coloc_gpu::streams::visible_devices;
-use coloc_model::{Bytes, Fraction, Millis, Time};
+use coloc_model::{Bytes, Fraction, Time};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -192,7 +192,9 @@ fn mps_is_set_up_and_its_limits_hold() {
         // The next task is admitted with less: its own environment does not say so, the server does.
         let server = control.servers().expect("a list")[0];
         let less = ClientLimits { memory: Some(Bytes::from_mib(2048)), ..limits };
-        control.carry_out(&admit_plan(server, &gpus, &less)).expect("the limits read back");
+        control
+            .carry_out(&admit_plan(server, &gpus, &less, None, Bytes::ZERO))
+            .expect("the limits read back");
         let third = Command::new(COLOC)
             .args(["emu", "train", "--seconds", "100000", "--memory", "3G"])
             .envs(variables.iter().filter(|(name, _)| !name.contains("LIMIT")).cloned())
@@ -206,8 +208,6 @@ fn mps_is_set_up_and_its_limits_hold() {
             .expect("it answers");
         let clients = control.clients().expect("a list").len() as u32;
         assert_eq!((clients, limit), (1, 48));
-        assert!(Admission { clients, limit }.admit(47).is_ok());
-        assert!(Admission { clients, limit }.admit(48).is_err());
     });
 }
 
@@ -231,11 +231,7 @@ fn a_client_is_cancelled_and_its_neighbour_lives() {
             clients.into_iter().filter(|&(_, client)| client == pid).collect();
         assert_eq!(ours.len(), 1);
         // Without the polite first step, so that the server has to let it go.
-        let mut plan = cancel_plan(&[pid], &ours, Millis::from_secs(5));
-        plan.steps.retain(|step| {
-            !matches!(step, CancelStep::Terminate { .. } | CancelStep::Wait(Millis(5000)))
-        });
-        plan.steps.insert(1, CancelStep::Wait(Millis::from_secs(10)));
+        let plan = cancel_plan(&[pid], &ours, None);
         let waiter = std::thread::spawn(move || victim.0.wait().map(|status| status.code()));
         let left = control.cancel(&plan, &[pid]).expect("it ends");
         assert_eq!(left, Vec::<u32>::new());

@@ -59,6 +59,8 @@ pub struct GpuState {
     pub(crate) signal: GpuSignal,
     /// Held by processes that are not tasks.
     pub(crate) foreign: Bytes,
+    /// Clients of MPS.
+    pub(crate) clients: Clients,
     /// It cannot be used.
     pub(crate) away: bool,
     pub(crate) window: Option<Window>,
@@ -73,6 +75,27 @@ pub struct GpuState {
     /// SM activity times seconds since [`LAG`] after that, up to `sm_since`.
     pub(crate) sm_seconds: f64,
     pub(crate) sm_since: Time,
+}
+
+/// Clients of MPS on a GPU, of which every task is one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Clients {
+    /// Those beside one of each task.
+    pub(crate) beside: u32,
+    /// How many it takes.
+    pub(crate) limit: u32,
+}
+
+impl Clients {
+    /// More can come.
+    fn room(self) -> u32 {
+        self.limit.saturating_sub(self.beside)
+    }
+
+    /// More can come than before.
+    pub(crate) fn is_roomier_than(self, before: Clients) -> bool {
+        self.room() > before.room()
+    }
 }
 
 impl GpuState {
@@ -157,7 +180,10 @@ impl GpuState {
     /// Takes a booking out to see what would be possible without it: it is put back, or it has left.
     pub(crate) fn lift(&mut self, task: TaskId) -> Booking {
         let index = self.index_of(task);
-        let booking = self.residents.remove(index);
+        // Mostly it is the only one: nobody has to move up.
+        let last = index + 1 == self.residents.len();
+        let booking = if last { self.residents.pop() } else { None };
+        let booking = booking.unwrap_or_else(|| self.residents.remove(index));
         if let Some(instance) = booking.instance {
             self.layout.destroy(instance);
         }

@@ -4,6 +4,7 @@ mod idle_set;
 mod ledger;
 mod tournament;
 
+pub(crate) use ledger::Clients;
 pub use ledger::{Booking, GpuState, Reservation};
 pub(crate) use tournament::{GangSummary, Summarize, Summary, Tournament};
 
@@ -52,6 +53,7 @@ impl Gpus {
                 load: 0.0,
                 signal: GpuSignal::default(),
                 foreign: Bytes::ZERO,
+                clients: Clients { beside: 0, limit: gpu.model.mps_clients() },
                 away: false,
                 window: window.map(Window::new),
                 busy_until: Time::START,
@@ -112,7 +114,7 @@ impl Gpus {
     /// The GPU with the most available memory, the first of several; an idle one where whole GPUs are
     /// given.
     pub(crate) fn roomiest(&self) -> GpuId {
-        if self.policy.place == Place::Any {
+        if !self.is_indexed() {
             return self.idle_ids().next().unwrap_or(GpuId(0));
         }
         let mut node = Tournament::<Summary>::ROOT;
@@ -162,14 +164,20 @@ impl Gpus {
         Summary::leaf(self.available(gpu), self.load(gpu), self.get(gpu).is_idle())
     }
 
+    /// The same, from the index where one is kept.
+    pub(crate) fn offer(&self, gpu: GpuId) -> Summary {
+        if self.is_indexed() { *self.tree.leaf(gpu.index()) } else { self.summary(gpu) }
+    }
+
+    /// Where the first idle GPUs are taken, nobody searches the index.
+    fn is_indexed(&self) -> bool {
+        self.policy.place != Place::Any
+    }
+
     fn refresh(&mut self, gpu: GpuId) {
-        let summary = self.summary(gpu);
-        self.idle.set(gpu, summary.idle > 0);
-        if self.policy.place == Place::Any {
-            // Nobody searches the index: the first idle GPUs are taken.
-            self.tree.set_leaf(gpu.index(), summary);
-        } else {
-            self.tree.set(gpu.index(), summary);
+        self.idle.set(gpu, self.get(gpu).is_idle());
+        if self.is_indexed() {
+            self.tree.set(gpu.index(), self.summary(gpu));
         }
         if let Some(gangs) = &mut self.gangs {
             let node = self.states[gpu.index()].node.index();
@@ -224,6 +232,12 @@ impl Gpus {
     pub(crate) fn see_foreign(&mut self, gpu: GpuId, used: Bytes) {
         let before = std::mem::replace(&mut self.states[gpu.index()].foreign, used);
         self.usable_changed(gpu, before > used);
+    }
+
+    /// There are these clients of MPS on a GPU.
+    pub(crate) fn see_clients(&mut self, gpu: GpuId, clients: Clients) {
+        let before = std::mem::replace(&mut self.states[gpu.index()].clients, clients);
+        self.usable_changed(gpu, clients.is_roomier_than(before));
     }
 
     /// Others hold these slices of a GPU.

@@ -165,12 +165,6 @@ impl<S: Summarize> Tournament<S> {
         [2 * node, 2 * node + 1]
     }
 
-    /// Changes a leaf alone; what is above it is not kept.
-    pub(crate) fn set_leaf(&mut self, player: usize, summary: S) {
-        let leaf = self.leaves() + player;
-        self.pairs[leaf / 2].0[leaf % 2] = summary;
-    }
-
     pub(crate) fn set(&mut self, player: usize, summary: S) {
         let mut node = self.leaves() + player;
         let mut summary = summary;

@@ -146,7 +146,7 @@ impl Round {
         };
         match chance {
             Chance::Room { gpus, losses, harmless } if is_gone || harmless => {
-                world.start(turn, task, gpus);
+                world.start(turn, &world.demand(task), gpus);
                 if !is_gone {
                     self.outlook.lose(&losses);
                 }
@@ -163,8 +163,10 @@ impl Round {
     }
 
     fn chance(&self, world: &mut World, turn: &mut Turn, task: TaskId) -> Chance {
-        let Some(gpus) = world.find(turn, task, Search::Everywhere) else { return Chance::NoRoom };
-        let losses = self.outlook.losses(world, turn.now, &world.demand(task), &gpus);
+        let demand = world.demand(task);
+        let found = world.find(turn, &demand, Search::Everywhere);
+        let Some(gpus) = found else { return Chance::NoRoom };
+        let losses = self.outlook.losses(world, turn.now, &demand, &gpus);
         let harmless = self.outlook.stands(&losses);
         Chance::Room { gpus, losses, harmless }
     }

@@ -119,9 +119,9 @@ fn has_a_chance(world: &mut World, shape: usize, improved: &[GpuId]) -> bool {
     };
     let policy = &world.policy;
     improved.iter().any(|&gpu| {
-        let offer = world.gpus.tree().leaf(gpu.index());
+        let offer = world.gpus.offer(gpu);
         // A look at idle GPUs asks for less than the task itself.
-        hopeful(policy, &demand, offer)
-            || (policy.idle_first && hopeful(policy, &demand.on_idle(), offer))
+        hopeful(policy, &demand, &offer)
+            || (policy.idle_first && hopeful(policy, &demand.on_idle(), &offer))
     })
 }

@@ -1,15 +1,22 @@
 //! How much service tasks take, from samples or from those that ended, and the Gittins index of it.
 
-use crate::service::{GpuTime, Letter, Service, Thresholds};
+use crate::policy::{Policy, Queue};
+use crate::service::{GpuTime, Letter, Thresholds};
 
 /// Points at which the continuous index is kept.
 const POINTS: usize = 128;
 /// The published simulator's only quantum.
 const SIMULATORS_QUANTUM: u64 = 3250;
 
+/// Parts into which what may be attained in a queue is divided, to find a stretch quickly: about so many
+/// bits.
+const PARTS: u32 = 9;
+
 /// Which tables are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 enum Tables {
+    /// No discipline asks for an index.
+    Unused,
     /// Of the best quantum.
     Continuous,
     /// Of the quantum that each queue gives.
@@ -49,17 +56,41 @@ pub(crate) struct Stretch {
     until: u64,
 }
 
-/// One after the other. Their ends lie close together, because they are searched.
+/// The stretches of one queue, one after the other.
 #[derive(Clone, Default, Debug)]
 struct Stretches {
+    /// What a task has attained that enters the queue.
+    entry: u64,
+    /// The numbers of the stretches at the beginnings of equal parts of what may be attained, each of
+    /// two to the power of `shift`; and of the last.
+    marks: Vec<u32>,
+    shift: u32,
+    /// Close together, because they are searched.
     ends: Vec<u64>,
     all: Vec<Stretch>,
 }
 
-impl FromIterator<Stretch> for Stretches {
-    fn from_iter<T: IntoIterator<Item = Stretch>>(stretches: T) -> Self {
-        let all: Vec<Stretch> = stretches.into_iter().collect();
-        Stretches { ends: all.iter().map(|stretch| stretch.until).collect(), all }
+impl Stretches {
+    fn new(entry: u64, all: Vec<Stretch>) -> Self {
+        let ends: Vec<u64> = all.iter().map(|stretch| stretch.until).collect();
+        let last = ends.iter().rfind(|&&end| end < u64::MAX).copied().unwrap_or(entry);
+        let span = last - entry;
+        let shift = (u64::BITS - span.leading_zeros()).saturating_sub(PARTS);
+        let holder = |a: u64| ends.partition_point(|&end| end <= a).min(ends.len() - 1) as u32;
+        let starts = (0..=span >> shift).map(|part| entry + (part << shift));
+        let marks = starts.map(holder).chain([ends.len() as u32 - 1]).collect();
+        Stretches { entry, marks, shift, ends, all }
+    }
+
+    /// The stretch that holds what was attained, if it was attained in this queue.
+    #[inline]
+    fn at(&self, attained: u64) -> Option<&Stretch> {
+        let part = (attained.checked_sub(self.entry)? >> self.shift) as usize;
+        let part = part.min(self.marks.len().checked_sub(2)?);
+        let (low, high) = (self.marks[part] as usize, self.marks[part + 1] as usize);
+        let near = self.ends.get(low..high)?;
+        let number = low + near.partition_point(|&end| end <= attained);
+        self.all.get(number).filter(|stretch| attained < stretch.until)
     }
 }
 
@@ -70,9 +101,14 @@ impl Stretch {
         self.ratio(attained.0)
     }
 
-    pub(crate) fn ends(&self) -> GpuTime {
-        GpuTime(self.until)
+    /// Whether it holds for this much attained service.
+    #[inline]
+    pub(crate) fn holds(&self, attained: GpuTime) -> bool {
+        attained.0 < self.until
     }
+
+    /// One that holds nowhere.
+    pub(crate) const NOWHERE: Stretch = Stretch { ending: 0.0, spent: 0.0, until: 0 };
 
     #[inline]
     fn ratio(&self, a: u64) -> f64 {
@@ -85,13 +121,17 @@ impl Stretch {
 
 impl History {
     /// An empty history that grows.
-    pub(crate) fn new(service: &Service) -> Self {
+    pub(crate) fn new(policy: &Policy) -> Self {
+        let service = &policy.service;
         let tables = match service.letter {
+            _ if policy.queue != Queue::Gittins2d => Tables::Unused,
             Letter::Simulator => Tables::Simulator,
             Letter::Paper if service.thresholds.is_some() => Tables::Given,
             Letter::Paper => Tables::Continuous,
         };
-        History { tables, thresholds: service.thresholds, ..History::default() }
+        let mut history = History { tables, thresholds: service.thresholds, ..History::default() };
+        history.rebuild();
+        history
     }
 
     /// From now on these samples and no others.
@@ -132,6 +172,7 @@ impl History {
             self.sums.push(self.sums[self.sums.len() - 1] + u128::from(sample));
         }
         match self.tables {
+            Tables::Unused => {}
             Tables::Continuous => self.continuous = self.continuous_table(),
             Tables::Given => self.given = self.given_table(),
             Tables::Simulator => self.simulators = self.simulators_table(),
@@ -184,30 +225,23 @@ impl History {
     fn given_table(&self) -> Vec<Stretches> {
         let queue = |level: usize| {
             let limit = self.thresholds.limit(level).map(|limit| limit.0);
-            let starts = std::iter::successors(Some(self.stretch(0, limit)), |before| {
-                (before.until < u64::MAX).then(|| self.stretch(before.until, limit))
-            });
-            starts.collect()
+            let entry = level.checked_sub(1).and_then(|above| self.thresholds.limit(above));
+            let end = limit.unwrap_or(u64::MAX);
+            let from = |a: u64| {
+                let stretch = self.stretch(a, limit);
+                Stretch { until: stretch.until.min(end), ..stretch }
+            };
+            let entry = entry.map_or(0, |entry| entry.0);
+            let next = |before: &Stretch| (before.until < end).then(|| from(before.until));
+            Stretches::new(entry, std::iter::successors(Some(from(entry)), next).collect())
         };
         (0..=self.thresholds.limits().len()).map(queue).collect()
     }
 
-    /// The number of the stretch of a queue that holds what was attained, and the stretch. It is not
-    /// before the one with the number `from`.
-    pub(crate) fn given(&self, level: usize, attained: GpuTime, from: usize) -> (usize, Stretch) {
-        let Some(queue) = self.given.get(level) else {
-            return (0, Stretch { ending: 0.0, spent: 0.0, until: u64::MAX });
-        };
-        let (ends, passed) = (&queue.ends[..], |&end: &u64| end <= attained.0);
-        // Whoever asks again has mostly passed one or two: strides from there on, each twice the last.
-        let (mut low, mut stride) = (from, 1);
-        while ends.get(low + stride).is_some_and(passed) {
-            low += stride;
-            stride *= 2;
-        }
-        let high = ends.len().min(low + stride);
-        let number = (low + ends[low..high].partition_point(passed)).min(ends.len() - 1);
-        (number, queue.all[number])
+    /// The stretch of a queue that holds what a task has attained; `None` if that is not of the queue.
+    #[inline]
+    pub(crate) fn given(&self, level: usize, attained: GpuTime) -> Option<Stretch> {
+        self.given.get(level)?.at(attained.0).copied()
     }
 
     /// The published simulator's table: its expectation is of `S` where it should be of `S − a`.
@@ -247,9 +281,16 @@ fn rounded(value: f64, scale: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Place;
+    use crate::service::Service;
+    use coloc_model::Share;
+
+    fn gittins() -> Policy {
+        Policy::plain(Queue::Gittins2d, Place::Any, Share::Exclusive)
+    }
 
     fn history() -> History {
-        let mut history = History::new(&Service::PLAIN);
+        let mut history = History::new(&gittins());
         history.fix([4, 8, 12].map(GpuTime::from_secs).to_vec());
         history
     }
@@ -285,21 +326,26 @@ mod tests {
     #[test]
     fn the_table_says_what_the_formula_says() {
         let thresholds = Thresholds::two(GpuTime::from_secs(3), GpuTime::from_secs(9));
-        let mut history = History::new(&Service { thresholds, ..Service::PLAIN });
+        let service = Service { thresholds, ..Service::PLAIN };
+        let mut history = History::new(&Policy { service, ..gittins() });
         let samples = [1, 2, 2, 3, 5, 8, 8, 9, 12, 40];
         history.fix(samples.map(GpuTime::from_secs).to_vec());
         for level in 0..3 {
             let limit = thresholds.limit(level).map(|limit| limit.0);
-            let mut from = 0;
-            for attained in (0..60_000).step_by(250) {
-                let (number, stretch) = history.given(level, GpuTime(attained), from);
+            let from = level.checked_sub(1).and_then(|above| thresholds.limit(above));
+            let from = from.map_or(0, |entry| entry.0);
+            let attainable = from..limit.unwrap_or(60_000);
+            for attained in attainable.step_by(250) {
+                let stretch = history.given(level, GpuTime(attained)).unwrap();
                 assert_eq!(stretch.ratio(attained), history.ratio(attained, limit), "{attained}");
-                assert!(attained < stretch.until);
-                assert_eq!(history.given(level, GpuTime(attained), 0).0, number);
-                from = number;
+                assert!(stretch.holds(GpuTime(attained)));
             }
+            let beyond = limit.and_then(|end| history.given(level, GpuTime(end)));
+            assert!(beyond.is_none(), "a queue ends at its limit");
         }
-        assert_eq!(History::default().given(1, GpuTime(7), 0).1.ratio(7), 0.0, "nothing is known");
+        let empty = History::new(&Policy { service, ..gittins() });
+        let unknown = empty.given(1, GpuTime::from_secs(7)).unwrap();
+        assert_eq!(unknown.ratio(7000), 0.0, "nothing is known");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use crate::testkit::{World, at, gib, mib, mps, secs, share, task};
 use coloc_core::policy::{Gate, Knowledge, MemoryBasis, Place, Queue};
 use coloc_core::screen::Measure;
-use coloc_core::{Policy, Refusal};
-use coloc_model::{Millis, TaskId, UserId};
+use coloc_core::{Event, Policy, Refusal};
+use coloc_model::{GpuId, Millis, Share, TaskId, UserId};
 
 const PLAIN: Policy = mps(Queue::BestEffort, Place::FirstFit);
 
@@ -27,6 +27,34 @@ fn the_ledger_counts_what_was_promised_not_what_is_used() {
     assert_eq!(refusal.short_of(), Some(gib(1)));
     let exact = world.submit(task().gib(10));
     assert!(world.runs(exact));
+}
+
+#[test]
+fn a_client_more_than_mps_takes_waits_for_one_to_go() {
+    for (fleet, limit) in [("1xA100-40GB", 48), ("1xP100-16GB", 16)] {
+        let mut world = World::new(fleet, PLAIN);
+        let first = world.submit(task().mib(100));
+        for _ in 1..limit {
+            let next = world.submit(task().mib(100));
+            assert!(world.runs(next));
+        }
+        let last = world.submit(task().mib(100));
+        let full = Refusal::MpsClients { clients: limit, limit };
+        assert_eq!(world.refusals(last, 0), [full]);
+        world.finish(first);
+        assert!(world.runs(last));
+    }
+    // Every process counts, whosesoever it is; streams take as many as there is memory for.
+    let mut world = World::new("1xA100-40GB", PLAIN);
+    world.tell(Event::ClientsSeen { gpu: GpuId(0), beside: 60, limit: 60 });
+    let waits = world.submit(task().gib(1));
+    assert_eq!(world.refusals(waits, 0), [Refusal::MpsClients { clients: 60, limit: 60 }]);
+    world.tell(Event::ClientsSeen { gpu: GpuId(0), beside: 59, limit: 60 });
+    assert!(world.runs(waits));
+    let mut streams = World::new("1xA100-40GB", Policy { share: Share::Streams, ..PLAIN });
+    streams.tell(Event::ClientsSeen { gpu: GpuId(0), beside: 60, limit: 60 });
+    let runs = streams.submit(task().gib(1));
+    assert!(streams.runs(runs));
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use super::Launcher;
 use crate::cgroup::{Controller, GroupLimits, TaskGroup};
-use crate::record::{Holds, Record};
+use crate::record::{Holds, MpsHold, Record};
+use crate::sharing::Admitted;
 use crate::spec::TaskSpec;
-use coloc_gpu::enforce::{Dmem, Enforcement, Facilities, Promise, Rung, declare};
+use coloc_gpu::enforce::{Dmem, Enforcement, Facilities, Promise, Rung, cap, declare};
 use coloc_model::{Bytes, Placement, Share, TaskId};
 
 /// GPU memory that a task is held to. Whoever said what it needs is held to it, until it has died of it: then what it
@@ -32,27 +33,18 @@ impl Launcher {
         spec: &TaskSpec,
         group: &Result<(TaskGroup, GroupLimits), String>,
         memory: Option<Bytes>,
-        mps: bool,
+        client: Option<&Admitted>,
     ) -> Holds {
         let placement = record.placement.as_ref();
         let share = placement.map_or(Share::Exclusive, |placement| placement.share);
         let dmem = memory.zip(group.as_ref().ok());
         let facilities = Facilities {
             dmem: dmem.is_some_and(|(memory, (group, _))| self.limit_dmem(record, group, memory)),
-            mps,
+            mps: client.is_some(),
+            mps_server: client.and_then(|client| client.server_memory),
             watchdog: share != Share::Exclusive && !spec.exclusive,
         };
-        let promise = Promise {
-            task: record.id,
-            memory,
-            processes: 1,
-            share,
-            instance: placement
-                .and_then(|placement| placement.slots.first()?.instance)
-                .map(|instance| instance.memory),
-            framework: None,
-            device: Bytes::ZERO,
-        };
+        let promise = self.promise(record, spec, memory);
         Holds {
             processes: match (group, &self.groups) {
                 (Ok(_), Ok(groups)) => groups.says(),
@@ -66,7 +58,55 @@ impl Launcher {
                 None => "none: it did not say what it needs".to_owned(),
             },
             host_memory: group.as_ref().ok().and_then(|(_, limits)| limits.memory),
+            mps: client.map(|client| MpsHold {
+                memory,
+                server_memory: client.server_memory,
+                threads_percent: spec.sm_percent,
+                server: client.server,
+            }),
+            sms: spec.sm_percent.map(|percent| match client {
+                Some(_) => format!("mps: {percent} % of the SMs, by its environment"),
+                None => "none: SMs are limited under MPS only".to_owned(),
+            }),
         }
+    }
+
+    fn promise(&self, record: &Record, spec: &TaskSpec, memory: Option<Bytes>) -> Promise {
+        let placement = record.placement.as_ref();
+        let share = placement.map_or(Share::Exclusive, |placement| placement.share);
+        let instance = placement.and_then(|placement| placement.slots.first()?.instance);
+        let instance = instance.map(|instance| instance.memory);
+        let whole = || placement.map_or(Bytes::ZERO, |placement| self.largest(placement));
+        Promise {
+            task: record.id,
+            memory,
+            processes: 1,
+            share,
+            instance,
+            // Who has its GPUs to itself takes nothing from anybody.
+            framework: spec.framework.filter(|_| share != Share::Exclusive && !spec.exclusive),
+            device: instance.unwrap_or_else(whole),
+        }
+    }
+
+    /// The memory of the largest of a task's GPUs.
+    pub(super) fn largest(&self, placement: &Placement) -> Bytes {
+        let capacities = placement.gpus().filter_map(|gpu| self.capacities.get(gpu.index()));
+        capacities.copied().max().unwrap_or_default()
+    }
+
+    /// The variables that tell a task's framework what it may hold.
+    pub(super) fn framework_cap(
+        &self,
+        record: &Record,
+        spec: &TaskSpec,
+        memory: Option<Bytes>,
+    ) -> Vec<(&'static str, String)> {
+        let Promise { framework, memory, processes, device, .. } =
+            self.promise(record, spec, memory);
+        let told = framework.zip(memory);
+        told.map(|(name, memory)| cap(name, memory, device, processes).variables())
+            .unwrap_or_default()
     }
 
     /// Limits GPU memory by the kernel's controller; says whether all of it reads back.
@@ -98,6 +138,8 @@ impl Launcher {
                     false => declared.gpu_memory,
                 },
                 host_memory: None,
+                mps: declared.mps,
+                sms: declared.sms,
             })),
             _ => Some(declared),
         }

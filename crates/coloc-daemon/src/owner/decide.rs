@@ -136,7 +136,7 @@ impl Owner {
     }
 
     /// What the ledger has for a task on GPUs that it has not to itself.
-    fn booked_to_share(&self, task: TaskId) -> Option<Bytes> {
+    pub(super) fn booked_to_share(&self, task: TaskId) -> Option<Bytes> {
         let placement = self.tasks.get(&task)?.record.placement.as_ref()?;
         let booking = |gpu| {
             let residents = self.scheduler.gpus().get(gpu).residents();
@@ -147,14 +147,11 @@ impl Owner {
     }
 
     fn launch(&mut self, task: TaskId) -> Launched {
-        let others = match self.scheduler.policy().share {
-            Share::Mig => self.instances_of_others(Some(task)),
-            _ => Vec::new(),
-        };
-        let booked = self.booked_to_share(task);
+        let beside = self.beside(task);
         let Some(live) = self.tasks.get_mut(&task) else { return Launched::Yes };
-        match self.launcher.launch(&live.record, &live.spec, &others, booked) {
+        match self.launcher.launch(&live.record, &live.spec, &beside) {
             Ok((holds, without)) => {
+                let server_memory = holds.mps.map(|mps| mps.server_memory);
                 let now = Moment::now();
                 live.record.holds = Some(Box::new(holds));
                 live.record.phase = Phase::Running;
@@ -162,6 +159,9 @@ impl Owner {
                 live.record.first_started.get_or_insert(now);
                 self.roots_changed = true;
                 self.changed(task, without);
+                if let Some(memory) = server_memory {
+                    self.restate_holds(task, memory);
+                }
                 Launched::Yes
             }
             Err(error) => {

@@ -90,8 +90,16 @@ impl Owner {
                 self.ran_out_of_memory(task, asked, held, &evidence)
             }
             // A signal or an error of any kind may be what a lost GPU looks like from inside.
-            Some(Verdict::Failed | Verdict::HostOutOfMemory(None))
+            Some(Verdict::Failed | Verdict::MpsTrouble(_) | Verdict::HostOutOfMemory(None))
                 if self.lost_its_gpu(now, task, wishes) =>
+            {
+                Outcome::Failed
+            }
+            Some(Verdict::MpsTrouble(why)) if self.lost_its_mps(task, Some(&why)) => {
+                Outcome::Failed
+            }
+            Some(Verdict::Failed | Verdict::HostOutOfMemory(None))
+                if self.lost_its_mps(task, None) =>
             {
                 Outcome::Failed
             }
@@ -180,6 +188,11 @@ impl Owner {
             let before = self.last_seen.foreign.iter().find(|(known, _)| *known == gpu);
             if before.map_or(Bytes::ZERO, |&(_, used)| used) != used {
                 self.scheduler.note(now, Event::ForeignSeen { gpu, used }, wishes);
+            }
+        }
+        for &(gpu, beside, limit) in &sighting.clients {
+            if !self.last_seen.clients.contains(&(gpu, beside, limit)) {
+                self.scheduler.note(now, Event::ClientsSeen { gpu, beside, limit }, wishes);
             }
         }
         for &(gpu, taken) in &sighting.slices {

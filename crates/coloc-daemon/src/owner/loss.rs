@@ -80,6 +80,21 @@ impl Owner {
         true
     }
 
+    /// A task has failed: was it because its MPS server or control daemon is gone, or because they let it down, as its
+    /// last `words` say? One client's fault can end all others on a GPU, so that it is not to blame.
+    pub(super) fn lost_its_mps(&mut self, task: TaskId, words: Option<&str>) -> bool {
+        let Some(live) = self.tasks.get(&task) else { return false };
+        let is_client = live.record.holds.as_ref().is_some_and(|holds| holds.mps.is_some());
+        let why = match words {
+            _ if !is_client => return false,
+            _ if self.launcher.lost_mps(&live.record) => "its MPS server ended under it".to_owned(),
+            Some(words) => format!("MPS let it down: {words}"),
+            None => return false,
+        };
+        self.note_loss(task, &why);
+        true
+    }
+
     /// It starts again, unless that has happened too often.
     fn note_loss(&mut self, task: TaskId, why: &str) {
         let Some(live) = self.tasks.get_mut(&task) else { return };
@@ -87,7 +102,7 @@ impl Owner {
         live.record.reason = Some(why.to_owned());
         let again = live.record.losses <= MOST_LOSSES;
         live.ending = Some(if again { Ending::Again } else { Ending::Over(Phase::Lost) });
-        let then = if again { "it starts again elsewhere" } else { "it has happened too often" };
+        let then = if again { "it starts again" } else { "it has happened too often" };
         self.changed(task, Some(format!("{why}; {then}")));
     }
 }

@@ -7,6 +7,7 @@
 //! start processes and to find out how they ended, is done for a moment at a time: nobody who asks
 //! waits until a thousand tasks have been started.
 
+mod beside;
 mod command;
 mod decide;
 mod gates;

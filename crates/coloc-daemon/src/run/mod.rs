@@ -21,7 +21,9 @@ use crate::cgroup::HostMemory;
 use crate::record::{Exit, Moment};
 use crate::spec::Warning;
 use crate::text::RawText;
+use coloc_gpu::process::ProcessTable;
 use coloc_model::Millis;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a shim is to run.
@@ -93,12 +95,19 @@ pub struct Started {
 }
 
 /// A process. A PID alone names nobody: it is given again after the process ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Process {
     /// Its PID.
     pub pid: u32,
     /// When it began, in clock ticks since boot.
     pub began: u64,
+}
+
+impl Process {
+    /// It has not ended.
+    pub fn is_there(self) -> bool {
+        ProcessTable::default().alive_since(self.pid) == Some(self.began)
+    }
 }
 
 /// How an attempt ended.

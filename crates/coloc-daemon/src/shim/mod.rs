@@ -5,6 +5,7 @@
 //! nothing of the task is left when it is over.
 
 mod child;
+mod clients;
 mod log;
 mod tree;
 
@@ -99,7 +100,7 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
     let copies = log.copy(streams);
     let watch = Watch { order: &order, child, asked, stopped: None, group: group.as_ref() };
     let ended = watch.until_the_end()?;
-    finish(copies, group.as_ref());
+    finish(&order, copies, group.as_ref());
     let host_memory = group.as_ref().and_then(|group| group.group.host_memory());
     Ok(dir.write_ended(&Ended { host_memory, ..ended })?)
 }
@@ -132,8 +133,12 @@ impl Group {
     }
 }
 
-/// Kills everything that the shim has started.
-fn kill_all(group: Option<&Group>) {
+/// Kills everything that the shim has started, clients of MPS in the order that is safe for others.
+fn kill_all(order: &Order, group: Option<&Group>) {
+    if let Err(error) = clients::end(order) {
+        // Nobody reads this but who looks for it: the daemon's own errors go there too.
+        eprintln!("coloc shim: killed without its MPS server's knowledge: {error}");
+    }
     let killed = group.is_some_and(|group| group.doors.kill());
     // Without a group, and for whoever is not in it.
     tree::kill_all(killed);
@@ -240,7 +245,7 @@ impl Watch<'_> {
             }
             if due(kill) {
                 kill = None;
-                kill_all(self.group);
+                kill_all(self.order, self.group);
             }
         }
     }
@@ -301,12 +306,12 @@ impl Watch<'_> {
 }
 
 /// Waits for the rest of the output; whoever still holds the pipe then is killed.
-fn finish(copies: Vec<JoinHandle<()>>, group: Option<&Group>) {
+fn finish(order: &Order, copies: Vec<JoinHandle<()>>, group: Option<&Group>) {
     let patience = Instant::now() + LAST_WORDS;
     while copies.iter().any(|copy| !copy.is_finished()) && Instant::now() < patience {
         std::thread::sleep(Duration::from_millis(2));
     }
-    kill_all(group);
+    kill_all(order, group);
     for copy in copies {
         let _ = copy.join();
     }

@@ -29,7 +29,7 @@ pub(super) fn kill_all(killed: bool) {
 }
 
 /// Living descendants, by what `/proc` says of parents.
-fn descendants(ancestor: u32) -> Vec<u32> {
+pub(super) fn descendants(ancestor: u32) -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();

@@ -1,6 +1,6 @@
 //! What follows from what is there.
 
-use super::facts::{Facts, GpuFacts};
+use super::facts::{Dcgmi, Facts, GpuFacts};
 use crate::driver::DriverError;
 use crate::enforce::Rung;
 use crate::sample::Source;
@@ -98,7 +98,8 @@ fn activity(facts: &Facts) -> Finding {
     if old.is_empty() {
         return finding(ABOUT, Health::Ok, format!("by {}", Source::Gpm.name()));
     }
-    if facts.dcgmi.is_some() && may_profile {
+    let works = facts.dcgmi.as_ref().is_some_and(|dcgmi| dcgmi.trouble.is_none());
+    if works && may_profile {
         return finding(ABOUT, Health::Ok, format!("by {}", Source::DcgmDmon.name()));
     }
     if facts.exporter_sees_sms == Some(true) {
@@ -111,6 +112,13 @@ fn activity(facts: &Facts) -> Finding {
         return missing.next(
             "enable DCGM_FI_PROF_SM_ACTIVE and DCGM_FI_PROF_SM_OCCUPANCY in dcgm-exporter's counters file",
         );
+    }
+    if let Some(Dcgmi { program, trouble: Some(trouble) }) = &facts.dcgmi
+        && may_profile
+    {
+        let what = format!("{} does not work: {trouble}", program.display());
+        return finding(ABOUT, Health::Broken, what)
+            .next("`systemctl enable --now nvidia-dcgm`, then `dcgmi discovery -l`");
     }
     if facts.dcgmi.is_some() {
         return missing.next(
@@ -272,11 +280,16 @@ mod tests {
     fn the_next_rung_of_activity_depends_on_what_is_there() {
         let next = |facts: Facts| activity(&facts).next.unwrap_or_default();
         assert!(next(facts()).contains("datacenter-gpu-manager"));
-        let dcgmi = Some("/usr/bin/dcgmi".into());
+        let of = |trouble| Some(Dcgmi { program: "/usr/bin/dcgmi".into(), trouble });
+        let dcgmi = of(None);
         assert!(
             next(Facts { dcgmi: dcgmi.clone(), ..facts() }).contains("NVreg_RestrictProfiling")
         );
         assert!(next(Facts { exporter_sees_sms: Some(false), ..facts() }).contains("SM_ACTIVE"));
         assert_eq!(activity(&Facts { dcgmi, root: true, ..facts() }).health, Health::Ok);
+        let dcgmi = of(Some("Unable to connect to host engine".to_owned()));
+        let broken = activity(&Facts { dcgmi, root: true, ..facts() });
+        assert_eq!(broken.health, Health::Broken);
+        assert!(broken.what.ends_with("does not work: Unable to connect to host engine"));
     }
 }

@@ -3,10 +3,13 @@
 use crate::device::{Identity, MigMode, Versions};
 use crate::driver::{DriverError, Guarded};
 use crate::enforce::{Dmem, Facilities};
-use crate::sample::dcgm::{Endpoint, parse_exposition};
+use crate::program;
+use crate::sample::dcgm::{DmonParser, Endpoint, parse_exposition};
 use crate::snapshot;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Where to look; other places in tests.
 #[derive(Clone, Debug)]
@@ -43,6 +46,48 @@ pub struct GpuFacts {
     pub gpm: bool,
 }
 
+/// A `dcgmi` that is installed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Dcgmi {
+    /// Where.
+    pub program: PathBuf,
+    /// Why it does not tell SM activity, if it does not.
+    pub trouble: Option<String>,
+}
+
+impl Dcgmi {
+    /// Tries it: being there is not working. Without a host engine, or beside a second one, it has nothing to tell.
+    fn at(program: PathBuf) -> Self {
+        let mut command = Command::new(&program);
+        command.args(["dmon", "-e", SM_ACTIVITY, "-d", "100", "-c", "2"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let trouble = match program::run(&mut command, None, PATIENCE) {
+            Err(error) => Some(error.to_string()),
+            Ok(said) => {
+                let mut table = DmonParser::default();
+                let mut measured = said.stdout.lines().filter_map(|line| table.line(line));
+                let sees = measured.any(|measured| measured.reading.sm.is_some());
+                (!said.status.success() || !sees).then(|| first_words(&said.complaint()))
+            }
+        };
+        Dcgmi { program, trouble }
+    }
+}
+
+/// `DCGM_FI_PROF_SM_ACTIVE`.
+const SM_ACTIVITY: &str = "1002";
+/// A `dcgmi` that takes longer does not work.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// As much of a complaint as fits a line.
+fn first_words(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    match lines.is_empty() {
+        true => "it says nothing".to_owned(),
+        false => lines.join(" ").chars().take(200).collect(),
+    }
+}
+
 /// What was found on a machine.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Facts {
@@ -57,7 +102,7 @@ pub struct Facts {
     /// `nvidia-cuda-mps-control`, if it is installed.
     pub mps_control: Option<PathBuf>,
     /// `dcgmi`, if it is installed.
-    pub dcgmi: Option<PathBuf>,
+    pub dcgmi: Option<Dcgmi>,
     /// What a dcgm-exporter tells: whether SM activity is among it. `None` if none answers.
     pub exporter_sees_sms: Option<bool>,
     /// Profiling counters are for administrators only.
@@ -101,7 +146,7 @@ impl Facts {
             silent,
             root: rustix::process::geteuid().is_root(),
             mps_control: find(&places.path, "nvidia-cuda-mps-control"),
-            dcgmi: find(&places.path, "dcgmi"),
+            dcgmi: find(&places.path, "dcgmi").map(Dcgmi::at),
             exporter_sees_sms: page
                 .map(|page| parse_exposition(&page).iter().any(|m| m.reading.sm.is_some())),
             profiling_restricted: restricted(&places.proc),
@@ -117,6 +162,7 @@ impl Facts {
         Facilities {
             dmem: self.dmem_regions > 0,
             mps: self.mps_control.is_some() && !self.gpus.is_empty(),
+            mps_server: None,
             watchdog: !self.gpus.is_empty(),
         }
     }
@@ -153,7 +199,7 @@ mod tests {
     use super::*;
     use crate::driver::scripted::Scripted;
     use std::fs;
-    use std::time::Duration;
+    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn a_machine_is_looked_at() {
@@ -181,8 +227,33 @@ mod tests {
             Facts::gather(&Guarded::new(scripted.connect(), Duration::from_secs(5)), &places);
         assert_eq!((facts.gpus.len(), facts.silent.len()), (1, 1));
         assert_eq!(facts.kernel, Some((6, 14)));
-        assert!(facts.profiling_restricted && facts.dcgmi.is_some());
+        assert!(facts.profiling_restricted);
+        let trouble =
+            facts.dcgmi.as_ref().and_then(|dcgmi| dcgmi.trouble.clone()).expect("it cannot be run");
+        assert!(trouble.contains("denied"), "{trouble}");
         assert!(!facts.cgroup_v2 && facts.mps_control.is_none() && !facts.gpus[0].gpm);
         assert!(!facts.facilities().dmem && !facts.facilities().mps);
+    }
+
+    /// What is said of a `dcgmi` that is this script.
+    fn trouble(script: &str) -> Option<String> {
+        let root = tempfile::tempdir().expect("a folder");
+        let program = root.path().join("dcgmi");
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("a program");
+        let runs = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(&program, runs).expect("a program");
+        Dcgmi::at(program).trouble
+    }
+
+    #[test]
+    fn a_dcgmi_that_is_there_may_not_work() {
+        let table = "echo '#Entity   SMACT'; echo 'ID'; echo 'GPU 0     0.250'";
+        assert_eq!(trouble(table), None);
+        let engine = "echo 'Error: Unable to connect to host engine.' >&2; exit 1";
+        assert_eq!(trouble(engine).as_deref(), Some("Error: Unable to connect to host engine."));
+        let blank = trouble("echo '#Entity   SMACT'; echo 'ID'; echo 'GPU 0     N/A'");
+        assert!(blank.is_some_and(|says| says.contains("N/A")));
+        assert_eq!(trouble("exit 0").as_deref(), Some("it says nothing"));
+        assert!(trouble("exec sleep 60").is_some_and(|says| says.contains("did not end")));
     }
 }

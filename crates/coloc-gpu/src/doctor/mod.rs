@@ -4,4 +4,4 @@ mod diagnose;
 mod facts;
 
 pub use diagnose::{Finding, Health, diagnose};
-pub use facts::{Facts, Places};
+pub use facts::{Dcgmi, Facts, Places};

@@ -8,7 +8,7 @@ mod framework;
 mod watchdog;
 
 pub use dmem::{Dmem, DmemError, Region};
-pub use framework::{Cap, Framework, cap};
+pub use framework::{Cap, Framework, UnknownFramework, cap};
 pub use watchdog::{Verdict, Watchdog};
 
 use crate::mps::ClientLimits;
@@ -24,8 +24,10 @@ pub enum Rung {
     MigInstance,
     /// The kernel's device memory controller: `dmem.max` of the task's cgroup.
     Dmem,
-    /// MPS refuses a client's allocation beyond its pinned memory limit.
+    /// The MPS server refuses a client's allocation beyond its pinned memory limit.
     MpsPinnedLimit,
+    /// The client itself asks MPS for that limit, by its environment. A task that takes the variable away has more.
+    MpsEnvironment,
     /// The framework's own allocator stops. It honours this; nothing makes it.
     FrameworkCap,
     /// coloc ends a task that it sees above its promise. Others may have run out of memory by then.
@@ -41,6 +43,7 @@ impl Rung {
             Rung::MigInstance => "mig_instance",
             Rung::Dmem => "dmem",
             Rung::MpsPinnedLimit => "mps_pinned_limit",
+            Rung::MpsEnvironment => "mps_environment",
             Rung::FrameworkCap => "framework_cap",
             Rung::Watchdog => "watchdog",
             Rung::None => "none",
@@ -85,6 +88,9 @@ pub struct Facilities {
     pub dmem: bool,
     /// MPS can be used.
     pub mps: bool,
+    /// What the task's MPS server refuses to give any client, as it was read back.
+    #[serde(skip)]
+    pub mps_server: Option<Bytes>,
     /// A monitor watches by process.
     pub watchdog: bool,
 }
@@ -127,35 +133,50 @@ impl Enforcement {
 /// Which rungs hold a task on a machine.
 pub fn declare(promise: &Promise, facilities: &Facilities) -> Enforcement {
     let mut holds = Vec::new();
-    let mut hold = |rung, limit, note: String| holds.push(Hold { rung, limit, note });
+    let hold = |rung, limit, note: String| Hold { rung, limit, note };
     if let Some(instance) = promise.instance {
-        hold(Rung::MigInstance, instance, String::new());
+        holds.push(hold(Rung::MigInstance, instance, String::new()));
     }
     let Some(memory) = promise.memory else { return Enforcement { holds } };
     // The controller does not see into MIG instances.
     if facilities.dmem && promise.instance.is_none() {
-        hold(Rung::Dmem, memory, String::new());
+        holds.push(hold(Rung::Dmem, memory, String::new()));
     }
     if facilities.mps && promise.share == Share::Mps {
-        let limits =
-            ClientLimits { threads: None, memory: Some(memory), processes: promise.processes };
-        let note = match (promise.processes, limits.memory_of_each()) {
-            (2.., Some(each)) => format!("{each} for each of its {} processes", promise.processes),
-            _ => String::new(),
-        };
-        hold(Rung::MpsPinnedLimit, memory, note);
+        holds.push(hold_by_mps(memory, promise.processes, facilities.mps_server));
     }
     if let Some(framework) = promise.framework
         && let Cap::Environment { note, .. } =
             cap(framework, memory, promise.device, promise.processes)
     {
-        hold(Rung::FrameworkCap, memory, note.to_owned());
+        holds.push(hold(Rung::FrameworkCap, memory, note.to_owned()));
     }
     if facilities.watchdog {
         let note = "it is ended after it was seen above its promise";
-        hold(Rung::Watchdog, memory, note.to_owned());
+        holds.push(hold(Rung::Watchdog, memory, note.to_owned()));
     }
     Enforcement { holds }
+}
+
+/// How MPS holds a task to `memory`, if its server refuses any client more than `server`. All of a user's tasks on a GPU
+/// have one server, whose limit is that of the largest of them; the smaller ones are held by their own environment.
+pub fn hold_by_mps(memory: Bytes, processes: u32, server: Option<Bytes>) -> Hold {
+    let limits = ClientLimits { threads: None, memory: Some(memory), processes };
+    let each = limits.memory_of_each().unwrap_or(memory);
+    let whom = match processes {
+        2.. => format!("{each} for each of its {processes} processes"),
+        _ => "for each of its processes".to_owned(),
+    };
+    let kept = server.is_some_and(|server| server.0 <= each.0.next_multiple_of(1 << 20));
+    let variable = "as long as it keeps CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
+    let (rung, note) = match server {
+        Some(_) if kept => (Rung::MpsPinnedLimit, whom),
+        Some(server) => {
+            (Rung::MpsEnvironment, format!("{whom} {variable}; its server refuses above {server}"))
+        }
+        None => (Rung::MpsEnvironment, format!("{whom} {variable}; its server has no limit")),
+    };
+    Hold { rung, limit: memory, note }
 }
 
 /// What was set, against what whoever enforces it says.
@@ -193,7 +214,12 @@ mod tests {
         }
     }
 
-    const ALL: Facilities = Facilities { dmem: true, mps: true, watchdog: true };
+    const ALL: Facilities = Facilities {
+        dmem: true,
+        mps: true,
+        mps_server: Some(Bytes::from_mib(8192)),
+        watchdog: true,
+    };
 
     #[test]
     fn the_strongest_rung_comes_first() {
@@ -221,8 +247,24 @@ mod tests {
     #[test]
     fn a_limit_by_process_is_divided_and_says_so() {
         let four = Promise { processes: 4, ..promise(Share::Mps) };
-        let says = declare(&four, &Facilities { mps: true, ..Facilities::default() }).says();
-        insta::assert_snapshot!(says, @"mps_pinned_limit: 8.0 GiB, 2.0 GiB for each of its 4 processes");
+        let server = Some(Bytes::from_mib(2048));
+        let mps = Facilities { mps: true, mps_server: server, ..Facilities::default() };
+        insta::assert_snapshot!(declare(&four, &mps).says(), @"mps_pinned_limit: 8.0 GiB, 2.0 GiB for each of its 4 processes");
+    }
+
+    #[test]
+    fn what_only_the_environment_holds_is_said_to_be_held_by_that() {
+        let of = |mps_server| {
+            let mps = Facilities { mps: true, mps_server, ..Facilities::default() };
+            declare(&promise(Share::Mps), &mps)
+        };
+        let server = of(Some(Bytes::from_mib(8192)));
+        assert!(server.strongest() == Rung::MpsPinnedLimit && server.strongest().is_hard());
+        insta::assert_snapshot!(server.says(), @"mps_pinned_limit: 8.0 GiB, for each of its processes");
+        let neighbour = of(Some(Bytes::from_mib(20_480)));
+        assert!(neighbour.strongest() == Rung::MpsEnvironment && !neighbour.strongest().is_hard());
+        insta::assert_snapshot!(neighbour.says(), @"mps_environment: 8.0 GiB, for each of its processes as long as it keeps CUDA_MPS_PINNED_DEVICE_MEM_LIMIT; its server refuses above 20.0 GiB");
+        insta::assert_snapshot!(of(None).says(), @"mps_environment: 8.0 GiB, for each of its processes as long as it keeps CUDA_MPS_PINNED_DEVICE_MEM_LIMIT; its server has no limit");
     }
 
     #[test]

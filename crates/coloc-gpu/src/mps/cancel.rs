@@ -33,10 +33,15 @@ pub struct CancelPlan {
 }
 
 /// How to end a task's processes. `clients` are those that are clients of a server, each with the server's PID; without
-/// any there is nobody to protect and the server is left out.
-pub fn cancel_plan(pids: &[u32], clients: &[(u32, u32)], grace: Millis) -> CancelPlan {
+/// any there is nobody to protect and the server is left out. `grace` is how long they have after they are asked;
+/// without it they were asked before.
+pub fn cancel_plan(pids: &[u32], clients: &[(u32, u32)], grace: Option<Millis>) -> CancelPlan {
     let pids = pids.to_vec();
-    let mut steps = vec![CancelStep::Terminate { pids: pids.clone() }, CancelStep::Wait(grace)];
+    let mut steps = Vec::new();
+    if let Some(grace) = grace {
+        steps.push(CancelStep::Terminate { pids: pids.clone() });
+        steps.push(CancelStep::Wait(grace));
+    }
     if !clients.is_empty() {
         let end = |&(server, client): &(u32, u32)| Command::TerminateClient { server, client };
         steps.push(CancelStep::Tell(clients.iter().map(end).collect()));
@@ -55,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_client_is_killed_only_after_the_server_let_it_go() {
-        let plan = cancel_plan(&[20, 21], &[(7, 20), (7, 21)], Millis::from_secs(30));
+        let plan = cancel_plan(&[20, 21], &[(7, 20), (7, 21)], Some(Millis::from_secs(30)));
         let ends = vec![
             Command::TerminateClient { server: 7, client: 20 },
             Command::TerminateClient { server: 7, client: 21 },
@@ -74,7 +79,9 @@ mod tests {
 
     #[test]
     fn without_mps_there_is_nobody_to_tell() {
-        let plan = cancel_plan(&[20], &[], Millis::from_secs(1));
+        let plan = cancel_plan(&[20], &[], Some(Millis::from_secs(1)));
         assert!(!plan.steps.iter().any(|step| matches!(step, CancelStep::Tell(_))));
+        let asked = cancel_plan(&[20], &[(7, 20)], None);
+        assert!(matches!(asked.steps[0], CancelStep::Tell(_)), "who was asked is not asked again");
     }
 }

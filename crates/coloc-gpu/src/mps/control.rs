@@ -22,6 +22,19 @@ impl ClientLimits {
     /// No limits, one process.
     pub const NONE: ClientLimits = ClientLimits { threads: None, memory: None, processes: 1 };
 
+    /// The tightest limits that let every one of these clients have what it may. A server has one limit for all who
+    /// come, and each may come at any time.
+    pub fn loosest(all: impl IntoIterator<Item = ClientLimits>) -> ClientLimits {
+        let mut all = all.into_iter();
+        let Some(first) = all.next() else { return ClientLimits::NONE };
+        let first = ClientLimits { memory: first.memory_of_each(), processes: 1, ..first };
+        all.fold(first, |loosest, next| ClientLimits {
+            threads: loosest.threads.zip(next.threads).map(|(a, b)| a.max(b)),
+            memory: loosest.memory.zip(next.memory_of_each()).map(|(a, b)| a.max(b)),
+            processes: 1,
+        })
+    }
+
     /// What one process may hold.
     pub fn memory_of_each(&self) -> Option<Bytes> {
         self.memory.map(|memory| Bytes(memory.0 / u64::from(self.processes.max(1))))
@@ -87,21 +100,36 @@ pub fn start_plan(layout: DaemonLayout, limits: &ClientLimits) -> StartPlan {
     StartPlan { layout, steps }
 }
 
-/// What to tell a running server before a task is launched, so that its processes are admitted with these limits, and
-/// what it must answer. The limits are for new clients: launch the task right after, and one task at a time. The
-/// environment says the same, and can only tighten it.
-pub fn admit_plan(server: u32, gpus: &[Uuid], limits: &ClientLimits) -> Vec<ControlStep> {
+/// What to tell a running server before a task is launched, so that no client gets more than `limits`, and what it must
+/// answer. The limits are for new clients of this server, and of one that may have to take its place. The environment of
+/// each client can only tighten them. What it was `told` before need not be said again. `whole` is the memory of the
+/// largest of the GPUs: a limit is lifted by setting that.
+pub fn admit_plan(
+    server: u32,
+    gpus: &[Uuid],
+    limits: &ClientLimits,
+    told: Option<&ClientLimits>,
+    whole: Bytes,
+) -> Vec<ControlStep> {
     let mut steps = Vec::new();
-    let percentage = 100.0 * limits.threads.map_or(1.0, Fraction::get);
-    let set = Command::SetActiveThreadPercentage { server, percentage };
-    let command = Command::GetActiveThreadPercentage { server };
-    steps.push(ControlStep::Tell(set));
-    steps.push(ControlStep::ExpectThreads { command, percentage });
+    if told.is_none_or(|told| told.threads != limits.threads) {
+        let percentage = 100.0 * limits.threads.map_or(1.0, Fraction::get);
+        let default = Command::SetDefaultActiveThreadPercentage { percentage };
+        let set = Command::SetActiveThreadPercentage { server, percentage };
+        let command = Command::GetActiveThreadPercentage { server };
+        steps.extend([default, set].map(ControlStep::Tell));
+        steps.push(ControlStep::ExpectThreads { command, percentage });
+    }
+    if told.is_some_and(|told| told.memory_of_each() == limits.memory_of_each()) {
+        return steps;
+    }
+    let limit = limits.memory_of_each().unwrap_or(whole);
     for gpu in gpus {
-        let Some(limit) = limits.memory_of_each() else { break };
-        let set = Command::SetDevicePinnedMemLimit { server, gpu: gpu.clone(), limit };
-        let command = Command::GetDevicePinnedMemLimit { server, gpu: gpu.clone() };
-        steps.push(ControlStep::Tell(set));
+        let gpu = || gpu.clone();
+        let default = Command::SetDefaultDevicePinnedMemLimit { gpu: gpu(), limit };
+        let set = Command::SetDevicePinnedMemLimit { server, gpu: gpu(), limit };
+        let command = Command::GetDevicePinnedMemLimit { server, gpu: gpu() };
+        steps.extend([default, set].map(ControlStep::Tell));
         steps.push(ControlStep::ExpectLimit { command, limit });
     }
     steps
@@ -136,38 +164,6 @@ pub fn client_limit(gpu: &Identity, versions: &Versions) -> u32 {
         () if !gpu.is_volta_or_newer() => 16,
         () if versions.cuda >= (13, 1) => 60,
         () => 48,
-    }
-}
-
-/// Clients that a device has, and how many it takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Admission {
-    /// Clients now.
-    pub clients: u32,
-    /// The most.
-    pub limit: u32,
-}
-
-/// A device has no room for another client: creating a context would fail.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("MPS takes {limit} clients on this device; it has {clients}, and {wanted} more are wanted")]
-pub struct TooManyClients {
-    /// Clients now.
-    pub clients: u32,
-    /// The most.
-    pub limit: u32,
-    /// How many were to come.
-    pub wanted: u32,
-}
-
-impl Admission {
-    /// Whether so many more may come.
-    pub fn admit(self, wanted: u32) -> Result<(), TooManyClients> {
-        let Admission { clients, limit } = self;
-        if clients.saturating_add(wanted) > limit {
-            return Err(TooManyClients { clients, limit, wanted });
-        }
-        Ok(())
     }
 }
 
@@ -215,12 +211,35 @@ mod tests {
 
     #[test]
     fn a_task_is_admitted_when_the_servers_limits_read_back() {
-        let steps = admit_plan(7, &layout().gpus, &HALF);
-        assert_eq!(steps.len(), 4);
-        let last = Command::GetDevicePinnedMemLimit { server: 7, gpu: layout().gpus[0].clone() };
-        let limit = Bytes::from_mib(2048);
-        assert_eq!(steps[3], ControlStep::ExpectLimit { command: last, limit });
-        assert_eq!(admit_plan(7, &layout().gpus, &ClientLimits::NONE).len(), 2);
+        let (whole, gpus) = (Bytes::from_mib(40_960), layout().gpus);
+        let expected = |limits: &ClientLimits| {
+            let last = admit_plan(7, &gpus, limits, None, whole).pop();
+            let Some(ControlStep::ExpectLimit { command, limit }) = last else {
+                panic!("{last:?}")
+            };
+            (command.to_string(), limit)
+        };
+        let question = "get_device_pinned_mem_limit 7 GPU-1b2c3d4e-0000".to_owned();
+        assert_eq!(expected(&HALF), (question.clone(), Bytes::from_mib(2048)));
+        // No limit is one that nobody can reach: whether zero lifts it is not documented.
+        assert_eq!(expected(&ClientLimits::NONE), (question, whole));
+        assert!(admit_plan(7, &gpus, &HALF, Some(&HALF), whole).is_empty(), "it knows");
+        let less = ClientLimits { threads: None, ..HALF };
+        assert_eq!(admit_plan(7, &gpus, &less, Some(&HALF), whole).len(), 3, "threads alone");
+    }
+
+    #[test]
+    fn a_server_lets_every_client_have_what_it_may() {
+        let of = |threads, mib| ClientLimits {
+            threads: Some(Fraction::new(threads)),
+            memory: Some(Bytes::from_mib(mib)),
+            processes: 1,
+        };
+        assert_eq!(ClientLimits::loosest([of(0.2, 4096), of(0.5, 1024)]), of(0.5, 4096));
+        assert_eq!(ClientLimits::loosest([of(0.2, 4096)]), of(0.2, 4096));
+        let open = ClientLimits::NONE;
+        assert_eq!(ClientLimits::loosest([of(0.2, 4096), open, of(0.1, 1)]), open);
+        assert_eq!(ClientLimits::loosest([]), open);
     }
 
     #[test]
@@ -239,12 +258,9 @@ mod tests {
     }
 
     #[test]
-    fn the_forty_ninth_client_is_refused() {
+    fn a_device_takes_so_many_clients() {
         let versions = |cuda| Versions { driver: String::new(), cuda };
-        let limit = client_limit(&identity(0), &versions((12, 8)));
-        assert_eq!(Admission { clients: 47, limit }.admit(1), Ok(()));
-        let refused = Admission { clients: 48, limit }.admit(1).expect_err("it is full");
-        assert_eq!(refused, TooManyClients { clients: 48, limit: 48, wanted: 1 });
+        assert_eq!(client_limit(&identity(0), &versions((12, 8))), 48);
         assert_eq!(client_limit(&identity(0), &versions((13, 1))), 60);
         let pascal = Identity { compute_capability: (6, 0), ..identity(0) };
         assert_eq!(client_limit(&pascal, &versions((12, 8))), 16);

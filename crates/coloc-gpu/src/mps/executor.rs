@@ -6,12 +6,13 @@ use super::layout::DaemonLayout;
 use super::protocol::{Command, ReplyError, parse_limit, parse_percentage, parse_pids};
 use crate::device::Uuid;
 use crate::enforce::{ReadBack, Rung};
+use crate::program::{self, ProgramError};
 use coloc_model::Bytes;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// The daemon's program, by name or path.
@@ -84,9 +85,7 @@ pub struct Control<'a> {
     deadline: Duration,
 }
 
-const LONGEST_REPLY: u64 = 1 << 20;
 const POLL: Duration = Duration::from_millis(10);
-const FIRST_POLL: Duration = Duration::from_micros(500);
 
 impl<'a> Control<'a> {
     /// A connection whose every answer must come within `deadline`.
@@ -109,50 +108,38 @@ impl<'a> Control<'a> {
 
     /// Tells the daemon something and reads its answer.
     pub fn tell(&self, command: &Command) -> Result<String, MpsError> {
-        let child = self.command().stdin(Stdio::piped()).spawn().map_err(|e| self.no_program(e))?;
-        self.answer(child, &command.to_string(), Some(&format!("{command}\n")))
+        self.tell_all(&[command])
     }
 
-    /// Waits for the program's end, and kills it if it takes too long.
+    /// Tells the daemon several things at once and reads all that it answers: to start a program takes longer than to
+    /// be answered.
+    fn tell_all(&self, commands: &[&Command]) -> Result<String, MpsError> {
+        let mut command = self.command();
+        command.stdin(Stdio::piped());
+        let what: Vec<String> = commands.iter().map(|command| command.to_string()).collect();
+        self.answer(command, &what.join("; "), Some(&(what.join("\n") + "\n")))
+    }
+
+    /// Runs the program to its end.
     fn answer(
         &self,
-        mut child: Child,
+        mut command: std::process::Command,
         what: &str,
         input: Option<&str>,
     ) -> Result<String, MpsError> {
-        if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
-            // A daemon that is gone closes the pipe; its exit says so.
-            let _ = stdin.write_all(input.as_bytes());
+        let said =
+            program::run(&mut command, input, self.deadline).map_err(|error| match error {
+                ProgramError::Io(source) => self.no_program(source),
+                ProgramError::TimedOut(after) => MpsError::TimedOut {
+                    pipe: self.layout.pipe.clone(),
+                    command: what.to_owned(),
+                    after,
+                },
+            })?;
+        match said.status.success() {
+            true => Ok(said.stdout),
+            false => Err(MpsError::Refused { command: what.to_owned(), detail: said.complaint() }),
         }
-        let (stdout, stderr) = (read_aside(child.stdout.take()), read_aside(child.stderr.take()));
-        let end = Instant::now() + self.deadline;
-        // Most answers take a few milliseconds, and a task waits for them.
-        let mut pause = FIRST_POLL;
-        let status = loop {
-            match child.try_wait().map_err(|error| self.no_program(error))? {
-                Some(status) => break status,
-                None if Instant::now() >= end => {
-                    // It may have ended this moment; either way it is collected.
-                    let _ = child.kill();
-                    let _ = child.wait();
-                    return Err(MpsError::TimedOut {
-                        pipe: self.layout.pipe.clone(),
-                        command: what.to_owned(),
-                        after: self.deadline,
-                    });
-                }
-                None => {
-                    std::thread::sleep(pause.min(end.saturating_duration_since(Instant::now())));
-                    pause = POLL.min(pause * 2);
-                }
-            }
-        };
-        let (stdout, stderr) = (stdout.text(end), stderr.text(end));
-        if status.success() {
-            return Ok(stdout);
-        }
-        let detail = format!("{} {}", stderr.trim(), stdout.trim()).trim().to_owned();
-        Err(MpsError::Refused { command: what.to_owned(), detail })
     }
 
     fn no_program(&self, source: io::Error) -> MpsError {
@@ -188,31 +175,48 @@ impl<'a> Control<'a> {
 
     /// Carries out steps in order, up to the first that fails.
     pub fn carry_out(&self, steps: &[ControlStep]) -> Result<(), MpsError> {
-        steps.iter().try_for_each(|step| match step {
-            ControlStep::MakeFolder(folder) => make_folder(folder),
-            ControlStep::StartDaemon if self.is_running() => Ok(()),
-            ControlStep::StartDaemon => {
-                let mut command = self.command();
-                // The daemon keeps what it inherits; it must not keep our pipes open.
-                command.arg("-d").stdin(Stdio::null());
-                command.stdout(Stdio::null()).stderr(Stdio::null());
-                let child = command.spawn().map_err(|error| self.no_program(error))?;
-                self.answer(child, "nvidia-cuda-mps-control -d", None).map(drop)
+        let mut to_tell: Vec<&Command> = Vec::new();
+        for step in steps {
+            if let ControlStep::Tell(command) = step {
+                to_tell.push(command);
+                continue;
             }
-            ControlStep::Tell(command) => self.tell(command).map(drop),
-            ControlStep::ExpectThreads { command, percentage } => {
-                self.expect(command, &percentage.to_string(), |reply| {
-                    let read = parse_percentage(command, reply)?;
-                    Ok(((read - percentage).abs() < 0.1, read.to_string()))
-                })
+            let told = std::mem::take(&mut to_tell);
+            match step {
+                ControlStep::Tell(_) => {}
+                ControlStep::MakeFolder(folder) => make_folder(folder)?,
+                ControlStep::StartDaemon if self.is_running() => {}
+                ControlStep::StartDaemon => self.start_daemon()?,
+                ControlStep::ExpectThreads { command, percentage } => {
+                    self.expect(&told, command, &percentage.to_string(), |reply| {
+                        let read = parse_percentage(command, reply)?;
+                        Ok(((read - percentage).abs() < 0.1, read.to_string()))
+                    })?;
+                }
+                ControlStep::ExpectLimit { command, limit } => {
+                    self.expect_limit(&told, command, *limit)?;
+                }
             }
-            ControlStep::ExpectLimit { command, limit } => self.expect_limit(command, *limit),
-        })
+        }
+        if to_tell.is_empty() { Ok(()) } else { self.tell_all(&to_tell).map(drop) }
+    }
+
+    fn start_daemon(&self) -> Result<(), MpsError> {
+        let mut command = self.command();
+        // The daemon keeps what it inherits; it must not keep our pipes open.
+        command.arg("-d").stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        self.answer(command, "nvidia-cuda-mps-control -d", None).map(drop)
     }
 
     /// Asks for a limit of memory until it reads as set.
-    pub fn expect_limit(&self, command: &Command, limit: Bytes) -> Result<(), MpsError> {
-        self.expect(command, &limit.to_string(), |reply| {
+    fn expect_limit(
+        &self,
+        told: &[&Command],
+        command: &Command,
+        limit: Bytes,
+    ) -> Result<(), MpsError> {
+        self.expect(told, command, &limit.to_string(), |reply| {
             let read = parse_limit(command, reply)?;
             // The daemon may round to its own unit, never below what was promised.
             let near = |read: Bytes| read.0.abs_diff(limit.0) <= 1 << 20;
@@ -228,13 +232,22 @@ impl<'a> Control<'a> {
         Ok(ReadBack { rung: Rung::MpsPinnedLimit, set, read })
     }
 
+    /// Tells it what is `told`, then asks until the answer is as it should be.
     fn expect(
         &self,
+        told: &[&Command],
         command: &Command,
         set: &str,
         judge: impl Fn(&str) -> Result<(bool, String), ReplyError>,
     ) -> Result<(), MpsError> {
         let end = Instant::now() + self.deadline;
+        let all: Vec<&Command> = told.iter().copied().chain([command]).collect();
+        let replies = self.tell_all(&all)?;
+        // The last line answers the last of them; if it does not, the question is asked alone.
+        let last = replies.trim_end().lines().last().unwrap_or("");
+        if judge(last).is_ok_and(|(holds, _)| holds) {
+            return Ok(());
+        }
         loop {
             let (holds, read) = judge(&self.tell(command)?)?;
             if holds {
@@ -272,9 +285,9 @@ impl<'a> Control<'a> {
                 CancelStep::Tell(commands) => {
                     for command in commands {
                         let over = matches!(command, Command::TerminateClient { client, .. } if !is_alive(*client));
-                        if !over {
-                            // A server that does not answer must not keep a task from ending.
-                            let _ = self.tell(command);
+                        // A server that does not answer must not keep a task from ending.
+                        if !over && matches!(self.tell(command), Err(MpsError::TimedOut { .. })) {
+                            break;
                         }
                     }
                 }
@@ -304,30 +317,6 @@ fn signal(pids: &[u32], signal: Signal) {
     for pid in pids.iter().filter_map(|&pid| as_pid(pid)) {
         // One that has ended in the meantime needs no signal.
         let _ = kill_process(pid, signal);
-    }
-}
-
-/// A pipe that is read on a thread of its own, so that a child that writes much never waits for us.
-struct Aside(std::sync::mpsc::Receiver<String>);
-
-fn read_aside(pipe: Option<impl Read + Send + 'static>) -> Aside {
-    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-    if let Some(pipe) = pipe {
-        std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            // What was read before an error is still worth having.
-            let _ = pipe.take(LONGEST_REPLY).read_to_end(&mut bytes);
-            let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
-        });
-    }
-    Aside(receiver)
-}
-
-impl Aside {
-    /// What was written. A grandchild that keeps the pipe open makes it empty rather than late.
-    fn text(self, end: Instant) -> String {
-        let patience = end.saturating_duration_since(Instant::now()).max(POLL);
-        self.0.recv_timeout(patience).unwrap_or_default()
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::mps::{ClientLimits, cancel_plan, start_plan};
 use coloc_model::{Fraction, Millis};
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 
@@ -40,13 +41,14 @@ const FAITHFUL: &str = r#"
 state="$CUDA_MPS_PIPE_DIRECTORY/told"
 if [ "$1" = "-d" ]; then touch "$state"; exit 0; fi
 [ -e "$state" ] || { echo "Cannot find MPS control daemon process"; exit 1; }
-read line
+while read line; do
 echo "$line" >> "$state"
 case "$line" in
   get_server_list) echo 4242;;
   get_default_active_thread_percentage) grep set_default_active "$state" | tail -1 | cut -d' ' -f2;;
   get_default_device_pinned_mem_limit*) grep set_default_device "$state" | tail -1 | cut -d' ' -f3;;
 esac
+done
 "#;
 
 #[test]
@@ -101,7 +103,7 @@ fn a_stubborn_client_is_let_go_by_the_server_before_it_is_killed() {
         .expect("a shell");
     let mut line = [0; 6];
     child.stdout.as_mut().expect("piped").read_exact(&mut line).expect("a line");
-    let plan = cancel_plan(&[child.id()], &[(7, child.id())], Millis(50));
+    let plan = cancel_plan(&[child.id()], &[(7, child.id())], Some(Millis(50)));
     let short = |step: CancelStep| match step {
         CancelStep::Wait(_) => CancelStep::Wait(Millis(50)),
         other => other,
@@ -118,7 +120,7 @@ fn a_stubborn_client_is_let_go_by_the_server_before_it_is_killed() {
 fn a_polite_client_is_not_killed() {
     let stage = stage("exit 1");
     let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
-    let plan = cancel_plan(&[child.id()], &[(7, child.id())], Millis::from_secs(5));
+    let plan = cancel_plan(&[child.id()], &[(7, child.id())], Some(Millis::from_secs(5)));
     let left = stage.control().cancel(&plan, &[child.id()]).expect("it ends");
     assert_eq!(left, Vec::<u32>::new());
     let status = child.wait().expect("it has ended");

@@ -10,8 +10,7 @@ mod protocol;
 
 pub use cancel::{CancelPlan, CancelStep, cancel_plan};
 pub use control::{
-    Admission, ClientLimits, ControlStep, StartPlan, TooManyClients, admit_plan,
-    client_environment, client_limit, start_plan,
+    ClientLimits, ControlStep, StartPlan, admit_plan, client_environment, client_limit, start_plan,
 };
 pub use executor::{Control, MpsError, Program};
 pub use layout::{DaemonLayout, LayoutError};

@@ -45,7 +45,7 @@ impl ProcessTable {
     pub fn facts(&self, pid: u32) -> Option<ProcessFacts> {
         let folder = self.root.join(pid.to_string());
         let stat = read(&folder.join("stat"))?;
-        let Stat { parent, session, started, command } = parse_stat(&stat)?;
+        let Stat { parent, session, started, command, .. } = parse_stat(&stat)?;
         let uid = fs::metadata(&folder).ok()?.uid();
         let uid = read(&folder.join("status")).and_then(|text| parse_uid(&text)).unwrap_or(uid);
         let cgroup = read(&folder.join("cgroup")).and_then(|text| parse_cgroup(&text));
@@ -65,6 +65,12 @@ impl ProcessTable {
         let stat = read(&self.root.join(pid.to_string()).join("stat"))?;
         Some(parse_stat(&stat)?.started)
     }
+
+    /// When a process began that has not ended. One that nobody has buried yet has.
+    pub fn alive_since(&self, pid: u32) -> Option<u64> {
+        let stat = parse_stat(&read(&self.root.join(pid.to_string()).join("stat"))?)?;
+        (!matches!(stat.state, 'Z' | 'X')).then_some(stat.started)
+    }
 }
 
 fn read(path: &Path) -> Option<String> {
@@ -72,6 +78,7 @@ fn read(path: &Path) -> Option<String> {
 }
 
 struct Stat {
+    state: char,
     parent: u32,
     session: u32,
     started: u64,
@@ -84,6 +91,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
     let command = text.get(open + 1..close)?.to_owned();
     let fields: Vec<&str> = text.get(close + 1..)?.split_whitespace().collect();
     Some(Stat {
+        state: fields.first()?.chars().next()?,
         parent: fields.get(1)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
         started: fields.get(19)?.parse().ok()?,
@@ -116,9 +124,23 @@ mod tests {
         assert_eq!(facts.uid, rustix::process::geteuid().as_raw());
         assert_eq!(Some(facts.started), ProcessTable::default().started(facts.pid));
         assert_eq!(ProcessTable::default().facts(u32::MAX), None);
+        assert_eq!(ProcessTable::default().alive_since(facts.pid), Some(facts.started));
         let path = ProcessTable::default().variable(facts.pid, "PATH");
         assert_eq!(path, std::env::var("PATH").ok());
         assert_eq!(ProcessTable::default().variable(facts.pid, "COLOC_NO_SUCH_VARIABLE"), None);
+    }
+
+    #[test]
+    fn the_dead_are_not_alive_before_they_are_buried() {
+        let mut child = std::process::Command::new("true").spawn().expect("true");
+        let table = ProcessTable::default();
+        let began = std::time::Instant::now();
+        while table.alive_since(child.id()).is_some() && began.elapsed().as_secs() < 60 {
+            std::thread::yield_now();
+        }
+        assert_eq!(table.alive_since(child.id()), None);
+        assert!(table.started(child.id()).is_some(), "it is still there");
+        child.wait().expect("it has ended");
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use super::Observer;
 use super::clock::Due;
-use super::device::Guest;
+use super::device::{Figures, Guest};
 use super::run::Run;
 use super::seats::Seat;
 use coloc_core::Event;
-use coloc_model::{GpuId, GpuSignal, Slot, Time};
-use coloc_physics::{Resident, SharedGpu};
+use coloc_model::{GpuId, Slot, Time};
+use coloc_physics::Resident;
 
 /// Buffers that are used again and again.
 #[derive(Default)]
@@ -25,14 +25,17 @@ impl<O: Observer> Run<'_, O> {
         scratch.changed.clear();
         for slot in slots {
             self.recompute_local_rates(slot.gpu, &mut scratch);
-            scratch.touched.push(slot.gpu);
+            self.devices[slot.gpu.index()].guests_changed();
+            if self.looked_at {
+                scratch.touched.push(slot.gpu);
+            }
         }
         for &seat in &scratch.changed {
             self.change_speed(now, seat, &mut scratch.touched);
         }
         scratch.touched.sort_unstable();
         for &gpu in &scratch.touched {
-            self.report(now, gpu);
+            self.show(now, gpu);
         }
         self.scratch = scratch;
     }
@@ -87,36 +90,21 @@ impl<O: Observer> Run<'_, O> {
         }
         for gpu in gpus() {
             let device = &mut self.devices[gpu.index()];
-            device.account(now);
+            device.account(now, &self.simulation.power);
             // A lucky run is faster, not busier: activity follows the speed that the device allows.
             device.guest_mut(seat).rate = slowest;
-            if !touched.contains(&gpu) {
+            device.guests_changed();
+            if self.looked_at && !touched.contains(&gpu) {
                 touched.push(gpu);
             }
         }
     }
 
-    /// Works out what a monitor shows of a GPU from now on.
-    fn report(&mut self, now: Time, gpu: GpuId) {
+    /// Shows what a monitor sees of a GPU from now on.
+    pub(super) fn show(&mut self, now: Time, gpu: GpuId) {
         let device = &mut self.devices[gpu.index()];
-        device.account(now);
-        let activity = SharedGpu::observed(device.activities());
-        device.power = self.simulation.power.draw(device.model, device.guests.len(), &activity);
-        device.signal = GpuSignal { activity, used: device.used() };
-        self.show(now, gpu);
-    }
-
-    /// The same after a change of memory alone.
-    pub(super) fn report_memory(&mut self, now: Time, gpu: GpuId) {
-        let device = &mut self.devices[gpu.index()];
-        device.signal.used = device.used();
-        self.show(now, gpu);
-    }
-
-    fn show(&mut self, now: Time, gpu: GpuId) {
-        let device = &self.devices[gpu.index()];
-        let signal = device.signal;
-        self.observer.gpu_changed(now, gpu.index(), &signal, device.power.watts());
+        let Figures { signal, power } = device.figures(&self.simulation.power);
+        self.observer.gpu_changed(now, gpu.index(), &signal, power.watts());
         if self.monitored {
             self.tell(now, Event::GpuSeen { gpu, signal });
         }

@@ -1,8 +1,8 @@
 //! A modelled GPU: who is on it, how fast they run, what it draws.
 
 use super::seats::Seat;
-use coloc_model::{Activity, Bytes, GpuModel, GpuSignal, Millis, SignatureId, Time};
-use coloc_physics::{Part, Power, Profile};
+use coloc_model::{Bytes, GpuModel, GpuSignal, Millis, SignatureId, Time};
+use coloc_physics::{Part, Power, PowerModel, Profile, SharedGpu};
 
 /// A task on a device.
 #[derive(Clone, Copy, Debug)]
@@ -31,13 +31,21 @@ impl Guest {
     }
 }
 
+/// What a monitor shows of a device, and what the device draws.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figures {
+    pub(super) signal: GpuSignal,
+    pub(super) power: Power,
+}
+
 /// One device and its running totals.
 #[derive(Clone, Debug)]
 pub(super) struct Device {
     pub(super) model: GpuModel,
     pub(super) guests: Vec<Guest>,
-    pub(super) signal: GpuSignal,
-    pub(super) power: Power,
+    /// What a monitor shows of it, and what it draws; out of date once its guests have changed.
+    figures: Figures,
+    up_to_date: bool,
     since: Time,
     memory_since: Time,
     pub(super) energy_j: f64,
@@ -48,12 +56,12 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub(super) fn new(model: GpuModel, power: Power) -> Self {
+    pub(super) fn new(model: GpuModel) -> Self {
         Device {
             model,
             guests: Vec::new(),
-            signal: GpuSignal::default(),
-            power,
+            figures: Figures { signal: GpuSignal::default(), power: Power::default() },
+            up_to_date: false,
             since: Time::START,
             memory_since: Time::START,
             energy_j: 0.0,
@@ -78,39 +86,63 @@ impl Device {
         self.guests.remove(index.expect("a running task is on all of its devices"))
     }
 
-    /// What residents are doing, for the monitor's view.
-    pub(super) fn activities(&self) -> impl Iterator<Item = (Activity, f64)> + '_ {
-        self.guests.iter().map(|guest| (guest.profile.activity, guest.rate))
+    /// Guests came, went, or have another speed.
+    pub(super) fn guests_changed(&mut self) {
+        self.up_to_date = false;
+    }
+
+    /// What a monitor shows, and what the device draws. Worked out when somebody asks: much changes
+    /// twice in a moment.
+    pub(super) fn figures(&mut self, model: &PowerModel) -> Figures {
+        if !std::mem::replace(&mut self.up_to_date, true) {
+            let at_work = self.guests.iter().map(|guest| (guest.profile.activity, guest.rate));
+            let activity = SharedGpu::observed(at_work);
+            let power = model.draw(self.model, self.guests.len(), &activity);
+            self.figures = Figures { signal: GpuSignal { activity, used: self.used() }, power };
+        }
+        self.figures
+    }
+
+    /// The same after a change of memory alone.
+    pub(super) fn memory_changed(&mut self) {
+        self.figures.signal.used = self.used();
     }
 
     /// Brings the total of memory up to `now`.
-    pub(super) fn account_memory(&mut self, now: Time) {
+    pub(super) fn account_memory(&mut self, now: Time, model: &PowerModel) {
         let span = now.since(self.memory_since);
-        self.byte_millis += u128::from(self.signal.used.0) * u128::from(span.0);
+        let used = self.figures(model).signal.used;
+        self.byte_millis += u128::from(used.0) * u128::from(span.0);
         self.memory_since = now;
     }
 
-    /// Brings all totals up to `now` and hands each guest its share of the energy: what the device draws
-    /// anyway by residency, what its work costs by SM activity.
-    pub(super) fn account(&mut self, now: Time) {
+    /// Brings all totals up to `now`, before anything changes.
+    #[inline]
+    pub(super) fn account(&mut self, now: Time, model: &PowerModel) {
         let span = now.since(self.since);
-        if span == Millis::ZERO {
-            return;
+        if span != Millis::ZERO {
+            self.account_span(now, span, model);
         }
-        self.account_memory(now);
+    }
+
+    /// Hands each guest its share of the energy: what the device draws anyway by residency, what its work
+    /// costs by SM activity.
+    fn account_span(&mut self, now: Time, span: Millis, model: &PowerModel) {
+        self.account_memory(now, model);
+        let Figures { signal, power } = self.figures;
         let span = span.secs();
         self.since = now;
-        self.energy_j += self.power.watts() * span;
-        self.sm_seconds += self.signal.activity.sm.get() * span;
+        self.energy_j += power.watts() * span;
+        self.sm_seconds += signal.activity.sm.get() * span;
         if self.guests.is_empty() {
-            self.energy_vacant_j += self.power.watts() * span;
+            self.energy_vacant_j += power.watts() * span;
             return;
         }
         let even = 1.0 / self.guests.len() as f64;
         let work: f64 = self.guests.iter().map(Guest::sm).sum();
         for guest in &mut self.guests {
             let share = if work > 0.0 { guest.sm() / work } else { even };
-            guest.energy_j += (self.power.still * even + self.power.dynamic * share) * span;
+            guest.energy_j += (power.still * even + power.dynamic * share) * span;
         }
     }
 }

@@ -49,7 +49,7 @@ impl<O: Observer> Run<'_, O> {
                 guest.speed *= self.spread_speed(task, slot);
             }
             let device = &mut self.devices[slot.gpu.index()];
-            device.account(now);
+            device.account(now, &self.simulation.power);
             device.guests.push(guest);
         }
         if let Some((after, _)) = growth.and_then(Growth::next) {
@@ -127,9 +127,10 @@ impl<O: Observer> Run<'_, O> {
         }
         for slot in slots {
             let device = &mut self.devices[slot.gpu.index()];
-            device.account_memory(now);
+            device.account_memory(now, &self.simulation.power);
             device.guest_mut(seat).held = held;
-            self.report_memory(now, slot.gpu);
+            device.memory_changed();
+            self.show(now, slot.gpu);
         }
         if self.watched {
             self.tell(now, Event::TaskSeen { task, used: held });
@@ -181,7 +182,7 @@ impl<O: Observer> Run<'_, O> {
         };
         for slot in slots.iter() {
             let device = &mut self.devices[slot.gpu.index()];
-            device.account(now);
+            device.account(now, &self.simulation.power);
             device.byte_millis -= too_much;
             result.energy_j += device.remove(seat).energy_j;
         }

@@ -26,7 +26,7 @@ pub trait Observer {
         false
     }
     /// A GPU's state changed and holds from `now` on. Whoever [sees GPUs](Observer::sees_gpus) hears of
-    /// every change, others of some.
+    /// every change, others need not.
     fn gpu_changed(&mut self, _now: Time, _gpu: usize, _signal: &GpuSignal, _watts: f64) {}
     /// A task left its GPUs.
     fn attempt_ended(

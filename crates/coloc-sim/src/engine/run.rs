@@ -2,14 +2,14 @@
 
 use super::clock::{Agenda, What};
 use super::crowd::Scratch;
-use super::device::Device;
+use super::device::{Device, Figures};
 use super::seats::Seats;
 use super::{Observer, Simulation};
 use crate::bound::makespan_bound;
 use crate::metrics::{FleetTotals, Summary, TaskResult};
 use crate::trace::Trace;
 use coloc_core::{Effect, Event, Scheduler};
-use coloc_model::{Activity, Task, TaskId, TaskState, Time};
+use coloc_model::{Task, TaskId, TaskState, Time};
 use rustc_hash::FxHashMap;
 
 /// With more live tasks than this, invariants are checked only now and then.
@@ -26,6 +26,8 @@ pub(super) struct Run<'a, O> {
     pub(super) monitored: bool,
     /// It wants to know how much memory tasks hold.
     pub(super) watched: bool,
+    /// Somebody looks at GPUs as they change: the scheduler or the observer.
+    pub(super) looked_at: bool,
     /// Tasks have GPUs to themselves and nobody looks at the memory that they hold.
     pub(super) unseen: bool,
     pub(super) observer: &'a mut O,
@@ -56,12 +58,11 @@ impl<'a, O: Observer> Run<'a, O> {
         scheduler: Scheduler,
         observer: &'a mut O,
     ) -> Self {
-        let idle = |model| simulation.power.draw(model, 0, &Activity::default());
         let gpus = simulation.fleet.gpus();
-        let devices: Vec<Device> =
-            gpus.iter().map(|gpu| Device::new(gpu.model, idle(gpu.model))).collect();
-        for (gpu, device) in devices.iter().enumerate() {
-            observer.gpu_changed(Time::START, gpu, &device.signal, device.power.watts());
+        let mut devices: Vec<Device> = gpus.iter().map(|gpu| Device::new(gpu.model)).collect();
+        for (gpu, device) in devices.iter_mut().enumerate() {
+            let Figures { signal, power } = device.figures(&simulation.power);
+            observer.gpu_changed(Time::START, gpu, &signal, power.watts());
         }
         let pending = TaskResult {
             start: None,
@@ -73,7 +74,7 @@ impl<'a, O: Observer> Run<'a, O> {
             energy_j: 0.0,
         };
         let (monitored, watched) = (scheduler.watches_gpus(), scheduler.watches_tasks());
-        let looked_at = monitored || watched || observer.sees_gpus();
+        let looked_at = monitored || observer.sees_gpus();
         Run {
             simulation,
             trace,
@@ -83,7 +84,8 @@ impl<'a, O: Observer> Run<'a, O> {
             next_submission: 0,
             monitored,
             watched,
-            unseen: simulation.policy.needs_idle() && !looked_at,
+            looked_at,
+            unseen: simulation.policy.needs_idle() && !looked_at && !watched,
             scheduler,
             observer,
             agenda: Agenda::default(),
@@ -203,7 +205,7 @@ impl<'a, O: Observer> Run<'a, O> {
         let makespan = self.makespan;
         let mut totals = FleetTotals::default();
         for device in &mut self.devices {
-            device.account(makespan);
+            device.account(makespan, &self.simulation.power);
             totals.energy_j += device.energy_j;
             totals.energy_vacant_j += device.energy_vacant_j;
             totals.smact_mean += device.sm_seconds;

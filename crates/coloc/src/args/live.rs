@@ -80,7 +80,11 @@ impl<T: std::str::FromStr> std::str::FromStr for Maybe<T> {
     type Err = T::Err;
 
     fn from_str(text: &str) -> Result<Self, T::Err> {
-        if text.is_empty() { Ok(Maybe(None)) } else { text.parse().map(|it| Maybe(Some(it))) }
+        if text.trim().is_empty() {
+            Ok(Maybe(None))
+        } else {
+            text.parse().map(|it| Maybe(Some(it)))
+        }
     }
 }
 

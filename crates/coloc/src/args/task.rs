@@ -99,6 +99,12 @@ pub(crate) struct TaskArgs {
     /// Stop it when its GPUs did nothing for this long, such as 30m
     #[arg(long, value_name = "TIME", value_parser = script::time)]
     idle_timeout: Option<Millis>,
+    /// The most of a GPU's SMs that it may use under MPS, in percent
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
+    sm_percent: Option<u8>,
+    /// What it trains with, so that its allocator can be told its limit: pytorch, jax or tensorflow
+    #[arg(long, value_name = "NAME")]
+    framework: Option<coloc_gpu::enforce::Framework>,
     /// A layer summary of its model, from which its memory is estimated: torchsummary or torchinfo, or a printed module
     #[arg(long, value_name = "FILE", group = "model")]
     model_summary: Option<PathBuf>,
@@ -210,6 +216,8 @@ impl TaskArgs {
             output: args.output.map(|path| path.into_os_string().into()),
             errors: args.error.map(|path| path.into_os_string().into()),
             idle_timeout: args.idle_timeout,
+            sm_percent: args.sm_percent,
+            framework: args.framework,
             truncate: args.open_mode == Some(OpenMode::Truncate),
         };
         let key = args.key.or_else(own_key);

@@ -1,6 +1,6 @@
 //! `coloc doctor`: what is there, what is enforced and by what, and what to type to get further.
 
-use crate::args::live::SocketArg;
+use crate::args::live::{Maybe, SocketArg};
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
 use clap::Args;
@@ -20,14 +20,9 @@ const DEADLINE: Duration = Duration::from_secs(10);
 pub(crate) struct Doctor {
     #[command(flatten)]
     socket: SocketArg,
-    /// A dcgm-exporter to look for
-    #[arg(
-        long,
-        value_name = "HOST:PORT",
-        env = "COLOC_DCGM_EXPORTER",
-        default_value = "127.0.0.1:9400"
-    )]
-    exporter: Endpoint,
+    /// A dcgm-exporter to look for [default: 127.0.0.1:9400]
+    #[arg(long, value_name = "HOST:PORT", env = "COLOC_DCGM_EXPORTER")]
+    exporter: Option<Maybe<Endpoint>>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -42,7 +37,9 @@ struct Diagnosis {
 
 impl Doctor {
     pub(crate) fn run(self) -> Result<(), CliError> {
-        let places = Places { exporter: Some(self.exporter), ..Places::default() };
+        let places = Places::default();
+        let exporter = self.exporter.as_ref().and_then(Maybe::get).cloned();
+        let places = Places { exporter: exporter.or(places.exporter), ..places };
         let facts = Facts::gather(&Guarded::nvml(DEADLINE), &places);
         let mut findings = diagnose(&facts);
         findings.push(task_processes(&self.socket));
@@ -51,10 +48,13 @@ impl Doctor {
             enforcement: facts.facilities(),
             findings,
         };
-        if self.json {
-            return Answer { body: &answer, wall_s: None }.print();
+        match self.json {
+            true => Answer { body: &answer, wall_s: None }.print()?,
+            false => print_text(&render(&answer.findings))?,
         }
-        print_text(&render(&answer.findings))
+        let broken = answer.findings.iter().filter(|finding| finding.health == Health::Broken);
+        let broken: Vec<&str> = broken.map(|finding| finding.about).collect();
+        if broken.is_empty() { Ok(()) } else { Err(CliError::Broken(broken.join(", "))) }
     }
 }
 

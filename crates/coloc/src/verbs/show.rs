@@ -155,6 +155,8 @@ fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
             ("GPU limit", holds.gpu_memory.clone()),
             ("Host memory", memory),
         ]
+        .into_iter()
+        .chain(holds.sms.clone().map(|sms| ("SM limit", sms)))
     }));
     let mut text = String::new();
     for (name, value) in facts {

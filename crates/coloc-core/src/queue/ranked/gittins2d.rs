@@ -19,11 +19,19 @@ pub(super) struct Stage {
     /// What it would have attained at time zero, on a circle.
     origin: u64,
     level: u32,
-    number: u32,
     stretch: Stretch,
 }
 
 impl Stage {
+    /// Nothing is known yet.
+    pub(super) const UNKNOWN: Stage = Stage {
+        frame: Rank::FIRST,
+        gpus: 0,
+        origin: 0,
+        level: u32::MAX,
+        stretch: Stretch::NOWHERE,
+    };
+
     /// The stage of a task that runs.
     pub(super) fn of(
         now: Time,
@@ -34,7 +42,6 @@ impl Stage {
     ) -> Self {
         let attained = standing.attained(now, true, asks.gpus);
         let level = service.thresholds.level(attained);
-        let (number, stretch) = history.given(level, attained, 0);
         let gpus = u64::from(asks.gpus);
         let started = standing.first_start.unwrap_or(Time::NEVER).0;
         Stage {
@@ -42,24 +49,37 @@ impl Stage {
             gpus,
             origin: attained.0.wrapping_sub(now.0.wrapping_mul(gpus)),
             level: level as u32,
-            number: number as u32,
-            stretch,
+            stretch: history.given(level, attained).unwrap_or(Stretch::NOWHERE),
         }
     }
 
-    /// Its rank now, while it is in the same queue.
+    /// Its rank now, unless what its index is made of has changed.
     #[inline]
-    pub(super) fn rank(&mut self, history: &History, now: Time) -> Rank {
-        let attained = GpuTime(self.origin.wrapping_add(now.0.wrapping_mul(self.gpus)));
-        if self.stretch.ends() <= attained {
-            self.go_on(history, attained);
-        }
-        self.frame.with_falling(self.stretch.index(attained))
+    pub(super) fn rank(&self, now: Time) -> Option<Rank> {
+        self.stretch.holds(self.attained(now)).then(|| self.rank_now(now))
     }
 
-    fn go_on(&mut self, history: &History, attained: GpuTime) {
-        let (number, stretch) = history.given(self.level as usize, attained, self.number as usize);
-        (self.number, self.stretch) = (number as u32, stretch);
+    /// Its rank, where its stretch is known to hold.
+    #[inline]
+    pub(super) fn rank_now(&self, now: Time) -> Rank {
+        self.frame.with_falling(self.stretch.index(self.attained(now)))
+    }
+
+    #[inline]
+    fn attained(&self, now: Time) -> GpuTime {
+        GpuTime(self.origin.wrapping_add(now.0.wrapping_mul(self.gpus)))
+    }
+
+    /// The same once its stretch is over; `None` where its queue is too, or is not known.
+    #[inline]
+    pub(super) fn go_on(&mut self, now: Time, history: &History) -> Option<Rank> {
+        self.stretch = history.given(self.level as usize, self.attained(now))?;
+        Some(self.rank_now(now))
+    }
+
+    /// It has to be worked out anew.
+    pub(super) fn forget(&mut self) {
+        *self = Stage::UNKNOWN;
     }
 }
 
@@ -75,8 +95,9 @@ pub(super) fn rank(
     match service.letter {
         Letter::Simulator => Rank::falling(level, history.simulators_index(attained), submitted.0),
         Letter::Paper if service.thresholds.is_some() => {
-            let (_, stretch) = history.given(level, attained, 0);
-            Rank::falling(level, stretch.index(attained), started)
+            let index =
+                history.given(level, attained).map_or(0.0, |stretch| stretch.index(attained));
+            Rank::falling(level, index, started)
         }
         Letter::Paper => Rank::falling(0, history.index(attained), started),
     }

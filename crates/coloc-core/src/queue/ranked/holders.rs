@@ -57,15 +57,17 @@ struct Page {
     standing: Standing,
     /// When it changes queue, if it goes on; never in the last.
     crossing: Time,
-    /// What its Gittins index is made of now.
-    stage: Option<gittins2d::Stage>,
 }
 
 /// The books of those that run.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Books {
     pages: Vec<Page>,
+    /// What the Gittins index of each is made of; apart, because a pass reads all of them.
+    stages: Vec<gittins2d::Stage>,
     free: Vec<u32>,
+    /// GPUs that they hold together.
+    gpus: u32,
 }
 
 impl Books {
@@ -77,8 +79,7 @@ impl Books {
         asks: Asks,
         standing: Standing,
     ) -> Holder {
-        let (crossing, stage) = (Time::START, None);
-        let page = Page { asks, standing, crossing, stage };
+        let page = Page { asks, standing, crossing: Time::START };
         let due = match asks.duration {
             Some(span) => standing.since + Millis(span.0.saturating_sub(standing.done.0)),
             None => Time::NEVER,
@@ -86,26 +87,35 @@ impl Books {
         let number = match self.free.pop() {
             Some(number) => {
                 self.pages[number as usize] = page;
+                self.stages[number as usize].forget();
                 number
             }
             None => {
                 self.pages.push(page);
+                self.stages.push(gittins2d::Stage::UNKNOWN);
                 self.pages.len() as u32 - 1
             }
         };
+        self.gpus += asks.gpus;
         Holder { seat, task, gpus: asks.gpus, page: number, class: asks.class, due }
     }
 
     pub(super) fn close(&mut self, holder: &Holder) {
         self.free.push(holder.page);
+        self.gpus -= holder.gpus;
+    }
+
+    /// GPUs that all of them hold.
+    pub(super) fn gpus(&self) -> u32 {
+        self.gpus
     }
 
     /// Its priority has changed, and with it the rank that holds until something else does.
     pub(super) fn set_class(&mut self, holder: &mut Holder, class: u16) {
         holder.class = class;
         holder.seat.0 = holder.seat.0.in_class(class);
-        let page = &mut self.pages[holder.page as usize];
-        (page.asks.class, page.stage) = (class, None);
+        self.pages[holder.page as usize].asks.class = class;
+        self.stages[holder.page as usize].forget();
     }
 
     /// A running task's rank, where it falls with the clock.
@@ -144,15 +154,38 @@ impl Books {
         history: &History,
         holder: &mut Holder,
     ) -> Rank {
+        let known = self.stages[holder.page as usize].rank(now);
+        known.unwrap_or_else(|| self.go_on(now, policy, history, holder))
+    }
+
+    /// What its index was made of is over. Apart, so that the common case is inlined.
+    #[inline(never)]
+    fn go_on(
+        &mut self,
+        now: Time,
+        policy: &Policy,
+        history: &History,
+        holder: &mut Holder,
+    ) -> Rank {
+        let next = self.stages[holder.page as usize].go_on(now, history);
+        next.unwrap_or_else(|| self.enter_queue(now, policy, history, holder))
+    }
+
+    /// A task starts, or its queue is over, or its index has changed.
+    fn enter_queue(
+        &mut self,
+        now: Time,
+        policy: &Policy,
+        history: &History,
+        holder: &mut Holder,
+    ) -> Rank {
         let page = &mut self.pages[holder.page as usize];
-        if let Some(stage) = &mut page.stage
-            && now < page.crossing
-        {
-            return stage.rank(history, now);
-        }
-        let rank = page.rank(now, policy, history);
+        let stage = &mut self.stages[holder.page as usize];
+        page.cross(now, policy);
         holder.due = page.crossing;
-        rank
+        let Page { asks, standing, .. } = page;
+        *stage = gittins2d::Stage::of(now, &policy.service, history, asks, standing);
+        stage.rank_now(now)
     }
 
     pub(super) fn standing_mut(&mut self, holder: &Holder) -> &mut Standing {
@@ -165,7 +198,7 @@ impl Books {
 
     /// Indices have changed.
     pub(super) fn forget_stages(&mut self) {
-        self.pages.iter_mut().for_each(|page| page.stage = None);
+        self.stages.iter_mut().for_each(gittins2d::Stage::forget);
     }
 
     /// A running task's rank now, and the tie that it was last given; works out anew what does not hold
@@ -193,16 +226,16 @@ impl Page {
             self.crossing = crossing.unwrap_or(Time::NEVER);
             return super::rank(now, policy, history, asks, standing, true);
         }
-        // By the paper, the time at which a running task crosses a limit is known when it starts.
+        self.cross(now, policy);
+        let Page { asks, standing, .. } = self;
+        super::rank(now, policy, history, asks, standing, true)
+    }
+
+    /// By the paper, the time at which a running task crosses a limit is known when it starts.
+    fn cross(&mut self, now: Time, policy: &Policy) {
         if self.crossing <= now {
-            let crossing = World::crossing(policy, now, asks.gpus, standing);
+            let crossing = World::crossing(policy, now, self.asks.gpus, &self.standing);
             self.crossing = crossing.unwrap_or(Time::NEVER);
-            self.stage = None;
         }
-        if policy.queue != Queue::Gittins2d {
-            return super::rank(now, policy, history, asks, standing, true);
-        }
-        let enter = || gittins2d::Stage::of(now, service, history, asks, standing);
-        self.stage.get_or_insert_with(enter).rank(history, now)
     }
 }

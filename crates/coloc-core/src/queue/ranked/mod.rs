@@ -8,6 +8,7 @@ mod gittins2d;
 mod holders;
 mod las2d;
 mod levels;
+mod order;
 mod pass;
 mod seat;
 mod shortest;
@@ -77,7 +78,7 @@ pub(crate) struct Ranked {
 
 impl Ranked {
     pub(crate) fn new(policy: &Policy) -> Self {
-        Ranked { epoch: 1, history: History::new(&policy.service), ..Ranked::default() }
+        Ranked { epoch: 1, history: History::new(policy), ..Ranked::default() }
     }
 
     /// Gives a task that just arrived its place behind all equals.

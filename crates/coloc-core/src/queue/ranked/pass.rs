@@ -1,21 +1,18 @@
 //! The walk: in the order of ranks, whoever fits gets GPUs; running tasks that lost their place go.
 
 use super::holders::{Books, Course};
-use super::seat::{Group, Seat, Tie};
+use super::seat::Seat;
 use super::{Asks, Holder, Ranked};
+use crate::demand::Demand;
 use crate::gpus::Booking;
 use crate::place::Search;
 use crate::policy::{Place, Policy, Queue};
 use crate::scheduler::{Turn, World};
-use crate::service::Letter;
 use coloc_model::{GpuId, TaskId, Time};
 use std::cmp::Reverse;
 
 /// A waiting task with its class.
 type Candidate = (Seat, TaskId, usize);
-
-/// Running tasks that are moved one by one; with more, all are sorted.
-const FEW: usize = 16;
 
 /// Buffers of a walk, kept for their memory.
 #[derive(Clone, Default, Debug)]
@@ -57,11 +54,11 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
             continue;
         }
         walk.pass_better_holders(seat);
-        let Some(gpus) = walk.room(world, turn, task, class) else {
+        let Some((demand, gpus)) = walk.room(world, turn, task, class) else {
             walk.blocked[class] = true;
             continue;
         };
-        world.start(turn, task, gpus);
+        world.start(turn, &demand, gpus);
         let record = world.tasks.live(task);
         let (asks, standing) = (Asks::of(record), record.standing);
         let mut holder = world.ranked.books.open(seat, task, asks, standing);
@@ -81,39 +78,14 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     world.ranked.look_at = world.next_change(now, crossing);
 }
 
-/// Gives each running task its seat, and puts them in order.
-fn reseat(holders: &mut [Holder], mut seat: impl FnMut(u32, &mut Holder) -> Seat) {
-    let mut moves = 0;
-    let mut last = Seat::default();
-    for index in 0..holders.len() {
-        let holder = &mut holders[index];
-        let found = seat(index as u32, holder);
-        holder.seat = found;
-        if index == 0 || last <= found {
-            last = found;
-            continue;
-        }
-        // Mostly they still are in order, but for a few.
-        moves += 1;
-        if moves <= FEW {
-            let at = holders[..index].partition_point(|holder| holder.seat <= found);
-            holders[at..=index].rotate_right(1);
-        } else {
-            last = found;
-        }
-    }
-    if moves > FEW {
-        holders.sort_by_key(|holder| holder.seat);
-    }
-}
-
 impl Ranked {
     /// Works out the rank of a task that just started, and when it changes queue.
     pub(super) fn open(&mut self, now: Time, policy: &Policy, holder: &mut Holder) {
         let Ranked { books, history, .. } = self;
         match Course::of(policy) {
             Course::Falls => holder.seat.0 = Books::falling(now, policy, holder),
-            Course::Holds | Course::Follows | Course::Varies => {
+            Course::Follows => holder.seat.0 = books.following(now, policy, history, holder),
+            Course::Holds | Course::Varies => {
                 holder.seat.0 = books.look_at(now, policy, history, holder).0;
                 holder.due = books.crossing(holder);
             }
@@ -139,10 +111,10 @@ impl Ranked {
         heads
     }
 
-    fn none_blocked(&mut self, classes: usize) -> Vec<bool> {
+    fn none_blocked(&mut self) -> Vec<bool> {
         let mut blocked = std::mem::take(&mut self.scratch.blocked);
         blocked.clear();
-        blocked.resize(classes, false);
+        blocked.resize(self.classes.len(), false);
         blocked
     }
 
@@ -154,49 +126,15 @@ impl Ranked {
 
 impl Walk {
     fn new(world: &mut World, now: Time) -> Self {
-        let letter = world.policy.service.letter;
-        let epoch = match letter {
-            Letter::Paper => world.ranked.epoch,
-            // Those that run stand at the head of the simulator's lists.
-            Letter::Simulator => -world.ranked.epoch,
-        };
-        let mut holders = std::mem::take(&mut world.ranked.running);
-        // Who cannot be preempted needs no place.
-        if world.policy.queue != Queue::Sjf {
-            let Ranked { books, history, epoch: pass, steady_until, .. } = &mut world.ranked;
-            let steady_until = *steady_until;
-            let (policy, pass) = (&world.policy, *pass);
-            let ran = |index| Tie { epoch, group: Group::Ran, index };
-            match Course::of(policy) {
-                _ if now < steady_until => {
-                    debug_assert!(holders.is_sorted_by_key(|holder| holder.seat.0));
-                    for (index, holder) in (0..).zip(&mut holders) {
-                        holder.seat.1 = ran(index);
-                    }
-                }
-                Course::Falls => reseat(&mut holders, |index, holder| {
-                    (Books::falling(now, policy, holder), ran(index))
-                }),
-                Course::Holds => reseat(&mut holders, |index, holder| {
-                    (books.holding(now, policy, history, holder), ran(index))
-                }),
-                Course::Follows => reseat(&mut holders, |index, holder| {
-                    (books.following(now, policy, history, holder), ran(index))
-                }),
-                Course::Varies => reseat(&mut holders, |index, holder| {
-                    let (rank, own) = books.look_at(now, policy, history, holder);
-                    let moved = own.group == Group::Moved && own.epoch == pass;
-                    (rank, if moved { own } else { ran(index) })
-                }),
-            }
-        }
-        let classes = world.ranked.classes.len();
+        let candidates = world.ranked.heads();
+        let World { policy, ranked, .. } = world;
+        ranked.put_in_order(now, policy, !candidates.is_empty());
         let mut walk = Walk {
             at_risk: 0,
-            gpus_at_risk: holders.iter().map(|holder| holder.gpus).sum(),
-            holders,
-            candidates: world.ranked.heads(),
-            blocked: world.ranked.none_blocked(classes),
+            gpus_at_risk: ranked.books.gpus(),
+            holders: std::mem::take(&mut ranked.running),
+            candidates,
+            blocked: ranked.none_blocked(),
         };
         if world.policy.queue == Queue::Sjf {
             (walk.at_risk, walk.gpus_at_risk) = (walk.holders.len(), 0);
@@ -211,12 +149,10 @@ impl Walk {
     }
 
     fn pass_better_holders(&mut self, seat: Seat) {
-        while let Some(holder) = self.holders.get(self.at_risk)
-            && holder.seat < seat
-        {
-            self.gpus_at_risk -= holder.gpus;
-            self.at_risk += 1;
-        }
+        let rest = &self.holders[self.at_risk..];
+        let better = rest.partition_point(|holder| holder.seat < seat);
+        self.gpus_at_risk -= rest[..better].iter().map(|holder| holder.gpus).sum::<u32>();
+        self.at_risk += better;
     }
 
     /// GPUs for a task: free ones, or those of tasks that rank worse, which then are preempted.
@@ -226,16 +162,17 @@ impl Walk {
         turn: &mut Turn,
         task: TaskId,
         class: usize,
-    ) -> Option<Vec<GpuId>> {
+    ) -> Option<(Demand, Vec<GpuId>)> {
         let wanted = world.ranked.gangs[class];
         let whole = world.policy.needs_idle();
         if whole && world.gpus.idle() + self.gpus_at_risk < wanted {
             return None;
         }
+        let demand = world.demand(task);
         let victims = if whole && world.policy.place == Place::Any {
             self.fewest_by_count(world, wanted)
         } else {
-            self.fewest(world, turn, task, wanted)
+            self.fewest(world, turn, &demand, wanted)
         };
         let victims = victims?;
         for victim in victims {
@@ -244,7 +181,8 @@ impl Walk {
             self.holders.remove(at.expect("a victim runs"));
             self.preempt(world, turn, victim);
         }
-        world.find(turn, task, Search::Everywhere)
+        let gpus = world.find(turn, &demand, Search::Everywhere)?;
+        Some((demand, gpus))
     }
 
     /// Whom to preempt where any GPU will do and counting is enough: from the worst on until there are
@@ -283,13 +221,13 @@ impl Walk {
         &self,
         world: &mut World,
         turn: &mut Turn,
-        task: TaskId,
+        demand: &Demand,
         wanted: u32,
     ) -> Option<Vec<Holder>> {
         let whole = world.policy.needs_idle();
         let mut fits = |world: &mut World| {
             (!whole || world.gpus.idle() >= wanted)
-                && world.find(turn, task, Search::Everywhere).is_some()
+                && world.find(turn, demand, Search::Everywhere).is_some()
         };
         let mut victims = Vec::new();
         if fits(world) {

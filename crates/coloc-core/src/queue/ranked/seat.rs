@@ -10,6 +10,9 @@ const THEN: u32 = 40;
 const CLASS: u32 = 8 + 64 + THEN;
 
 impl Rank {
+    /// Nobody goes before this.
+    pub(crate) const FIRST: Rank = Rank(0);
+
     /// The level decides, then the key, then the time.
     pub(crate) fn new(level: usize, key: u64, then: u64) -> Self {
         debug_assert!(level <= usize::from(u8::MAX));

@@ -187,9 +187,13 @@ impl Lab {
             return Ok(MPS[2..].iter().map(|name| ((*name).to_owned(), None)).collect());
         }
         let (uid, uuid) = (Uid(coloc_daemon::users::my_id()), self.uuid.clone());
-        let variables = self.sharing()?.mps(uid, &[uuid], None);
-        let variables = variables.map_err(|error| format!("MPS cannot be had: {error}"))?;
-        Ok(variables.into_iter().map(|(name, value)| (name.to_owned(), Some(value))).collect())
+        let client = self.sharing()?.mps.admit_unlimited(uid, &[uuid]);
+        let client = client.map_err(|error| format!("MPS cannot be had: {error}"))?;
+        Ok(client
+            .variables
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), Some(value)))
+            .collect())
     }
 
     fn mig(&mut self, copies: usize) -> Result<(String, Vec<Variables>), String> {

@@ -1,0 +1,335 @@
+//! Control daemons of MPS, one for each user and set of GPUs, and the limits of their servers.
+//!
+//! All of a user's tasks on a GPU have one server, which has one limit for whoever comes. It is that of the largest of them,
+//! and the environment of each tightens it to its own. So nobody who takes its variables away gets more than the largest.
+
+use crate::record::Uid;
+use crate::run::Process;
+use coloc_gpu::device::Uuid;
+use coloc_gpu::mps::{
+    ClientLimits, Control, DaemonLayout, LayoutError, MpsError, Program, admit_plan,
+    client_environment, start_plan,
+};
+use coloc_gpu::process::ProcessTable;
+use coloc_model::Bytes;
+use rustc_hash::FxHashMap;
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
+use std::time::{Duration, Instant};
+
+/// A control daemon that takes longer to answer is not there.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(5);
+/// Nobody else is kept waiting longer than this; what takes longer is looked for again a moment later.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// One that did not answer is left alone this long.
+const LEFT_ALONE: Duration = Duration::from_secs(60);
+
+/// Sharing that could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SharingError {
+    /// Its folders.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// Its daemon.
+    #[error(transparent)]
+    Mps(#[from] MpsError),
+    /// A folder that its user can enter.
+    #[error("cannot make {} for its user: {source}", folder.display())]
+    Folder {
+        /// Which.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It may be there soon.
+    #[error("its MPS control daemon has not answered yet")]
+    NotYet,
+    /// It did not answer a moment ago.
+    #[error(
+        "the MPS control daemon in {} did not answer; it is left alone for a minute", pipe.display()
+    )]
+    Silent {
+        /// Its folder.
+        pipe: PathBuf,
+    },
+    /// The server did not come up.
+    #[error("the MPS control daemon in {} has started no server", pipe.display())]
+    NoServer {
+        /// Its folder.
+        pipe: PathBuf,
+    },
+    /// The thread that talks to it could not be started.
+    #[error("cannot talk to MPS: {0}")]
+    Thread(io::Error),
+}
+
+/// A task that is to be a client.
+#[derive(Clone, Debug)]
+pub struct Newcomer<'a> {
+    /// Its user.
+    pub owner: Uid,
+    /// Its GPUs, in its order.
+    pub gpus: &'a [Uuid],
+    /// What it may use.
+    pub limits: ClientLimits,
+    /// What those may use that are on its server.
+    pub others: &'a [ClientLimits],
+    /// The memory of the largest of its GPUs.
+    pub whole: Bytes,
+}
+
+/// A task that can be a client.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Admitted {
+    /// The variables that make it one.
+    pub variables: Vec<(&'static str, String)>,
+    /// The memory that its server refuses to go beyond, as the server says; `None` if that is all there is.
+    pub server_memory: Option<Bytes>,
+    /// Why the server has no limit, if it should have one.
+    pub unlimited: Option<String>,
+    /// The server.
+    pub server: Process,
+}
+
+/// A server, and what it was last told.
+#[derive(Clone, PartialEq, Debug)]
+struct Server {
+    process: Process,
+    limits: ClientLimits,
+    /// Why the limits are not in force.
+    trouble: Option<String>,
+}
+
+type Errand = Receiver<Result<Server, SharingError>>;
+
+/// The control daemons.
+#[derive(Debug)]
+pub struct Mps {
+    state: PathBuf,
+    program: Program,
+    servers: FxHashMap<PathBuf, Server>,
+    errands: FxHashMap<PathBuf, Errand>,
+    silent: FxHashMap<PathBuf, Instant>,
+}
+
+impl Mps {
+    /// Folders go below `state`.
+    pub fn new(state: PathBuf) -> Self {
+        Mps {
+            state,
+            program: Program::default(),
+            servers: FxHashMap::default(),
+            errands: FxHashMap::default(),
+            silent: FxHashMap::default(),
+        }
+    }
+
+    /// Makes a task a client of its user's server on these GPUs, which answers by then and lets nobody have more than the
+    /// largest of its tasks. However long that takes, it returns soon: with [`SharingError::NotYet`] if need be.
+    pub fn admit(&mut self, newcomer: &Newcomer<'_>) -> Result<Admitted, SharingError> {
+        let layout = DaemonLayout::new(&self.state, newcomer.owner.0, newcomer.gpus)?;
+        let all = newcomer.others.iter().copied().chain([newcomer.limits]);
+        let limits = ClientLimits::loosest(all);
+        let known = self.servers.get(&layout.pipe).cloned();
+        let known = known.filter(|server| server.process.is_there() && is_alive(&layout.pipe));
+        let server = match known {
+            // Nothing is asked where nothing changes: every launch waits for this.
+            Some(server) if server.limits == limits && server.trouble.is_none() => server,
+            known => self.set_up(&layout, known, limits, newcomer.whole)?,
+        };
+        let admitted = Admitted {
+            variables: client_environment(&layout, &newcomer.limits, newcomer.gpus),
+            server_memory: server.limits.memory.filter(|_| server.trouble.is_none()),
+            unlimited: server.trouble.clone(),
+            server: server.process,
+        };
+        self.servers.insert(layout.pipe, server);
+        Ok(admitted)
+    }
+
+    /// Makes the first processes on these GPUs clients without limits, however long that takes.
+    pub fn admit_unlimited(&mut self, owner: Uid, gpus: &[Uuid]) -> Result<Admitted, SharingError> {
+        let (limits, whole) = (ClientLimits::NONE, Bytes::ZERO);
+        let newcomer = Newcomer { owner, gpus, limits, others: &[], whole };
+        loop {
+            match self.admit(&newcomer) {
+                Err(SharingError::NotYet) => std::thread::sleep(Duration::from_millis(50)),
+                done => return done,
+            }
+        }
+    }
+
+    /// This server of these GPUs has ended or been replaced, or its control daemon has ended.
+    pub fn has_lost(&self, owner: Uid, gpus: &[Uuid], server: Process) -> bool {
+        let Ok(layout) = DaemonLayout::new(&self.state, owner.0, gpus) else { return false };
+        let replaced = |now: &Server| now.process != server;
+        !server.is_there()
+            || !is_alive(&layout.pipe)
+            || self.servers.get(&layout.pipe).is_some_and(replaced)
+    }
+
+    /// Talks to the control daemon on a thread of its own, one at a time, so that one that hangs holds up nobody.
+    fn set_up(
+        &mut self,
+        layout: &DaemonLayout,
+        known: Option<Server>,
+        limits: ClientLimits,
+        whole: Bytes,
+    ) -> Result<Server, SharingError> {
+        let pipe = &layout.pipe;
+        match self.errands.remove(pipe).map(|errand| (errand.try_recv(), errand)) {
+            Some((Err(TryRecvError::Empty), errand)) => {
+                self.errands.insert(pipe.clone(), errand);
+                return Err(SharingError::NotYet);
+            }
+            // What has come late may no longer be what is wanted, unless it is no.
+            Some((Ok(Err(error)), _)) => return Err(self.note(pipe, error)),
+            Some((Ok(Ok(_)) | Err(TryRecvError::Disconnected), _)) | None => {}
+        }
+        if self.silent.get(pipe).is_some_and(|since| since.elapsed() < LEFT_ALONE) {
+            return Err(SharingError::Silent { pipe: pipe.clone() });
+        }
+        let (tell, errand) = sync_channel(1);
+        let (state, program, layout) = (self.state.clone(), self.program.clone(), layout.clone());
+        let work = move || {
+            // Nobody may be listening any more.
+            let _ = tell.send(bring_up(&state, &program, &layout, known, limits, whole));
+        };
+        std::thread::Builder::new()
+            .name("mps".to_owned())
+            .spawn(work)
+            .map_err(SharingError::Thread)?;
+        match errand.recv_timeout(PATIENCE) {
+            Ok(done) => done.map_err(|error| self.note(pipe, error)),
+            Err(RecvTimeoutError::Timeout) => {
+                self.errands.insert(pipe.clone(), errand);
+                Err(SharingError::NotYet)
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(SharingError::NoServer { pipe: pipe.clone() })
+            }
+        }
+    }
+
+    /// Remembers who does not answer.
+    fn note(&mut self, pipe: &Path, error: SharingError) -> SharingError {
+        if matches!(error, SharingError::Mps(MpsError::TimedOut { .. })) {
+            self.silent.insert(pipe.to_owned(), Instant::now());
+        }
+        error
+    }
+
+    /// Folders of daemons, ours and those that an earlier daemon of ours set up: `mps/UID/GPUS/pipe`.
+    fn layouts(&self) -> Vec<DaemonLayout> {
+        let below = |folder: &Path| {
+            std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+        };
+        let users = below(&self.state.join("mps"));
+        let folders = users.flat_map(|user| {
+            let uid = user.file_name().and_then(|name| name.to_str()?.parse().ok());
+            below(&user).filter_map(move |folder| Some((uid?, folder))).collect::<Vec<_>>()
+        });
+        let layout = |(uid, folder): (u32, PathBuf)| DaemonLayout {
+            pipe: folder.join("pipe"),
+            log: folder.join("log"),
+            gpus: Vec::new(),
+            uid,
+        };
+        folders.map(layout).collect()
+    }
+
+    /// Ends every daemon that was set up here, by this daemon or an earlier one. Only for when no task runs.
+    pub fn tear_down(&mut self) {
+        self.servers.clear();
+        for layout in self.layouts() {
+            // One that does not answer is not there.
+            let _ = Control::new(&self.program, &layout, DEADLINE).quit();
+            let folder = layout.pipe.parent().map(Path::to_owned);
+            let _ = folder.map(std::fs::remove_dir_all);
+        }
+    }
+}
+
+/// Starts the control daemon and its server unless they are there, and sets the server's limits.
+fn bring_up(
+    state: &Path,
+    program: &Program,
+    layout: &DaemonLayout,
+    known: Option<Server>,
+    limits: ClientLimits,
+    whole: Bytes,
+) -> Result<Server, SharingError> {
+    let control = Control::new(program, layout, DEADLINE);
+    let told = known.as_ref().filter(|server| server.trouble.is_none()).map(|server| server.limits);
+    let (pid, told) = match known {
+        Some(server) => (server.process.pid, told),
+        None => find_or_start(state, &control, layout)?,
+    };
+    let admitted = control.carry_out(&admit_plan(pid, &layout.gpus, &limits, told.as_ref(), whole));
+    let trouble = match admitted {
+        Ok(()) => None,
+        Err(error @ MpsError::TimedOut { .. }) => return Err(error.into()),
+        // Without them the task still runs, and what holds it says so.
+        Err(error) => Some(error.to_string()),
+    };
+    let began = ProcessTable::default().alive_since(pid);
+    let gone = || SharingError::NoServer { pipe: layout.pipe.clone() };
+    Ok(Server { process: Process { pid, began: began.ok_or_else(gone)? }, limits, trouble })
+}
+
+/// The server of an earlier daemon of ours, or a new one and what it was told.
+fn find_or_start(
+    state: &Path,
+    control: &Control<'_>,
+    layout: &DaemonLayout,
+) -> Result<(u32, Option<ClientLimits>), SharingError> {
+    match control.servers() {
+        Ok(servers) if !servers.is_empty() => return Ok((servers[0], None)),
+        Err(error @ (MpsError::TimedOut { .. } | MpsError::Program { .. })) => {
+            return Err(error.into());
+        }
+        Ok(_) | Err(_) => {}
+    }
+    open_to(state, layout)?;
+    control.start(&start_plan(layout.clone(), &ClientLimits::NONE))?;
+    let none = || SharingError::NoServer { pipe: layout.pipe.clone() };
+    let server = control.servers()?.first().copied().ok_or_else(none)?;
+    Ok((server, Some(ClientLimits::NONE)))
+}
+
+/// Lets another user into the folders of its daemon, and nobody else: to its sockets, not to change what is there.
+fn open_to(state: &Path, layout: &DaemonLayout) -> Result<(), SharingError> {
+    let own = rustix::process::geteuid().as_raw();
+    if layout.uid == own {
+        return Ok(());
+    }
+    let user = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(layout.uid)).ok().flatten();
+    let Some(group) = user.map(|user| user.gid.as_raw()) else { return Ok(()) };
+    let all = state.join("mps");
+    let theirs = all.join(layout.uid.to_string());
+    let daemons = layout.pipe.parent().unwrap_or(&theirs);
+    for (folder, mode) in
+        [(&*all, 0o711), (&*theirs, 0o710), (daemons, 0o711), (&*layout.pipe, 0o711)]
+    {
+        let failed = |source| SharingError::Folder { folder: folder.to_owned(), source };
+        // One that is there may have been made for ourselves alone.
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        std::fs::set_permissions(folder, Permissions::from_mode(mode)).map_err(failed)?;
+        if folder == theirs {
+            chown(folder, None, Some(group)).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// The control daemon of a pipe directory is there: it keeps its PID in a file, and is asked for nothing, because every
+/// launch waits for this.
+fn is_alive(pipe: &Path) -> bool {
+    let pid = std::fs::read_to_string(pipe.join("nvidia-cuda-mps-control.pid"));
+    // Without the file nobody knows, and the daemon has answered before.
+    let is_there = |pid: u32| ProcessTable::default().alive_since(pid).is_some();
+    pid.map_or(true, |pid| pid.trim().parse().is_ok_and(is_there))
+}
