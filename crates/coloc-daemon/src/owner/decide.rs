@@ -120,6 +120,7 @@ impl Owner {
         record.placement = Some(placement);
         record.reason = None;
         record.exit = None;
+        record.too_greedy = None;
         record.usage = crate::usage::Usage::default();
         let attempt = record.attempt;
         let what = format!("attempt {attempt} is launched on GPU {}", gpus.join(", "));

@@ -123,7 +123,7 @@ pub(crate) struct TaskArgs {
     /// A signal before the time limit or a preemption, such as USR1@60
     #[arg(long, value_name = "SIGNAL@SECONDS", value_parser = script::warning)]
     signal: Option<Warning>,
-    /// Where its output goes; %j is its id, %A and %a its array and number, %x its name [default: coloc logs]
+    /// Where its output goes; %j is its id, %A and %a its array and number, %x its name, %u its user, %N the machine [default: coloc logs]
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Where its errors go [default: with the output]
