@@ -13,10 +13,10 @@ pub(crate) fn chosen(user_env: bool, export: Option<&[OsString]>) -> Result<Vari
     if !user_env {
         return Ok(exported(export));
     }
+    let more = export.map(|export| exported(Some(export))).unwrap_or_default();
     let mut login = of_login()?;
-    // What comes later counts.
-    login.extend(export.map(|export| exported(Some(export))).into_iter().flatten());
-    Ok(login)
+    login.retain(|(name, _)| more.iter().all(|(known, _)| known != name));
+    Ok(login.into_iter().chain(more).collect())
 }
 
 /// This program's variables, or those that are wanted: `ALL`, `NONE`, `NAME` and `NAME=VALUE`.

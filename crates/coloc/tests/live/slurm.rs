@@ -50,6 +50,27 @@ echo $NVIDIA_VISIBLE_DEVICES; echo $MASTER_ADDR $MASTER_PORT
     let written = std::fs::read_to_string(home.path().join("out.txt")).expect("its output");
     assert_eq!(written.matches("GPU-").count(), 2, "{written}");
     assert!(written.ends_with("127.0.0.1 12001\n") && !written.contains("before"), "{written}");
+    // Who is submitted from within a task meets elsewhere, and who says where meets there.
+    let inner = ["submit", "-W", "-o", "inner.txt", "--", "sh", "-c", "echo $MASTER_PORT"];
+    let outer = [&["submit", "-W", "--", env!("CARGO_BIN_EXE_coloc")], &inner[..]].concat();
+    said(&home, "coloc", &outer);
+    let written = std::fs::read_to_string(home.path().join("inner.txt")).expect("its output");
+    assert_eq!(written, "12003\n");
+    let given = [
+        "submit",
+        "-W",
+        "--export",
+        "ALL,MASTER_PORT=9",
+        "-o",
+        "given.txt",
+        "--",
+        "sh",
+        "-c",
+        "echo $MASTER_PORT",
+    ];
+    said(&home, "coloc", &given);
+    let written = std::fs::read_to_string(home.path().join("given.txt")).expect("its output");
+    assert_eq!(written, "9\n");
     let unknown = slurm(&home, "sbatch", &["--burst-buffer=x", "job.sh"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("--burst-buffer"), "{}", text(&unknown.stderr));
