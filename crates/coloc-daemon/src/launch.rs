@@ -372,7 +372,7 @@ fn user_of(pid: u32) -> Option<Uid> {
 
 /// The environment of a submission. One that was made inside a task must not take that task's name and limits over.
 fn without_an_outer_task(environment: &[(RawText, RawText)]) -> Vec<(RawText, RawText)> {
-    const THEIRS: [&[u8]; 3] = [b"COLOC_", b"SLURM_", b"CUDA_MPS_"];
+    const THEIRS: [&[u8]; 4] = [b"COLOC_", b"SLURM_", b"CUDA_MPS_", b"MASTER_"];
     let nested = environment.iter().any(|(name, _)| name.as_bytes() == b"COLOC_TASK_ID");
     let is_kept = |(name, _): &&(RawText, RawText)| {
         !nested || !THEIRS.iter().any(|prefix| name.as_bytes().starts_with(prefix))
@@ -383,10 +383,10 @@ fn without_an_outer_task(environment: &[(RawText, RawText)]) -> Vec<(RawText, Ra
 /// Where the workers of a task that starts several meet, unless its submitter said so. Tasks beside each other have
 /// different ports, below those that the kernel gives away.
 fn meeting_place(record: &Record, spec: &TaskSpec) -> Vec<(&'static str, String)> {
+    let theirs = without_an_outer_task(&spec.environment);
     let port = 12_000 + record.id.0 % 20_000;
     let ours = [("MASTER_ADDR", "127.0.0.1".to_owned()), ("MASTER_PORT", port.to_string())];
-    let said =
-        |name: &str| spec.environment.iter().any(|(known, _)| known.as_bytes() == name.as_bytes());
+    let said = |name: &str| theirs.iter().any(|(known, _)| known.as_bytes() == name.as_bytes());
     ours.into_iter().filter(|(name, _)| !said(name)).collect()
 }
 
@@ -422,7 +422,7 @@ fn place(pattern: &RawText, record: &Record, spec: &TaskSpec) -> PathBuf {
     spec.directory.as_path().join(expand(pattern, record, &spec.name).as_path())
 }
 
-/// `%j` is the task's id, `%A` that of its array, `%a` its number there, `%x` its name.
+/// `%j` is the task's id, `%A` that of its array, `%a` its number there, `%x` its name, `%u` its user, `%N` this machine.
 fn expand(path: &RawText, record: &Record, name: &str) -> RawText {
     let mut expanded = Vec::new();
     let mut bytes = path.as_bytes().iter().copied();
@@ -441,6 +441,15 @@ fn expand(path: &RawText, record: &Record, name: &str) -> RawText {
             Some(b'a') => expanded.extend(place.map_or(0, |p| p.index).to_string().bytes()),
             // A name must not lead elsewhere.
             Some(b'x') => expanded.extend(name.replace('/', "_").bytes()),
+            Some(b'u') => {
+                expanded.extend(crate::users::name(record.owner).replace('/', "_").bytes())
+            }
+            Some(b'N') => {
+                let system = rustix::system::uname();
+                let name = system.nodename().to_bytes();
+                expanded.extend(name.split(|&byte| byte == b'.').next().unwrap_or(name));
+            }
+            Some(b'%') => expanded.push(b'%'),
             Some(other) => expanded.extend([b'%', other]),
             None => expanded.push(b'%'),
         }
