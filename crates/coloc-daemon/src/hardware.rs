@@ -104,6 +104,11 @@ impl Hardware {
         Ok(Hardware { fleet, uuids, mps_limits, monitor })
     }
 
+    /// At least one of them is made of software.
+    pub fn is_emulated(&self) -> bool {
+        self.monitor.inventory().devices().iter().any(|device| device.identity.emulated)
+    }
+
     /// The addresses of the GPUs on their bus, in order.
     pub fn addresses(&self) -> Vec<String> {
         let devices = self.monitor.inventory().devices().iter();

@@ -165,7 +165,7 @@ impl Launcher {
             name: group.name().to_owned(),
         });
         let order = Order { group, ..self.order(record, spec, environment)? };
-        dir.create(&order)?;
+        dir.create(&order, spec.script.as_ref())?;
         let shim = Command::new(&self.program)
             .arg("shim")
             .arg(dir.path())
@@ -189,7 +189,7 @@ impl Launcher {
         let world = |span: Millis| Millis((span.0 as f64 / self.time_scale) as u64);
         let pattern = |path: &RawText| expand(path, record, &spec.name);
         Ok(Order {
-            command: spec.command.clone(),
+            command: spec.runs(&self.run_dir(record).script()),
             directory: spec.directory.clone(),
             environment,
             user: run_as(record.owner)?,
@@ -199,6 +199,7 @@ impl Launcher {
             time_limit: spec.time_limit.map(world),
             warning: spec.warning.map(|w| Warning { before: world(w.before), ..w }),
             grace: self.grace,
+            truncate: spec.truncate && record.attempt == 1,
             group: None,
         })
     }
@@ -231,6 +232,9 @@ impl Launcher {
         for (name, value) in visible_devices(devices) {
             set(&mut all, name.into(), value.into());
         }
+        // What containers are shown.
+        let shown = devices.iter().map(Uuid::as_str).collect::<Vec<_>>().join(",");
+        set(&mut all, "NVIDIA_VISIBLE_DEVICES".into(), shown.into());
         for (name, value) in self.names(record, spec, devices.len()) {
             set(&mut all, name.into(), value.into());
         }
@@ -266,6 +270,10 @@ impl Launcher {
             ("SLURM_LOCALID", "0".to_owned()),
             ("SLURM_NODEID", "0".to_owned()),
         ];
+        names.extend(meeting_place(record, spec));
+        if let (Some(_), Some(file)) = (&spec.script, spec.command.first()) {
+            names.push(("COLOC_SCRIPT", file.to_string_lossy().into_owned()));
+        }
         if let Some(place) = record.array {
             names.push(("COLOC_ARRAY_ID", place.array.to_string()));
             names.push(("COLOC_ARRAY_INDEX", place.index.to_string()));
@@ -370,6 +378,16 @@ fn without_an_outer_task(environment: &[(RawText, RawText)]) -> Vec<(RawText, Ra
         !nested || !THEIRS.iter().any(|prefix| name.as_bytes().starts_with(prefix))
     };
     environment.iter().filter(is_kept).cloned().collect()
+}
+
+/// Where the workers of a task that starts several meet, unless its submitter said so. Tasks beside each other have
+/// different ports, below those that the kernel gives away.
+fn meeting_place(record: &Record, spec: &TaskSpec) -> Vec<(&'static str, String)> {
+    let port = 12_000 + record.id.0 % 20_000;
+    let ours = [("MASTER_ADDR", "127.0.0.1".to_owned()), ("MASTER_PORT", port.to_string())];
+    let said =
+        |name: &str| spec.environment.iter().any(|(known, _)| known.as_bytes() == name.as_bytes());
+    ours.into_iter().filter(|(name, _)| !said(name)).collect()
 }
 
 fn set(all: &mut Vec<(RawText, RawText)>, name: RawText, value: RawText) {

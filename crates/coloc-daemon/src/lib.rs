@@ -17,6 +17,7 @@ pub mod owner;
 pub mod past;
 pub mod record;
 pub mod run;
+pub mod script;
 pub mod serve;
 pub mod settings;
 pub mod sharing;

@@ -129,6 +129,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let clock = Clock::new(saved.epoch, options.time_scale);
     let period = clock.world(options.period).max(SHORTEST_PERIOD);
     let hardware = Hardware::find(options.period, period)?;
+    let emulated = hardware.is_emulated();
     let gpus = hardware.fleet.gpus().iter().map(|gpu| gpu.model).collect();
     let policy = options.settings.policy;
     journal.note_setup(&Setup { policy, gpus, time_scale: options.time_scale })?;
@@ -193,8 +194,16 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         .map_err(at(&options.state))?;
     let source = Arc::new(options.source);
     let reach = gate.as_ref().map(|gate| gate.reach);
-    let desk =
-        Desk { inbox: inbox.clone(), journal: journal_file, runs, tokens, reach, source, news };
+    let desk = Desk {
+        inbox: inbox.clone(),
+        journal: journal_file,
+        runs,
+        emulated,
+        tokens,
+        reach,
+        source,
+        news,
+    };
     let (reloads, router) = (desk.clone(), router(desk));
     crate::notify::tell(crate::notify::READY);
     runtime.block_on(async {

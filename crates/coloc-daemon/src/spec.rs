@@ -1,10 +1,13 @@
 //! What somebody submitted: a command and what it asks for.
 
+use crate::script::interpreter;
 use crate::text::RawText;
 use coloc_gpu::enforce::Framework;
 use coloc_model::{Bytes, Estimate, Millis, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::hash::{Hash as _, Hasher as _};
+use std::path::Path;
 
 /// A submission. Tasks of one array share it.
 #[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
@@ -14,6 +17,9 @@ pub struct TaskSpec {
     pub name: String,
     /// The program and its arguments.
     pub command: Vec<RawText>,
+    /// A script that is kept with the task and run in place of the command's first word, by what its first line says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<RawText>,
     /// Where it runs.
     pub directory: RawText,
     /// Its environment, before what coloc adds.
@@ -79,6 +85,9 @@ pub struct TaskSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub framework: Option<Framework>,
+    /// The files for its output and errors are begun anew by its first attempt.
+    #[serde(default)]
+    pub truncate: bool,
 }
 
 /// How an [`Estimate`] is written, for those who write one without us.
@@ -100,9 +109,21 @@ struct EstimateShape {
 pub struct TaskUpdate {
     /// Its name.
     pub name: Option<String>,
-    /// When it is stopped.
+    /// When it is stopped; 0 is never.
     #[schemars(with = "Option<u64>")]
     pub time_limit: Option<Millis>,
+    /// GPUs at once.
+    pub gpus: Option<u32>,
+    /// It wants its GPUs to itself.
+    pub exclusive: Option<bool>,
+    /// When it may begin, in milliseconds since 1970.
+    pub begin_ms: Option<u64>,
+    /// Tasks it waits for, instead of those so far.
+    pub after: Option<Vec<Dependency>>,
+    /// How often it is run again after a failure of its own.
+    pub retries: Option<u32>,
+    /// What to do when a GPU has no room for it.
+    pub on_oom: Option<OnOom>,
     /// What it needs on each GPU.
     #[schemars(with = "Option<u64>")]
     pub gpu_memory: Option<Bytes>,
@@ -111,11 +132,28 @@ pub struct TaskUpdate {
 }
 
 impl TaskUpdate {
+    /// Whether it is about what a task has while it runs.
+    pub fn needs_a_task_that_waits(&self) -> bool {
+        let TaskUpdate { time_limit, gpu_memory, gpus, exclusive, begin_ms, after, .. } = self;
+        time_limit.is_some()
+            || gpu_memory.is_some()
+            || gpus.is_some()
+            || exclusive.is_some()
+            || begin_ms.is_some()
+            || after.is_some()
+    }
+
     /// The submission as it should have been.
     pub fn over(&self, spec: &TaskSpec) -> TaskSpec {
         TaskSpec {
             name: self.name.clone().unwrap_or_else(|| spec.name.clone()),
-            time_limit: self.time_limit.or(spec.time_limit),
+            time_limit: self.time_limit.or(spec.time_limit).filter(|&limit| limit > Millis::ZERO),
+            gpus: self.gpus.unwrap_or(spec.gpus),
+            exclusive: self.exclusive.unwrap_or(spec.exclusive),
+            begin_ms: self.begin_ms.or(spec.begin_ms),
+            after: self.after.clone().unwrap_or_else(|| spec.after.clone()),
+            retries: self.retries.unwrap_or(spec.retries),
+            on_oom: self.on_oom.unwrap_or(spec.on_oom),
             gpu_memory: self.gpu_memory.or(spec.gpu_memory),
             priority: self.priority.unwrap_or(spec.priority),
             ..spec.clone()
@@ -143,6 +181,8 @@ pub enum DependencyKind {
     AfterNotOk,
     /// Somehow.
     AfterAny,
+    /// Well, of an array the task with the same number alone.
+    AfterCorr,
 }
 
 /// What happens to a task that ran out of GPU memory.
@@ -194,6 +234,7 @@ impl TaskSpec {
         TaskSpec {
             name,
             command,
+            script: None,
             directory,
             environment: Vec::new(),
             gpus: 1,
@@ -214,7 +255,16 @@ impl TaskSpec {
             idle_timeout: None,
             sm_percent: None,
             framework: None,
+            truncate: false,
         }
+    }
+
+    /// What is started, with the script's copy at that place.
+    pub(crate) fn runs(&self, copy: &Path) -> Vec<RawText> {
+        let Some(script) = &self.script else { return self.command.clone() };
+        let copy = RawText::from(copy.as_os_str().to_owned());
+        let words = interpreter(script.as_bytes()).unwrap_or_default().into_iter();
+        words.chain([copy]).chain(self.command.iter().skip(1).cloned()).collect()
     }
 
     /// What tasks with one command and directory have in common: they are expected to behave alike. Seeds, learning
@@ -233,6 +283,13 @@ impl TaskSpec {
                 signature.push('\u{1f}');
                 signature.push_str(&word);
             }
+        }
+        if let Some(script) = &self.script {
+            // What is said to schedulers and people makes no difference.
+            let lines = script.as_bytes().split(|&byte| byte == b'\n');
+            let mut hasher = rustc_hash::FxHasher::default();
+            lines.filter(|line| !line.starts_with(b"#")).for_each(|line| line.hash(&mut hasher));
+            signature.push_str(&format!("\u{1f}{:x}", hasher.finish()));
         }
         signature
     }
@@ -257,5 +314,17 @@ pub(crate) mod tests {
         );
         assert_ne!(signature(&["train", "--batch=1"]), signature(&["train", "--batch=2"]));
         assert_ne!(signature(&["train", "resnet50"]), signature(&["train", "resnet152"]));
+    }
+
+    #[test]
+    fn a_script_is_run_from_its_copy_and_known_by_what_it_does() {
+        let with =
+            |script: &str| TaskSpec { script: Some(script.into()), ..spec(&["job.sh", "x"]) };
+        let runs = with("#!/bin/sh -e\ntrue\n").runs(Path::new("/runs/script"));
+        assert_eq!(runs, ["/bin/sh", "-e", "/runs/script", "x"].map(RawText::from));
+        assert_eq!(spec(&["a", "b"]).runs(Path::new("/c")), ["a", "b"].map(RawText::from));
+        let signature = |script: &str| with(script).signature();
+        assert_eq!(signature("#!/bin/sh\n#SBATCH -t 5\ntrue"), signature("#!/bin/sh\ntrue"));
+        assert_ne!(signature("#!/bin/sh\nfalse"), signature("#!/bin/sh\ntrue"));
     }
 }

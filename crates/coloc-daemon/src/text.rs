@@ -48,6 +48,12 @@ impl From<OsString> for RawText {
     }
 }
 
+impl From<Vec<u8>> for RawText {
+    fn from(bytes: Vec<u8>) -> Self {
+        RawText(bytes.into())
+    }
+}
+
 impl From<&str> for RawText {
     fn from(text: &str) -> Self {
         RawText(text.as_bytes().into())

@@ -22,11 +22,6 @@ pub fn find(name: &str) -> Option<Uid> {
     known.map(|user| Uid(user.uid.as_raw())).or_else(|| name.parse().ok().map(Uid))
 }
 
-/// The name of whoever runs this process.
-pub fn mine() -> String {
-    name(Uid(my_id()))
-}
-
 /// Whether this process may do everything.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()

@@ -4,15 +4,16 @@ use coloc_core::preset::MemoryKnowledge;
 use coloc_core::{Policy, Preset};
 use coloc_daemon::journal::{Journal, JournalError, SCHEMA_VERSION, Setup};
 use coloc_daemon::past;
-use coloc_daemon::record::{Moment, Phase};
+use coloc_daemon::record::{Moment, Phase, Uid};
 use coloc_model::{GpuModel, Millis, TaskId};
 use std::path::PathBuf;
 
 /// One for each version.
-const WRITTEN: [&str; 3] = [
+const WRITTEN: [&str; 4] = [
     include_str!("journals/version_1.sql"),
     include_str!("journals/version_2.sql"),
     include_str!("journals/version_3.sql"),
+    include_str!("journals/version_4.sql"),
 ];
 
 fn unpack(place: &tempfile::TempDir, sql: &str) -> PathBuf {
@@ -37,6 +38,9 @@ fn every_version_is_kept_and_read() {
         assert_eq!((saved.next_task, saved.next_spec), (4, 4));
         let lessons = usize::from(index + 1 >= 3);
         assert_eq!(saved.lessons.len(), lessons, "taught since version 3");
+        let keyed = journal.keyed(Uid(0), "nightly").expect("readable");
+        assert_eq!(keyed.is_some(), index + 1 >= 4, "keys since version 4");
+        assert!(keyed.is_none_or(|tasks| tasks == [TaskId(2), TaskId(3)]));
         let [(task, spec)] = &saved.live[..] else { panic!("one waits: {saved:?}") };
         assert!(task.id == TaskId(3) && task.held && task.phase == Phase::Pending);
         assert_eq!(spec.time_limit, Some(Millis::from_secs(60)));

@@ -1,5 +1,6 @@
 //! What a command can fail of, and the exit code that says so.
 
+use crate::output::SCHEMA;
 use crate::output::visible::visible_lines;
 use crate::verbs::estimate::EstimateError;
 use coloc_model::FleetError;
@@ -8,6 +9,9 @@ use coloc_sim::trace::{GenerateError, TraceError};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// The exit code for a daemon that went away while somebody waited; `docs/commands.md` lists them all.
+const DAEMON_GONE: u8 = 122;
 
 /// A command could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +52,11 @@ pub(crate) enum CliError {
     /// The daemon could not be talked to, or says no.
     #[error("{0}")]
     Client(#[from] coloc_daemon::client::ClientError),
+    /// The daemon went away and did not come back.
+    #[error(
+        "{error}; looked for it for {limit}: its tasks go on, and `coloc wait` or `coloc logs -f` finds them once it is back"
+    )]
+    Gone { limit: coloc_model::Millis, error: coloc_daemon::client::ClientError },
     /// The daemon did a part of what it was asked.
     #[error("{0}")]
     Refused(String),
@@ -78,17 +87,51 @@ impl From<coloc_emu_tools::train::CheckpointError> for CliError {
 }
 
 impl CliError {
-    /// Prints the error. Exit code 2 means that the input was wrong and nothing was done; 1 that the
-    /// world got in the way.
-    pub(crate) fn report(&self) -> ExitCode {
+    /// Prints the error, as a line of JSON for who wants to read JSON. Exit code 2 means that the input was wrong and
+    /// nothing was done; 1 that the world got in the way.
+    pub(crate) fn report(&self, json: bool) -> ExitCode {
         // The reader of our output went away: there is nobody to tell.
         if let CliError::Write { source, .. } = self
             && source.kind() == io::ErrorKind::BrokenPipe
         {
             return ExitCode::SUCCESS;
         }
-        // A name or a path in it may be anybody's.
-        eprintln!("coloc: {}", visible_lines(&self.to_string()));
+        let exit_code = self.exit_code();
+        match json {
+            true => {
+                let error = serde_json::json!({
+                    "code": self.code(), "message": self.to_string(), "exit_code": exit_code,
+                });
+                eprintln!("{}", serde_json::json!({ "schema": SCHEMA, "error": error }));
+            }
+            // A name or a path in it may be anybody's.
+            false => eprintln!("coloc: {}", visible_lines(&self.to_string())),
+        }
+        ExitCode::from(exit_code)
+    }
+
+    /// A word for programs; docs/commands.md lists them.
+    fn code(&self) -> &str {
+        match self {
+            CliError::Usage(_) | CliError::Generate(_) => "usage",
+            CliError::Fleet(_) | CliError::FleetFile { .. } => "fleet",
+            CliError::Trace(_) | CliError::Pairs { .. } => "trace",
+            CliError::Simulation(_) => "simulation",
+            CliError::Estimate(_) => "estimate",
+            CliError::Emulator(_) | CliError::Training(_) => "emulator",
+            CliError::Driver(_) => "driver",
+            CliError::Broken(_) => "broken",
+            CliError::Client(error) => error.code(),
+            CliError::Gone { .. } => "daemon_gone",
+            CliError::Refused(_) => "refused",
+            CliError::Daemon(_) | CliError::Shim(_) => "daemon",
+            CliError::Journal { .. } => "journal",
+            CliError::Config(_) => "config",
+            CliError::Write { .. } => "write",
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
         match self {
             CliError::Write { .. }
             | CliError::Emulator(_)
@@ -98,9 +141,10 @@ impl CliError {
             | CliError::Refused(_)
             | CliError::Daemon(_)
             | CliError::Journal { .. }
-            | CliError::Shim(_) => ExitCode::from(1),
-            CliError::Broken(_) => ExitCode::from(3),
-            _ => ExitCode::from(2),
+            | CliError::Shim(_) => 1,
+            CliError::Gone { .. } => DAEMON_GONE,
+            CliError::Broken(_) => 3,
+            _ => 2,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! From the words that were typed to a verb: what configuration files say comes first, then what the head of a script
 //! says, then what was typed; the last wins.
 
-use crate::args::script::{self, Directive};
+use crate::args::batch::{self, Directive, Script};
 use crate::args::task::{SCRIPT_LINE_ENDS, TaskArgs};
 use crate::config::{self, Config};
 use crate::error::CliError;
@@ -12,14 +12,35 @@ use std::path::Path;
 
 /// Reads the command line. What clap has to say of it is said at once.
 pub(crate) fn read(words: Vec<OsString>) -> Result<Cli, CliError> {
-    let spoken = Spoken::of(words)?;
-    let cli = Cli::read(&spoken.whole(&[])).unwrap_or_else(|error| error.exit());
+    let json = asks_for_json(&words);
+    let mut spoken = Spoken::of(words)?;
+    let mut cli = Cli::read(&spoken.whole(&[])).or_else(|error| leave(&error, json))?;
+    if let Some(Verb::Submit(submit)) = &cli.verb
+        && submit.slurm
+        && submit.task.lacks_a_command()
+    {
+        // `sbatch < script`.
+        spoken.rest.push(batch::STDIN.into());
+        cli = Cli::read(&spoken.whole(&[])).or_else(|error| leave(&error, json))?;
+    }
     let Some(command) = task_of(&cli).map(TaskArgs::command) else { return Ok(cli) };
-    let Some(file) = command.first().map(Path::new) else { return Ok(cli) };
-    match script::directives(file).transpose()? {
-        Some(directives) => spoken.with_script(file, command, &directives),
+    match Script::of(command)? {
+        Some(script) => spoken.with_script(script.file(), command, &script.directives()?),
         None => Ok(cli),
     }
+}
+
+/// Whether JSON is asked for, as far as can be said before the words are understood: errors are then JSON too.
+pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
+    words.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
+/// What clap has to say is said as it says it, and to programs as every other error.
+fn leave(error: &clap::Error, json: bool) -> Result<Cli, CliError> {
+    if json && error.use_stderr() {
+        return Err(CliError::Usage(problem(error)));
+    }
+    error.exit()
 }
 
 /// The same for who must go on whatever is wrong.
@@ -55,7 +76,7 @@ impl Spoken {
         let verb = named.cloned().unwrap_or_else(|| "queue".into());
         let name = verb.to_string_lossy();
         let listens = config::listens(&name);
-        let configured = if listens { Config::load()?.words(&name) } else { Vec::new() };
+        let configured = if listens { Config::load_for(&name)?.words(&name) } else { Vec::new() };
         let program = typed.first().cloned().unwrap_or_else(|| "coloc".into());
         let rest = typed.get(1 + usize::from(named.is_some())..).unwrap_or_default().to_vec();
         Ok(Spoken { program, verb, configured, rest })
@@ -108,7 +129,7 @@ impl Spoken {
         let index = if plain < counts.len() { plain } else { first(|_| true) };
         let line = directives.get(index).map_or(1, |one| one.line);
         let found = counts.get(index).and_then(|&count| upto(count));
-        script::wrong_line(file, line, &problem(found.as_ref().unwrap_or(error)))
+        batch::wrong_line(file, line, &problem(found.as_ref().unwrap_or(error)))
     }
 }
 
@@ -118,7 +139,7 @@ fn stray(file: &Path, line: usize, word: &str) -> CliError {
         "{word:?} belongs to no option: expected options alone, such as `--gpus 2 -J \"a name\"`; \
          a value with spaces needs quotes, and a command goes below"
     );
-    script::wrong_line(file, line, &problem)
+    batch::wrong_line(file, line, &problem)
 }
 
 /// What clap says, without the usage of a command line, which a script is not.

@@ -6,6 +6,7 @@ mod embedded;
 mod error;
 mod invocation;
 mod live;
+mod local_time;
 mod output;
 mod report;
 mod slurm;
@@ -31,7 +32,7 @@ enum Verb {
     Submit(Box<verbs::submit::Submit>),
     Run(Box<verbs::wait::Run>),
     Sweep(Box<verbs::sweep::Sweep>),
-    Queue(verbs::queue::Queue),
+    Queue(Box<verbs::queue::Queue>),
     Replay(verbs::replay::ReplayTrace),
     Agree(verbs::agree::Agree),
     History(verbs::history::History),
@@ -77,7 +78,7 @@ enum Verb {
 #[command(name = "coloc", version)]
 enum Frequent {
     Submit(Box<verbs::submit::Submit>),
-    Queue(verbs::queue::Queue),
+    Queue(Box<verbs::queue::Queue>),
     #[command(hide = true)]
     Shim(verbs::shim::Shim),
 }
@@ -111,13 +112,14 @@ fn main() -> ExitCode {
     if let Some(code) = as_tool() {
         return code;
     }
-    let verb = match invocation::read(std::env::args_os().collect()) {
-        Ok(cli) => cli.verb.unwrap_or(Verb::Queue(verbs::queue::Queue::default())),
-        Err(error) => return error.report(),
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let json = invocation::asks_for_json(&words);
+    let verb = match invocation::read(words) {
+        Ok(cli) => cli.verb.unwrap_or_else(|| Verb::Queue(Box::default())),
+        Err(error) => return error.report(json),
     };
     let result = match verb {
         Verb::Daemon(verb) => verb.run(),
-        Verb::Submit(verb) => verb.run(),
         Verb::Sweep(verb) => verb.run(),
         Verb::Queue(verb) => verb.run(),
         Verb::Replay(verb) => verb.run(),
@@ -151,12 +153,13 @@ fn main() -> ExitCode {
         Verb::Gpus(verb) => verb.run(),
         Verb::Doctor(verb) => verb.run(),
         // Here the exit code is that of another program.
-        Verb::Run(verb) => return verb.run().unwrap_or_else(|error| error.report()),
-        Verb::Wait(verb) => return verb.run().unwrap_or_else(|error| error.report()),
-        Verb::Emu(verb) => return verb.run().unwrap_or_else(|error| error.report()),
+        Verb::Submit(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
+        Verb::Run(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
+        Verb::Wait(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
+        Verb::Emu(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(),
+        Err(error) => error.report(json),
     }
 }

@@ -9,8 +9,17 @@ pub(crate) const NAMES: [&str; 3] = ["sbatch", "squeue", "scancel"];
 pub(crate) fn translate(name: &str, words: &[OsString]) -> Option<Vec<OsString>> {
     let (verb, short): (&[&str], &[(&str, &str)]) = match name {
         "sbatch" => (&["submit", "--slurm"], &[]),
-        // Here -h is help.
-        "squeue" => (&["queue", "--slurm"], &[("-h", "--noheader")]),
+        // Here -h is help. All partitions, and an array task by task, are what there is.
+        "squeue" => (
+            &["queue", "--slurm"],
+            &[
+                ("-h", "--noheader"),
+                ("-a", "--slurm"),
+                ("--all", "--slurm"),
+                ("-r", "--slurm"),
+                ("--array", "--slurm"),
+            ],
+        ),
         "scancel" => (&["cancel", "--slurm"], &[("-n", "--name"), ("-t", "--state")]),
         _ => return None,
     };

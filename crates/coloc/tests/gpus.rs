@@ -109,7 +109,9 @@ fn without_a_driver_the_answer_is_clear_and_the_exit_code_1() {
         println!("SKIPPED: this machine has an NVIDIA driver");
         return;
     }
-    let complaint = run.fails_with(1);
+    let told: Value = serde_json::from_str(&run.fails_with(1)).expect("JSON");
+    assert_eq!(told["error"]["code"], "driver");
+    let complaint = coloc(dir.path(), &["gpus"]).fails_with(1);
     assert!(complaint.starts_with("coloc: no NVIDIA driver: libnvidia-ml.so.1"), "{complaint}");
     assert!(complaint.contains("coloc emu run"), "it says what to do: {complaint}");
     // The doctor's answer is that there is none: that is an answer, not a failure.

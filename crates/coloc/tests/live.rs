@@ -20,9 +20,13 @@ mod live {
     mod mig;
     mod mps;
     mod order;
+    mod programs;
+    mod reconnect;
     mod reload;
     mod remote;
+    mod scripts;
     mod setup;
+    mod slurm;
     mod survive;
     mod sweep;
     mod tasks;

@@ -179,11 +179,9 @@ impl GpuState {
 
     /// Takes a booking out to see what would be possible without it: it is put back, or it has left.
     pub(crate) fn lift(&mut self, task: TaskId) -> Booking {
-        let index = self.index_of(task);
         // Mostly it is the only one: nobody has to move up.
-        let last = index + 1 == self.residents.len();
-        let booking = if last { self.residents.pop() } else { None };
-        let booking = booking.unwrap_or_else(|| self.residents.remove(index));
+        let only = self.residents.pop_if(|last| last.task == task);
+        let booking = only.unwrap_or_else(|| self.residents.remove(self.index_of(task)));
         if let Some(instance) = booking.instance {
             self.layout.destroy(instance);
         }

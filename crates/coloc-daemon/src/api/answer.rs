@@ -69,7 +69,18 @@ pub struct Changed {
     /// Tasks that were changed.
     pub done: Vec<u32>,
     /// Tasks that were not, and why.
-    pub refused: Vec<(u32, String)>,
+    pub refused: Vec<RefusedTask>,
+}
+
+/// A task that was not changed.
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct RefusedTask {
+    /// The task.
+    pub id: u32,
+    /// Why, for programs.
+    pub code: String,
+    /// Why, for people.
+    pub message: String,
 }
 
 /// GPUs.
@@ -77,6 +88,9 @@ pub struct Changed {
 pub struct Gpus {
     /// The version of the answer.
     pub schema: u32,
+    /// At least one of them is made of software.
+    #[serde(default)]
+    pub emulated: bool,
     /// The GPUs.
     pub gpus: Vec<GpuView>,
 }
@@ -97,7 +111,15 @@ pub struct ApiError {
     pub schema: u32,
     /// For people.
     pub error: String,
+    /// For programs: a word that stays.
+    #[serde(default)]
+    pub code: String,
 }
+
+/// The code of a daemon that cannot answer just now.
+pub(crate) const BUSY: &str = "busy";
+/// The code of a daemon that is about to go.
+pub(crate) const STOPPING: &str = "stopping";
 
 /// A request that was not fulfilled.
 #[derive(Debug, thiserror::Error)]
@@ -153,6 +175,29 @@ impl Failure {
         Failure::Unexpected(format!("{answer:?}").chars().take(80).collect())
     }
 
+    /// A word for programs; docs/api.md lists them.
+    fn code(&self) -> &'static str {
+        match self {
+            Failure::Malformed(..) => "malformed",
+            Failure::NoToken | Failure::Token(TokenError::Unknown) => "no_token",
+            Failure::Token(TokenError::Expired | TokenError::Revoked) => "token_ended",
+            Failure::Token(TokenError::NoToken(_)) => "no_such_token",
+            Failure::Token(TokenError::TooMany) => "too_many",
+            Failure::NotByToken => "not_by_token",
+            Failure::NoRoute(_) => "no_such_route",
+            Failure::Schema(_) => "schema",
+            Failure::Refused(refused) => refused.code(),
+            Failure::NoTask(task) => Refused::NoSuchTask(coloc_model::TaskId(*task)).code(),
+            Failure::NotYours(task) => Refused::NotYours(coloc_model::TaskId(*task)).code(),
+            Failure::Busy => BUSY,
+            Failure::Stopping => STOPPING,
+            Failure::File(..) => "no_file",
+            Failure::Journal(_)
+            | Failure::Unexpected(_)
+            | Failure::Token(TokenError::NoRandomness | TokenError::File { .. }) => "internal",
+        }
+    }
+
     fn status(&self) -> StatusCode {
         match self {
             Failure::Malformed(status, _) => *status,
@@ -192,6 +237,7 @@ impl Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        (self.status(), Json(ApiError { schema: SCHEMA, error: self.to_string() })).into_response()
+        let (error, code) = (self.to_string(), self.code().to_owned());
+        (self.status(), Json(ApiError { schema: SCHEMA, error, code })).into_response()
     }
 }

@@ -3,18 +3,24 @@
 use super::answer::Failure;
 use super::{Desk, Peer, SCHEMA, State};
 use crate::owner::{Answer, Caller, Command, Refused};
-use crate::settings::Said;
+use crate::settings::{Said, Settings};
 use axum::Json;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The settings in force that somebody chose; the others are as `coloc daemon --help` tells.
-#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct ConfigInForce {
     /// The version of the answer.
     pub schema: u32,
     /// Each with where it was chosen.
     pub settings: Vec<Said>,
+    /// The policy that they and the preset amount to.
+    #[serde(default)]
+    pub policy: serde_json::Value,
+    /// Seconds from a polite request to end to a kill.
+    #[serde(default)]
+    pub grace_s: f64,
 }
 
 /// What a reload came to.
@@ -64,7 +70,13 @@ impl Desk {
 
 pub(super) async fn show(desk: State, peer: Peer) -> Result<Json<ConfigInForce>, Failure> {
     match desk.ask(peer.caller(), Command::Settings).await? {
-        Answer::Settings(settings) => Ok(Json(ConfigInForce { schema: SCHEMA, settings })),
+        Answer::Settings(settings) => {
+            let Settings { said, policy, grace, .. } = *settings;
+            let policy = serde_json::to_value(policy);
+            let policy = policy.map_err(|error| Failure::Unexpected(error.to_string()))?;
+            let grace_s = grace.secs();
+            Ok(Json(ConfigInForce { schema: SCHEMA, settings: said, policy, grace_s }))
+        }
         other => Err(Failure::unexpected(other)),
     }
 }

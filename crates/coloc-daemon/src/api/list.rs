@@ -34,14 +34,19 @@ pub(super) struct ListRequest {
     pub since_s: f64,
     /// Only this user's.
     pub user: Option<String>,
+    /// Only the caller's.
+    pub mine: bool,
 }
 
 pub(super) async fn list(
     desk: State,
     peer: Peer,
     headers: HeaderMap,
-    Query(request): Query<ListRequest>,
+    Query(mut request): Query<ListRequest>,
 ) -> Result<Response, Failure> {
+    if request.mine {
+        request.user = Some(crate::users::name(peer.caller().uid));
+    }
     let lines = headers.get(ACCEPT).is_some_and(|accept| accept == LINES);
     let form = if lines { Form::Lines } else { Form::Json };
     if request.all {

@@ -19,8 +19,9 @@ mod tokens;
 mod version;
 
 pub use answer::{
-    ApiError, Changed, Draining, Foreseen, Gpus, Listed, Submitted, Taught, Versioned,
+    ApiError, Changed, Draining, Foreseen, Gpus, Listed, RefusedTask, Submitted, Taught, Versioned,
 };
+pub(crate) use answer::{BUSY, STOPPING};
 use caller::Peer;
 pub use config::{ConfigInForce, Reload};
 pub(crate) use door::SILENCE;
@@ -58,6 +59,8 @@ pub struct Desk {
     pub journal: PathBuf,
     /// Where attempts have their directories.
     pub runs: PathBuf,
+    /// The GPUs are made of software.
+    pub emulated: bool,
     /// What strangers show.
     pub tokens: Arc<Tokens>,
     /// Where the daemon can be reached from elsewhere.
@@ -130,7 +133,7 @@ type State = axum::extract::State<Arc<Desk>>;
 
 async fn gpus(desk: State, peer: Peer) -> Result<Json<Gpus>, Failure> {
     match desk.ask(peer.caller(), Command::Gpus).await? {
-        Answer::Gpus(gpus) => Ok(Json(Gpus { schema: SCHEMA, gpus })),
+        Answer::Gpus(gpus) => Ok(Json(Gpus { schema: SCHEMA, emulated: desk.emulated, gpus })),
         other => Err(Failure::unexpected(other)),
     }
 }

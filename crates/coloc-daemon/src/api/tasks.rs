@@ -1,6 +1,6 @@
 //! Tasks: submit, show, change.
 
-use super::answer::{Changed, Failure, Submitted, Versioned};
+use super::answer::{Changed, Failure, RefusedTask, Submitted, Versioned};
 use super::request::{Body, Path};
 use super::{Desk, Peer, SCHEMA, State};
 use crate::launch::output_of;
@@ -100,7 +100,11 @@ pub(super) async fn change(
             for (task, result) in each {
                 match result {
                     Ok(()) => changed.done.push(task.0),
-                    Err(refused) => changed.refused.push((task.0, refused.to_string())),
+                    Err(refused) => changed.refused.push(RefusedTask {
+                        id: task.0,
+                        code: refused.code().to_owned(),
+                        message: refused.to_string(),
+                    }),
                 }
             }
             Ok(Json(changed))

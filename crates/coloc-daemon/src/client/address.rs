@@ -39,6 +39,15 @@ impl Address {
     }
 }
 
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Socket(path) => write!(f, "{}", path.display()),
+            Address::Remote { host, .. } => write!(f, "{host}"),
+        }
+    }
+}
+
 /// `HOST:PORT`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Host {

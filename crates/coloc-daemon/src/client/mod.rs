@@ -5,8 +5,8 @@ mod address;
 pub use address::{Address, Host, Secret};
 
 use crate::api::{
-    ApiError, Changed, ConfigInForce, Foreseen, Gpus, LINES, Listed, Reload, SCHEMA, SCHEMA_HEADER,
-    SILENCE, Submitted, TokenList, TokenMade, TokenRequest,
+    ApiError, BUSY, Changed, ConfigInForce, Foreseen, Gpus, LINES, Listed, Reload, SCHEMA,
+    SCHEMA_HEADER, SILENCE, STOPPING, Submitted, TokenList, TokenMade, TokenRequest,
 };
 use crate::foresee::Expected;
 use crate::owner::{
@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A daemon that does not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +53,8 @@ pub enum ClientError {
     Refused {
         /// Its reason as a number.
         status: u16,
+        /// Its reason as a word.
+        code: String,
         /// Its reason.
         message: String,
     },
@@ -62,6 +64,41 @@ pub enum ClientError {
     /// The connection broke.
     #[error("the daemon hung up: {0}")]
     Broken(String),
+    /// It says what nobody understands.
+    #[error("the daemon's answer cannot be read: {0}; are both of one version?")]
+    Garbled(String),
+}
+
+impl ClientError {
+    /// A word for programs; docs/commands.md lists them.
+    pub fn code(&self) -> &str {
+        match self {
+            ClientError::Unreachable { .. } | ClientError::NoHost { .. } => "unreachable",
+            ClientError::Tls(_) => "tls",
+            ClientError::Refused { code, .. } if code.is_empty() => "refused",
+            ClientError::Refused { code, .. } => code,
+            ClientError::Newer(_) | ClientError::Garbled(_) => "schema",
+            ClientError::Broken(_) => "hung_up",
+        }
+    }
+
+    /// Whether a daemon that is started again, or a network that is back, would answer: a question that changes nothing
+    /// can then be asked again.
+    pub fn may_pass(&self) -> bool {
+        use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
+        match self {
+            ClientError::Unreachable { source, .. } | ClientError::NoHost { source, .. } => {
+                // Who shows another certificate, or may not come in, will not be let in later either.
+                !matches!(
+                    source.kind(),
+                    InvalidData | InvalidInput | PermissionDenied | Unsupported
+                )
+            }
+            ClientError::Broken(_) => true,
+            ClientError::Refused { code, .. } => [BUSY, STOPPING].contains(&code.as_str()),
+            ClientError::Tls(_) | ClientError::Newer(_) | ClientError::Garbled(_) => false,
+        }
+    }
 }
 
 /// What a list is to have.
@@ -71,14 +108,30 @@ pub struct Wanted<'a> {
     pub all: bool,
     /// Of those, only what ended since, in seconds since 1970.
     pub since_s: f64,
-    /// Only this user's.
-    pub user: Option<&'a str>,
+    /// Of whom.
+    pub whose: Whose<'a>,
+}
+
+/// Whose tasks are meant.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Whose<'a> {
+    /// All that there are.
+    #[default]
+    Everybody,
+    /// Those of whoever asks, as the daemon knows them.
+    Mine,
+    /// This user's.
+    User(&'a str),
 }
 
 impl Wanted<'_> {
     fn path(&self) -> String {
         let mut path = format!("/v1/tasks?all={}&since_s={}", self.all, self.since_s);
-        push_user(&mut path, self.user);
+        match self.whose {
+            Whose::Everybody => {}
+            Whose::Mine => path.push_str("&mine=true"),
+            Whose::User(user) => push_user(&mut path, Some(user)),
+        }
         path
     }
 }
@@ -95,6 +148,8 @@ fn push_user(path: &mut String, user: Option<&str>) {
 }
 
 const JSON: &str = "application/json";
+/// Every question is answered sooner, or begun to be; who is silent for longer is gone.
+const LONGEST_SILENCE: Duration = Duration::from_secs(120);
 
 /// A connection to a daemon. One request at a time.
 pub struct Client {
@@ -102,6 +157,8 @@ pub struct Client {
     address: Address,
     sender: Sender,
     used: Instant,
+    /// The last question was not answered in full: whatever comes on this connection is of no use.
+    lost: bool,
 }
 
 /// A part of a task's output.
@@ -130,13 +187,19 @@ impl Client {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(broken)?;
         let sender = runtime.block_on(open(&address))?;
-        Ok(Client { runtime, address, sender, used: Instant::now() })
+        Ok(Client { runtime, address, sender, used: Instant::now(), lost: false })
+    }
+
+    /// Where the daemon is.
+    pub fn address(&self) -> &Address {
+        &self.address
     }
 
     /// The connection, a new one if the daemon may have hung up on it.
     fn connection(&mut self) -> Result<Connection<'_>, ClientError> {
-        if self.used.elapsed() > SILENCE / 2 || self.sender.is_closed() {
+        if self.lost || self.used.elapsed() > SILENCE / 2 || self.sender.is_closed() {
             self.sender = self.runtime.block_on(open(&self.address))?;
+            self.lost = false;
         }
         self.used = Instant::now();
         let (sender, token) = (&mut self.sender, self.address.token());
@@ -150,10 +213,15 @@ impl Client {
 
     /// Lists tasks.
     pub fn list(&mut self, all: bool, since_s: f64) -> Result<Listed, ClientError> {
-        let wanted = Wanted { all, since_s, user: None };
-        let mut tasks: Vec<TaskView> = Vec::new();
-        self.each_task(&wanted, |task| tasks.push(task.owned()))?;
+        let tasks = self.list_of(&Wanted { all, since_s, whose: Whose::Everybody })?;
         Ok(Listed { schema: SCHEMA, tasks })
+    }
+
+    /// Lists some tasks.
+    pub fn list_of(&mut self, wanted: &Wanted<'_>) -> Result<Vec<TaskView>, ClientError> {
+        let mut tasks: Vec<TaskView> = Vec::new();
+        self.each_task(wanted, |task| tasks.push(task.owned()))?;
+        Ok(tasks)
     }
 
     /// Hands over each task of a list as it comes.
@@ -165,8 +233,8 @@ impl Client {
         let mut header = true;
         let mut read = |line: &[u8]| match std::mem::take(&mut header) {
             true if line.starts_with(lines::HEADER.as_bytes()) => Ok(()),
-            true => Err(broken("it lists tasks in another way; are both of one version?")),
-            false => lines::read(line).map(&mut see).map_err(broken),
+            true => Err(garbled("it lists tasks in another way")),
+            false => lines::read(line).map(&mut see).map_err(garbled),
         };
         let mut started = Vec::new();
         self.stream(&wanted.path(), LINES, |mut piece: &[u8]| {
@@ -256,7 +324,7 @@ impl Client {
 
     /// Has the scheduler believe what was measured.
     pub fn teach(&mut self, teaching: &Teaching) -> Result<(), ClientError> {
-        let body = serde_json::to_vec(teaching).map_err(broken)?;
+        let body = serde_json::to_vec(teaching).map_err(garbled)?;
         self.send(Method::POST, "/v1/teach", body.into()).map(|_| ())
     }
 
@@ -284,7 +352,7 @@ impl Client {
     /// Has the daemon read its configuration again.
     pub fn reload(&mut self) -> Result<Reload, ClientError> {
         let (_, body) = self.send(Method::POST, "/v1/config/reload", Bytes::new())?;
-        serde_json::from_slice(&body).map_err(broken)
+        serde_json::from_slice(&body).map_err(garbled)
     }
 
     /// Makes a token.
@@ -304,7 +372,7 @@ impl Client {
 
     fn get<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, ClientError> {
         let (_, body) = self.send(Method::GET, path, Bytes::new())?;
-        serde_json::from_slice(&body).map_err(broken)
+        serde_json::from_slice(&body).map_err(garbled)
     }
 
     fn post<T: DeserializeOwned>(
@@ -312,9 +380,9 @@ impl Client {
         path: &str,
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
-        let body = serde_json::to_vec(body).map_err(broken)?;
+        let body = serde_json::to_vec(body).map_err(garbled)?;
         let (_, body) = self.send(Method::POST, path, body.into())?;
-        serde_json::from_slice(&body).map_err(broken)
+        serde_json::from_slice(&body).map_err(garbled)
     }
 
     fn send(
@@ -324,10 +392,12 @@ impl Client {
         body: Bytes,
     ) -> Result<(hyper::HeaderMap, Bytes), ClientError> {
         let (runtime, line) = self.connection()?;
-        runtime.block_on(async {
+        let answer = runtime.block_on(async {
             let (parts, body) = ask(line, method, path, JSON, body).await?;
             Ok((parts.headers, body.collect().await.map_err(broken)?.to_bytes()))
-        })
+        });
+        self.lost = matches!(answer, Err(ClientError::Broken(_)));
+        answer
     }
 
     fn stream(
@@ -337,7 +407,7 @@ impl Client {
         mut see: impl FnMut(&[u8]) -> Result<(), ClientError>,
     ) -> Result<(), ClientError> {
         let (runtime, line) = self.connection()?;
-        runtime.block_on(async {
+        let read = runtime.block_on(async {
             let (_, mut body) = ask(line, Method::GET, path, accept, Bytes::new()).await?;
             while let Some(frame) = body.frame().await {
                 if let Some(piece) = frame.map_err(broken)?.data_ref() {
@@ -345,7 +415,9 @@ impl Client {
                 }
             }
             Ok(())
-        })
+        });
+        self.lost = read.is_err();
+        read
     }
 }
 
@@ -372,7 +444,9 @@ async fn ask(
         .body(Full::new(body))
         .map_err(broken)?;
     sender.ready().await.map_err(broken)?;
-    let (parts, body) = sender.send_request(request).await.map_err(broken)?.into_parts();
+    let answer = tokio::time::timeout(LONGEST_SILENCE, sender.send_request(request)).await;
+    let answer = answer.map_err(|_| broken("it says nothing for two minutes"))?;
+    let (parts, body) = answer.map_err(broken)?.into_parts();
     let schema = parts.headers.get(SCHEMA_HEADER).and_then(|version| version.to_str().ok());
     if let Some(newer) = schema.and_then(|v| v.parse().ok()).filter(|&version| version > SCHEMA) {
         return Err(ClientError::Newer(newer));
@@ -381,11 +455,11 @@ async fn ask(
         return Ok((parts, body));
     }
     let body = body.collect().await.map_err(broken)?.to_bytes();
-    let message = match serde_json::from_slice::<ApiError>(&body) {
-        Ok(ApiError { error, .. }) => error,
-        Err(_) => String::from_utf8_lossy(&body).into_owned(),
+    let (message, code) = match serde_json::from_slice::<ApiError>(&body) {
+        Ok(ApiError { error, code, .. }) => (error, code),
+        Err(_) => (String::from_utf8_lossy(&body).into_owned(), String::new()),
     };
-    Err(ClientError::Refused { status: parts.status.as_u16(), message })
+    Err(ClientError::Refused { status: parts.status.as_u16(), code, message })
 }
 
 /// A connection, and what is shown on it.
@@ -399,4 +473,8 @@ type Sender = hyper::client::conn::http1::SendRequest<Full<Bytes>>;
 
 fn broken(error: impl std::fmt::Display) -> ClientError {
     ClientError::Broken(error.to_string())
+}
+
+fn garbled(error: impl std::fmt::Display) -> ClientError {
+    ClientError::Garbled(error.to_string())
 }

@@ -4,9 +4,11 @@
 //! tells why are written in one transaction, so a restart reads where everybody stands and decides
 //! nothing again. Samples stay out of it.
 
+mod keys;
 mod schema;
 mod setup;
 
+pub use keys::Keyed;
 pub use schema::SCHEMA_VERSION;
 pub use setup::Setup;
 
@@ -78,6 +80,8 @@ pub enum Entry {
     Story(TaskId, StoryLine),
     /// What was measured of tasks of a kind.
     Lesson(String, Lesson),
+    /// A submission that must not count twice.
+    Key(Keyed),
 }
 
 /// Everything that a daemon needs of the past.
@@ -143,6 +147,7 @@ impl Journal {
             "INSERT OR IGNORE INTO facts (name, value) VALUES ('epoch_ms', ?1)",
             [now.0 as i64],
         )?;
+        self.forget_old_keys(now)?;
         let fact = "SELECT value FROM facts WHERE name = 'epoch_ms'";
         let epoch: i64 = self.db.query_row(fact, [], |row| row.get(0))?;
         let next = |table: &str| -> Result<u32, rusqlite::Error> {
@@ -263,6 +268,7 @@ fn write_entry(db: &Connection, entry: &Entry) -> Result<(), JournalError> {
             let now = Moment::now().0 as i64;
             db.prepare_cached(query)?.execute(params![signature, now, json(lesson)])?;
         }
+        Entry::Key(keyed) => keys::write(db, keyed)?,
     }
     Ok(())
 }

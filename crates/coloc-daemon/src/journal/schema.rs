@@ -4,7 +4,7 @@ use super::JournalError;
 use rusqlite::Connection;
 
 /// What each version adds to the one before.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
      CREATE TABLE specs (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
      CREATE TABLE tasks (
@@ -24,6 +24,14 @@ const MIGRATIONS: [&str; 3] = [
      CREATE INDEX story_of_task ON story (task);",
     "CREATE TABLE setups (at_ms INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;",
     "CREATE TABLE lessons (signature TEXT PRIMARY KEY, at_ms INTEGER NOT NULL, body TEXT NOT NULL) STRICT;",
+    "CREATE TABLE keys (
+         owner INTEGER NOT NULL,
+         key TEXT NOT NULL,
+         at_ms INTEGER NOT NULL,
+         first INTEGER NOT NULL,
+         count INTEGER NOT NULL,
+         PRIMARY KEY (owner, key)
+     ) STRICT, WITHOUT ROWID;",
 ];
 
 /// The version that this coloc writes.

@@ -5,7 +5,7 @@ use super::{
     Teaching, WhyView,
 };
 use crate::record::{Phase, Uid};
-use crate::settings::{Said, Settings};
+use crate::settings::Settings;
 use crate::spec::TaskUpdate;
 use coloc_core::{Effect, Event};
 use coloc_model::{TaskId, Time};
@@ -99,8 +99,8 @@ pub enum Answer {
     Status(StatusView),
     /// It is believed, and on the disk.
     Taught,
-    /// What somebody chose.
-    Settings(Vec<Said>),
+    /// What is in force, with what somebody chose.
+    Settings(Box<Settings>),
     /// Done.
     Done,
     /// No.
@@ -156,6 +156,23 @@ pub enum Refused {
     Draining,
 }
 
+impl Refused {
+    /// A word for programs; docs/api.md lists them.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Refused::NotYours(_) => "not_yours",
+            Refused::NotAdmin | Refused::PriorityAboveZero => "not_admin",
+            Refused::NoSuchTask(_) => "no_such_task",
+            Refused::WrongPhase { .. } => "wrong_state",
+            Refused::Invalid(_) => "invalid",
+            Refused::DiskFull => "disk_full",
+            Refused::NotKept => "not_kept",
+            Refused::TooManyToForesee { .. } => "too_many",
+            Refused::Draining => "draining",
+        }
+    }
+}
+
 impl Owner {
     pub(super) fn obey(
         &mut self,
@@ -196,7 +213,7 @@ impl Owner {
                 self.draining = draining;
                 Answer::Done
             }
-            Command::Settings => Answer::Settings(self.settings.said.clone()),
+            Command::Settings => Answer::Settings(Box::new(self.settings.clone())),
             Command::Reconfigure(_) if !caller.admin => Answer::Refused(Refused::NotAdmin),
             Command::Reconfigure(settings) => match self.reconfigure(now, *settings, wishes) {
                 Ok(()) => Answer::Done,
@@ -249,13 +266,19 @@ impl Owner {
             return Err(Refused::WrongPhase { task, phase, advice });
         }
         live.record.held = true;
+        self.leave_core(now, task, wishes);
+        self.gates.knock(task);
+        self.changed(task, Some("held".to_owned()));
+        Ok(())
+    }
+
+    /// Takes a task that waits from the scheduler. It comes back through its gate.
+    pub(super) fn leave_core(&mut self, now: Time, task: TaskId, wishes: &mut Vec<Effect>) {
+        let Some(live) = self.tasks.get_mut(&task) else { return };
         if std::mem::take(&mut live.in_core) {
             live.ending = Some(Ending::Again);
             self.scheduler.note(now, Event::CancelRequested(task), wishes);
         }
-        self.gates.knock(task);
-        self.changed(task, Some("held".to_owned()));
-        Ok(())
     }
 
     fn release(&mut self, task: TaskId) {

@@ -146,7 +146,8 @@ impl Owner {
         if let Some(begin) = live.spec.begin_ms.map(Moment).filter(|begin| *begin > now) {
             return Some(Gate::Begin(begin));
         }
-        let waits = live.spec.after.iter().find_map(|dependency| self.waits_for(*dependency));
+        let index = record.array.map(|place| place.index);
+        let waits = live.spec.after.iter().find_map(|dep| self.waits_for(self.meant(*dep, index)));
         if waits.is_some() {
             return waits;
         }
@@ -154,6 +155,32 @@ impl Owner {
         let at_once = place.at_once?;
         let at_work = self.gates.at_work.get(&place.array).map_or(0, FxHashSet::len);
         (at_work >= at_once as usize).then_some(Gate::Array { array: place.array, at_once })
+    }
+
+    /// The task that is meant: of an array, for `aftercorr`, the one with the same number.
+    fn meant(&self, dependency: Dependency, index: Option<u32>) -> Dependency {
+        let Dependency { task, when } = dependency;
+        let (DependencyKind::AfterCorr, Some(index)) = (when, index) else { return dependency };
+        let place = |task: TaskId| match self.tasks.get(&task) {
+            Some(live) => live.record.array,
+            None => self.journal.task(task).ok().flatten()?.array,
+        };
+        let of_array = |id: u32| place(TaskId(id)).filter(|place| place.array == task);
+        let Some(first) = of_array(task.0) else { return dependency };
+        // Numbers mostly follow each other, as ids do.
+        let likely = task.0.saturating_add(index.saturating_sub(first.index));
+        let mut ids = [likely].into_iter().chain(task.0..self.next_task);
+        let found = ids.find_map(|id| match of_array(id) {
+            Some(place) if place.index == index => Some(Some(id)),
+            Some(_) => None,
+            // The likely one may be beyond the end; what comes after the array is not looked at.
+            None if id == likely => None,
+            None => Some(None),
+        });
+        match found.flatten() {
+            Some(id) => Dependency { task: TaskId(id), when: DependencyKind::AfterCorr },
+            None => dependency,
+        }
     }
 
     fn waits_for(&self, Dependency { task, when }: Dependency) -> Option<Gate> {
@@ -167,7 +194,7 @@ impl Owner {
         let later = (task.0 + 1..self.next_task).map(TaskId);
         let phases = match ended(task) {
             None => return Some(Gate::Never(task)),
-            Some(first) if of_array(&first) => {
+            Some(first) if of_array(&first) && when != DependencyKind::AfterCorr => {
                 let mut phases = vec![first.phase];
                 for member in later {
                     match self.tasks.get(&member) {
@@ -186,7 +213,7 @@ impl Owner {
         };
         let well = |phase: &Phase| *phase == Phase::Completed;
         let good = match when {
-            DependencyKind::AfterOk => phases.iter().all(well),
+            DependencyKind::AfterOk | DependencyKind::AfterCorr => phases.iter().all(well),
             DependencyKind::AfterNotOk => !phases.iter().all(well),
             DependencyKind::AfterAny => true,
         };

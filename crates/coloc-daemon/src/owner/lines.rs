@@ -3,6 +3,7 @@
 //! A cell that is empty stands for null, zero or nothing, by the kind of its column. Times are in milliseconds.
 
 use super::TaskView;
+use super::view::WAITING;
 use crate::record::Phase;
 use std::borrow::Cow;
 
@@ -73,7 +74,10 @@ pub(crate) fn write<T: AsRef<str>>(text: &mut Vec<u8>, task: &TaskView<T>) {
     line.end_cell();
     line.text(task.name.as_ref());
     line.text(task.user.as_ref());
-    line.text(task.reason.as_ref().map_or("", AsRef::as_ref));
+    let reason = task.reason.as_ref().map_or("", AsRef::as_ref);
+    // Most tasks of a long list wait for the same reason.
+    let usual = task.state == Phase::Pending && reason == WAITING;
+    line.text(if usual { "" } else { reason });
     // The last cell ends with the line.
     if let Some(last) = text.last_mut() {
         *last = b'\n';
@@ -162,7 +166,10 @@ pub fn read(line: &[u8]) -> Result<TaskView<Cow<'_, str>>, BadLine> {
         gpu_ids: cells.numbers("gpu_ids")?,
         name: unescape(cells.next("name")?),
         user: unescape(cells.next("user")?),
-        reason: Some(cells.next("reason")?).filter(|text| !text.is_empty()).map(unescape),
+        reason: match cells.next("reason")? {
+            "" => (state == Phase::Pending).then_some(WAITING.into()),
+            reason => Some(unescape(reason)),
+        },
     })
 }
 
@@ -265,6 +272,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// What a task that waits says if it says nothing else.
+    fn usual(id: u32) -> Option<String> {
+        let waits = Phase::ALL[id as usize % Phase::ALL.len()] == Phase::Pending;
+        waits.then(|| WAITING.to_owned())
+    }
+
     fn task() -> impl Strategy<Value = TaskView> {
         let numbers = (any::<u32>(), any::<[u32; 4]>(), any::<[Option<u32>; 2]>());
         let times = any::<(u32, Option<u32>, Option<u32>, Option<u32>)>();
@@ -296,7 +309,7 @@ mod tests {
                     gpu_ids,
                     name,
                     user,
-                    reason,
+                    reason: reason.or_else(|| usual(id)),
                 }
             },
         )

@@ -35,7 +35,7 @@ pub use snapshot::{Snapshot, Standing};
 pub use submit::{ArrayRequest, Submission};
 pub use teach::Teaching;
 pub(crate) use view::task_view;
-pub use view::{GpuView, StatusView, TaskDetail, TaskView, WhyView};
+pub use view::{GpuView, ResidentView, StatusView, TaskDetail, TaskView, WhyView};
 
 use crate::agreements::Book;
 use crate::clock::Clock;

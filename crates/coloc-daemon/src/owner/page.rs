@@ -113,7 +113,10 @@ mod tests {
 
     #[test]
     fn both_forms_say_the_same() {
-        let plain = TaskView::default();
+        let plain = TaskView {
+            reason: Some(super::super::view::WAITING.to_owned()),
+            ..TaskView::default()
+        };
         let rich = TaskView {
             id: 7,
             reason: Some("held\n\"so\"".to_owned()),

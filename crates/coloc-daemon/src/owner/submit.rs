@@ -1,9 +1,10 @@
 //! New tasks.
 
 use super::{Caller, Live, Owner, Refused};
-use crate::journal::{Entry, StoryLine};
+use crate::journal::{Entry, Keyed, StoryLine};
 use crate::record::{ArrayPlace, Moment, Record, SpecId};
-use crate::spec::{Dependency, TaskSpec};
+use crate::script;
+use crate::spec::{Dependency, DependencyKind, TaskSpec};
 use coloc_model::{Bytes, Estimate, Task, TaskId};
 use rustc_hash::FxHashSet;
 use schemars::JsonSchema;
@@ -14,6 +15,9 @@ use std::sync::Arc;
 const LARGEST_ARRAY: usize = 100_000;
 /// The largest environment and command that are taken, in bytes.
 const LARGEST_SPEC: usize = 4 << 20;
+
+/// The longest key of a submission, in bytes.
+const LONGEST_KEY: usize = 200;
 
 /// What somebody submits.
 #[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
@@ -27,6 +31,20 @@ pub struct Submission {
     /// They wait until they are released.
     #[serde(default)]
     pub held: bool,
+    /// A name that the sender gives this submission alone: when it is sent again within a week, the answer is that of the
+    /// first time and nothing is submitted twice.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// They wait until whatever the caller submitted before under the same name has ended.
+    #[serde(default)]
+    pub singleton: bool,
+}
+
+impl Submission {
+    /// One task.
+    pub fn of(spec: TaskSpec) -> Self {
+        Submission { spec, array: None, held: false, key: None, singleton: false }
+    }
 }
 
 /// Tasks that differ in a number.
@@ -47,6 +65,11 @@ impl Owner {
         caller: Caller,
         submission: Submission,
     ) -> Result<Vec<TaskId>, Refused> {
+        if let Some(key) = &submission.key
+            && let Some(tasks) = self.submitted_before(caller, key)?
+        {
+            return Ok(tasks);
+        }
         if self.draining {
             return Err(Refused::Draining);
         }
@@ -59,11 +82,20 @@ impl Owner {
             let user = crate::users::name(crate::record::Uid(daemon.as_raw()));
             return Err(Refused::Invalid(format!("this daemon runs tasks of {user} only")));
         }
-        let Submission { mut spec, array, held } = submission;
+        let Submission { mut spec, array, held, key, singleton } = submission;
         if spec.priority > 0 && !caller.admin {
             return Err(Refused::PriorityAboveZero);
         }
         self.check(&spec, array.as_ref())?;
+        if singleton {
+            let before = self
+                .tasks
+                .values()
+                .filter(|live| live.record.owner == caller.uid && live.spec.name == spec.name);
+            let ended =
+                |live: &Live| Dependency { task: live.record.id, when: DependencyKind::AfterAny };
+            spec.after.extend(before.map(ended));
+        }
         self.estimate(&mut spec);
         // The way in of whoever submitted, which is nobody else's business and not the task's.
         spec.environment
@@ -95,7 +127,32 @@ impl Owner {
             many => format!("submitted as an array of {many}"),
         };
         self.pending.push(Entry::Story(first, StoryLine { at: now, what }));
-        Ok((first.0..self.next_task).map(TaskId).collect())
+        let count = indices.len() as u32;
+        self.pending.extend(
+            key.map(|key| Entry::Key(Keyed { owner: caller.uid, key, at: now, first, count })),
+        );
+        Ok(Keyed::tasks(first, count))
+    }
+
+    /// The tasks that came with this key, in this batch or before.
+    fn submitted_before(&self, caller: Caller, key: &str) -> Result<Option<Vec<TaskId>>, Refused> {
+        if key.is_empty() || key.len() > LONGEST_KEY || key.chars().any(char::is_control) {
+            let what = "a submission's key has 1 to 200 bytes, and no control characters";
+            return Err(Refused::Invalid(what.to_owned()));
+        }
+        let now = self.pending.iter().find_map(|entry| match entry {
+            Entry::Key(keyed) if keyed.owner == caller.uid && keyed.key == key => {
+                Some(Keyed::tasks(keyed.first, keyed.count))
+            }
+            _ => None,
+        });
+        match now {
+            Some(tasks) => Ok(Some(tasks)),
+            None => self.journal.keyed(caller.uid, key).map_err(|error| {
+                // Without knowing, to take it could be to take it twice.
+                Refused::Invalid(error.to_string())
+            }),
+        }
     }
 
     pub(super) fn check(
@@ -111,6 +168,12 @@ impl Owner {
             texts.map(|text| text.as_bytes().len() + 8).sum::<usize>()
         };
         let environment = spec.environment.iter().flat_map(|(name, value)| [name, value]);
+        if spec.script.as_ref().is_some_and(|script| script.as_bytes().len() > script::LARGEST) {
+            return invalid("a script has at most 2 MiB");
+        }
+        if spec.script.as_ref().is_some_and(|body| script::interpreter(body.as_bytes()).is_none()) {
+            return invalid("a script's first line must be #! and a program, such as #!/bin/bash");
+        }
         if text(&mut spec.command.iter().chain(environment)) > LARGEST_SPEC {
             return invalid("command and environment are larger than 4 MiB together");
         }
@@ -201,6 +264,7 @@ impl Owner {
             Entry::Story(task, _) => !forgotten.contains(task),
             // It can be asked for again; nothing was promised.
             Entry::Lesson(..) => false,
+            Entry::Key(keyed) => !forgotten.contains(&keyed.first),
         });
     }
 

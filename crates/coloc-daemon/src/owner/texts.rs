@@ -20,7 +20,8 @@ impl Texts {
     /// Replaces a submission's texts by those that are known.
     pub(super) fn share(&mut self, spec: &mut TaskSpec) {
         let variables = spec.environment.iter_mut().flat_map(|(name, value)| [name, value]);
-        for text in spec.command.iter_mut().chain([&mut spec.directory]).chain(variables) {
+        let others = spec.script.iter_mut().chain([&mut spec.directory]).chain(variables);
+        for text in spec.command.iter_mut().chain(others) {
             match self.known.get(text) {
                 Some(known) => *text = known.clone(),
                 None => {

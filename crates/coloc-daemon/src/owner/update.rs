@@ -3,9 +3,10 @@
 use super::{Caller, Owner, Refused};
 use crate::journal::Entry;
 use crate::record::SpecId;
-use crate::spec::TaskUpdate;
+use crate::spec::{Dependency, TaskUpdate};
 use coloc_core::{Effect, Event};
 use coloc_model::{TaskId, Time};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 impl Owner {
@@ -23,9 +24,9 @@ impl Owner {
             return Err(Refused::PriorityAboveZero);
         }
         let phase = live.record.phase;
-        if phase.is_on_gpus() && (update.time_limit.is_some() || update.gpu_memory.is_some()) {
-            let advice = "its time limit and memory are fixed while it runs; name and priority can be changed, \
-                          and a requeue lets it wait again";
+        if phase.is_on_gpus() && update.needs_a_task_that_waits() {
+            let advice = "what it asked for is fixed while it runs; name, priority, retries and what to do when a GPU \
+                          has no room can be changed, and a requeue lets it wait again";
             return Err(Refused::WrongPhase { task, phase, advice });
         }
         if self.disk_full {
@@ -35,6 +36,10 @@ impl Owner {
         if !phase.is_on_gpus() {
             self.check(&spec, None)?;
         }
+        if self.waits_for_itself(task, update.after.as_deref().unwrap_or_default()) {
+            let what = format!("task {task} would wait for itself");
+            return Err(Refused::Invalid(what));
+        }
         let (id, spec) = (SpecId(self.next_spec), Arc::new(spec));
         self.next_spec += 1;
         self.pending.push(Entry::Spec(id, spec.clone()));
@@ -43,11 +48,37 @@ impl Owner {
             live.spec = spec;
         }
         self.changed(task, Some(told(update)));
-        let in_core = self.tasks.get(&task).is_some_and(|live| live.in_core);
-        if in_core && let Some(core_task) = self.as_core_task(task) {
+        let Some(live) = self.tasks.get(&task) else { return Ok(()) };
+        let (in_core, waits) = (live.in_core, !phase.is_on_gpus());
+        // Who came back from an end for want of memory has its place by that, which only a new entry changes.
+        let anew = update.begin_ms.is_some() || update.after.is_some() || live.record.ooms > 0;
+        if in_core && waits && anew && update.needs_a_task_that_waits() {
+            self.leave_core(now, task, wishes);
+        } else if in_core && let Some(core_task) = self.as_core_task(task) {
             self.scheduler.note(now, Event::Changed(core_task), wishes);
         }
+        if waits {
+            self.gates.knock(task);
+        }
         Ok(())
+    }
+
+    /// Whether a task that waits for these would wait for its own end.
+    fn waits_for_itself(&self, task: TaskId, after: &[Dependency]) -> bool {
+        let mut next: Vec<TaskId> = after.iter().map(|dependency| dependency.task).collect();
+        let mut seen = FxHashSet::default();
+        while let Some(on) = next.pop() {
+            if on == task {
+                return true;
+            }
+            if seen.insert(on) {
+                let live = self.tasks.get(&on).into_iter();
+                next.extend(
+                    live.flat_map(|live| &live.spec.after).map(|dependency| dependency.task),
+                );
+            }
+        }
+        false
     }
 }
 
@@ -58,6 +89,15 @@ fn told(update: &TaskUpdate) -> String {
         update.time_limit.map(|limit| format!("time limit {limit}")),
         update.gpu_memory.map(|memory| format!("GPU memory {memory}")),
         update.priority.map(|priority| format!("priority {priority}")),
+        update.gpus.map(|gpus| format!("{gpus} GPUs")),
+        update.exclusive.map(|alone| if alone { "alone" } else { "beside others" }.to_owned()),
+        update.begin_ms.map(|_| "begin".to_owned()),
+        update.after.as_ref().map(|after| match after.len() {
+            0 => "waits for no other task".to_owned(),
+            many => format!("waits for {many} tasks"),
+        }),
+        update.retries.map(|retries| format!("{retries} retries")),
+        update.on_oom.map(|on_oom| format!("on-oom {on_oom:?}").to_lowercase()),
     ];
     format!("updated: {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }

@@ -7,7 +7,7 @@ use crate::record::{Exit, Holds, Phase, Record};
 use crate::spec::TaskSpec;
 use coloc_core::Explanation;
 use coloc_core::accounts::Whose;
-use coloc_model::{Placement, TaskId, Time};
+use coloc_model::{Bytes, Placement, TaskId, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -160,9 +160,27 @@ pub struct GpuView {
     pub smact: f64,
     /// Tasks on it.
     pub tasks: Vec<u32>,
+    /// The same, with what is known of each.
+    #[serde(default)]
+    pub residents: Vec<ResidentView>,
     /// It cannot be used: it fell off the bus, or its driver is gone.
     #[serde(default)]
     pub lost: bool,
+}
+
+/// A task on a GPU.
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct ResidentView {
+    /// Its id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// Whose it is.
+    pub user: String,
+    /// Memory of this GPU that it was promised.
+    pub promised_bytes: u64,
+    /// The process that leads its session, once it has one.
+    pub leader_pid: Option<u32>,
 }
 
 /// How the daemon is.
@@ -186,6 +204,9 @@ pub struct StatusView {
     pub processes: String,
 }
 
+/// What is said of a task that waits and of which nothing else is said.
+pub(super) const WAITING: &str = "waiting for a GPU";
+
 /// A task as a list shows it.
 pub(crate) fn task_view<'a>(
     record: &'a Record,
@@ -197,7 +218,7 @@ pub(crate) fn task_view<'a>(
         name: &spec.name,
         user,
         state: record.phase,
-        reason: record.reason.as_deref(),
+        reason: record.reason.as_deref().or((record.phase == Phase::Pending).then_some(WAITING)),
         gpus: spec.gpus,
         gpu_ids: record.placement.iter().flat_map(Placement::gpus).map(|gpu| gpu.0).collect(),
         array_id: record.array.map(|place| place.array.0),
@@ -277,9 +298,25 @@ impl Owner {
             memory_promised_bytes: state.booked().0,
             smact: state.signal().activity.sm.get(),
             tasks: state.residents().iter().map(|booking| booking.task.0).collect(),
+            residents: state
+                .residents()
+                .iter()
+                .filter_map(|booking| self.resident(booking.task, booking.bytes))
+                .collect(),
             lost: self.away.contains_key(&gpu),
         });
         views.collect()
+    }
+
+    fn resident(&self, task: TaskId, promised: Bytes) -> Option<ResidentView> {
+        let live = self.tasks.get(&task)?;
+        Some(ResidentView {
+            id: task.0,
+            name: live.spec.name.clone(),
+            user: crate::users::name(live.record.owner),
+            promised_bytes: promised.0,
+            leader_pid: self.launcher.known.get(&task).map(|roots| roots.leader),
+        })
     }
 
     pub(super) fn status(&self) -> StatusView {

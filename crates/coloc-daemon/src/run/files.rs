@@ -2,6 +2,7 @@
 
 use super::{Ended, Order, Started};
 use crate::record::Uid;
+use crate::text::RawText;
 use coloc_model::TaskId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -39,6 +40,8 @@ pub enum Claim {
     Taken,
 }
 
+/// The file with the task's script.
+const SCRIPT: &str = "script";
 /// Bytes that the word of an end has at least.
 const ROOM_FOR_THE_END: usize = 512;
 
@@ -74,14 +77,24 @@ impl RunDir {
         self.path.join("log.1")
     }
 
-    /// Makes the directory with its order, for nobody's eyes but the owner's.
-    pub fn create(&self, order: &Order) -> Result<(), RunError> {
+    /// The copy of the task's script.
+    pub fn script(&self) -> PathBuf {
+        self.path.join(SCRIPT)
+    }
+
+    /// Makes the directory with its order and script, for nobody's eyes but the owner's.
+    pub fn create(&self, order: &Order, script: Option<&RawText>) -> Result<(), RunError> {
         use std::os::unix::fs::{DirBuilderExt as _, chown};
         let made = fs::DirBuilder::new().mode(0o700).recursive(true).create(&self.path);
         made.map_err(|source| self.io("", source))?;
         self.write("order.json", order)?;
+        if let Some(script) = script {
+            let written = fs::write(self.script(), script.as_bytes());
+            written.map_err(|source| self.io(SCRIPT, source))?;
+        }
         if let Some(user) = &order.user {
-            for name in ["order.json", ""] {
+            let script = script.map(|_| SCRIPT);
+            for name in ["order.json"].into_iter().chain(script).chain([""]) {
                 let owned = chown(self.path.join(name), Some(user.uid), Some(user.gid));
                 owned.map_err(|source| self.io(name, source))?;
             }

@@ -3,6 +3,7 @@
 //! | file | written by | says |
 //! |---|---|---|
 //! | `order.json` | the daemon | what to run |
+//! | `script` | the daemon | the task's script, if it has one |
 //! | `claim` | whoever is first | the shim: I run it; the daemon: nobody ever will |
 //! | `shim.json` | the shim | which processes are there |
 //! | `exit.json` | the shim | how it ended |
@@ -48,6 +49,9 @@ pub struct Order {
     pub warning: Option<Warning>,
     /// From a polite request to end to a kill.
     pub grace: Millis,
+    /// Those files are begun anew.
+    #[serde(default)]
+    pub truncate: bool,
     /// The control group that the program is to be in.
     #[serde(default)]
     pub group: Option<GroupPlace>,

@@ -59,7 +59,15 @@ impl Log {
     pub(super) fn open(dir: &RunDir, order: &Order) -> Result<Self, (PathBuf, io::Error)> {
         let theirs = |path: &RawText| {
             let path = order.directory.as_path().join(path.as_path());
-            match append_to(&path) {
+            // A truncated file is written on at its end too: others may write there.
+            let opened = append_to(&path).and_then(|file| {
+                // What is no plain file, such as a pipe, has nothing to lose.
+                if order.truncate && file.metadata()?.is_file() {
+                    file.set_len(0)?;
+                }
+                Ok(file)
+            });
+            match opened {
                 Ok(file) => Ok(Sink { file, turned_over: None }),
                 Err(error) => Err((path, error)),
             }

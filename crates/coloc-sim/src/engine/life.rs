@@ -30,7 +30,7 @@ impl<O: Observer> Run<'_, O> {
         let progress = Progress {
             task,
             only_gpu: if let [only] = &*slots { Some(only.gpu) } else { None },
-            left: self.saved.remove(&task).unwrap_or(traced.duration.0 as f64),
+            left: self.left[task.index()],
             rate: 0.0,
             luck: self.simulation.noise.map_or(1.0, |noise| noise.speed(task.0, attempt)),
             as_of: now,
@@ -165,7 +165,7 @@ impl<O: Observer> Run<'_, O> {
         let left = self.seats.progress(seat).left_at(now).max(0.0);
         let memory = self.trace.tasks()[task.index()].profile.memory;
         let cost = self.simulation.preemption.cost(memory);
-        self.saved.insert(task, left + cost.0 as f64);
+        self.left[task.index()] = left + cost.0 as f64;
         self.results[task.index()].preemptions += 1;
         self.clear(now, seat, AttemptEnd::Preempted);
     }
@@ -187,10 +187,12 @@ impl<O: Observer> Run<'_, O> {
             result.energy_j += device.remove(seat).energy_j;
         }
         // Whoever ran out of memory starts from nothing; whoever was preempted goes on.
-        result.ran_s = match end {
-            AttemptEnd::OutOfMemory => 0.0,
-            _ => result.ran_s + ran.secs(),
-        };
+        if end == AttemptEnd::OutOfMemory {
+            result.ran_s = 0.0;
+            self.left[task.index()] = self.trace.tasks()[task.index()].duration.0 as f64;
+        } else {
+            result.ran_s += ran.secs();
+        }
         self.observer.attempt_ended(task, started, now, &slots, end);
         // A monitor sees the process gone no later than anybody hears of its end.
         self.crowd_changed(now, &slots);

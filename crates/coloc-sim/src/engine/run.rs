@@ -9,8 +9,7 @@ use crate::bound::makespan_bound;
 use crate::metrics::{FleetTotals, Summary, TaskResult};
 use crate::trace::Trace;
 use coloc_core::{Effect, Event, Scheduler};
-use coloc_model::{Task, TaskId, TaskState, Time};
-use rustc_hash::FxHashMap;
+use coloc_model::{Task, TaskState, Time};
 
 /// With more live tasks than this, invariants are checked only now and then.
 const CHECK_EVERY_STEP: usize = 500;
@@ -35,8 +34,8 @@ pub(super) struct Run<'a, O> {
     pub(super) devices: Vec<Device>,
     pub(super) seats: Seats,
     pub(super) results: Vec<TaskResult>,
-    /// Milliseconds of work that preempted tasks have yet to do.
-    pub(super) saved: FxHashMap<TaskId, f64>,
+    /// Milliseconds of work that each task has to do when it is next launched.
+    pub(super) left: Vec<f64>,
     ended: usize,
     makespan: Time,
     steps: u64,
@@ -79,7 +78,7 @@ impl<'a, O: Observer> Run<'a, O> {
             simulation,
             trace,
             results: vec![pending; submissions.len()],
-            saved: FxHashMap::default(),
+            left: trace.tasks().iter().map(|task| task.duration.0 as f64).collect(),
             submissions: submissions.into_iter(),
             next_submission: 0,
             monitored,

@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use coloc_daemon::client::{Address, Client, Host, Secret};
+use coloc_daemon::client::{Address, Client, Host, Secret, Wanted, Whose};
 use coloc_daemon::fingerprint::Fingerprint;
 use coloc_daemon::tls::Trust;
 use std::io;
@@ -24,10 +24,10 @@ pub(crate) struct SocketArg {
     pub(crate) socket: Option<PathBuf>,
     /// A daemon elsewhere, such as gpu1:7450; wins over a socket
     #[arg(long, value_name = "HOST:PORT", env = "COLOC_HOST", global = true)]
-    pub(crate) host: Option<Host>,
+    host: Option<Maybe<Host>>,
     /// What the certificate of the daemon elsewhere is known by
     #[arg(long, value_name = "SHA256", env = "COLOC_FINGERPRINT", global = true)]
-    pub(crate) fingerprint: Option<Fingerprint>,
+    fingerprint: Option<Maybe<Fingerprint>>,
     /// Certificates, in PEM, of those who may vouch for the daemon elsewhere
     #[arg(long, value_name = "FILE", env = "COLOC_CA", global = true, value_parser = path())]
     pub(crate) ca: Option<PathBuf>,
@@ -41,8 +41,9 @@ pub(crate) const FLAGS: [&str; 5] = ["socket", "host", "fingerprint", "ca", "tok
 
 impl SocketArg {
     pub(crate) fn connect(&self) -> Result<Client, CliError> {
-        if let Some(host) = self.host.clone() {
-            let trust = match (&self.fingerprint, said(self.ca.as_ref())) {
+        if let Some(host) = self.host().cloned() {
+            let fingerprint = self.fingerprint.as_ref().and_then(Maybe::get);
+            let trust = match (fingerprint, said(self.ca.as_ref())) {
                 (Some(fingerprint), _) => Trust::Pinned(*fingerprint),
                 (None, Some(file)) => Trust::Authorities(file.clone()),
                 (None, None) => Trust::Nobody,
@@ -58,13 +59,42 @@ impl SocketArg {
     }
 }
 
+impl SocketArg {
+    /// The host of a daemon elsewhere.
+    pub(crate) fn host(&self) -> Option<&Host> {
+        self.host.as_ref().and_then(Maybe::get)
+    }
+}
+
+/// Something, or nothing: a variable that is set to nothing is as one that is not set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Maybe<T>(Option<T>);
+
+impl<T> Maybe<T> {
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.0.as_ref()
+    }
+}
+
+impl<T: std::str::FromStr> std::str::FromStr for Maybe<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        if text.trim().is_empty() {
+            Ok(Maybe(None))
+        } else {
+            text.parse().map(|it| Maybe(Some(it)))
+        }
+    }
+}
+
 /// Reads a path. A variable that is set to nothing is there all the same, and must not be an error.
-fn path() -> impl TypedValueParser<Value = PathBuf> {
+pub(crate) fn path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
 }
 
 /// A path, unless it is nothing.
-fn said(path: Option<&PathBuf>) -> Option<&PathBuf> {
+pub(crate) fn said(path: Option<&PathBuf>) -> Option<&PathBuf> {
     path.filter(|path| !path.as_os_str().is_empty())
 }
 
@@ -96,10 +126,7 @@ pub(crate) fn own_socket() -> PathBuf {
     if is_root() {
         return PathBuf::from(SYSTEM_SOCKET);
     }
-    match std::env::var_os("XDG_RUNTIME_DIR") {
-        Some(runtime) => PathBuf::from(runtime).join("coloc.sock"),
-        None => own_state().join("coloc.sock"),
-    }
+    directory_in("XDG_RUNTIME_DIR").unwrap_or_else(own_state).join("coloc.sock")
 }
 
 /// Where a daemon keeps its state that this user starts.
@@ -107,9 +134,15 @@ pub(crate) fn own_state() -> PathBuf {
     if is_root() {
         return PathBuf::from(SYSTEM_STATE);
     }
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
+    let home = || Some(directory_in("HOME")?.join(".local/state"));
+    let state = directory_in("XDG_STATE_HOME").or_else(home);
     state.unwrap_or_else(std::env::temp_dir).join("coloc")
+}
+
+/// The directory that a variable names. What is empty or not absolute is as if it were not there: so the XDG
+/// specification has it.
+pub(crate) fn directory_in(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 fn is_root() -> bool {
@@ -205,8 +238,18 @@ impl std::str::FromStr for Selection {
     }
 }
 
-/// The ids that are meant.
+/// The ids that are meant; `last` and `all` are among the caller's own.
 pub(crate) fn resolve(client: &mut Client, selections: &[Selection]) -> Result<Vec<u32>, CliError> {
+    resolve_of(client, selections, Whose::Mine)
+}
+
+/// The ids that are meant; `last` and `all` are among those of some.
+pub(crate) fn resolve_of(
+    client: &mut Client,
+    selections: &[Selection],
+    whose: Whose<'_>,
+) -> Result<Vec<u32>, CliError> {
+    let list = |client: &mut Client, all| client.list_of(&Wanted { all, since_s: 0.0, whose });
     let mut ids = Vec::new();
     for selection in selections {
         match selection {
@@ -219,10 +262,11 @@ pub(crate) fn resolve(client: &mut Client, selections: &[Selection]) -> Result<V
                 ids.push(found.ok_or_else(missing)?.id);
             }
             Selection::Last => {
-                let newest = client.list(true, 0.0)?.tasks.iter().map(|task| task.id).max();
-                ids.push(newest.ok_or_else(|| CliError::Usage("there is no task yet".into()))?);
+                let newest = list(client, true)?.iter().map(|task| task.id).max();
+                let none = || CliError::Usage("there is no task of yours yet".into());
+                ids.push(newest.ok_or_else(none)?);
             }
-            Selection::All => ids.extend(client.list(false, 0.0)?.tasks.iter().map(|t| t.id)),
+            Selection::All => ids.extend(list(client, false)?.iter().map(|task| task.id)),
         }
     }
     Ok(ids)

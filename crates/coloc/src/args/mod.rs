@@ -1,7 +1,8 @@
 //! Flags that several verbs share.
 
 pub(crate) mod accounts;
-pub(crate) mod exporter;
+pub(crate) mod batch;
+pub(crate) mod environment;
 pub(crate) mod input;
 pub(crate) mod live;
 pub(crate) mod named_policy;
@@ -9,6 +10,8 @@ pub(crate) mod physics;
 pub(crate) mod policy;
 pub(crate) mod script;
 pub(crate) mod service;
+pub(crate) mod slurm;
 pub(crate) mod speeds;
 pub(crate) mod states;
 pub(crate) mod task;
+pub(crate) mod when;

@@ -152,19 +152,19 @@ pub(crate) enum OnOomFlag {
 #[derive(Args, Clone, Default, Debug)]
 #[command(next_help_heading = "Policy")]
 pub(crate) struct PolicyArgs {
-    /// A named policy; the flags below override it [default: none, nothing is implicit]
+    /// A named policy; the flags below override it [default: none, nothing is implicit; of the daemon: coloc]
     #[arg(long, value_enum)]
     pub(crate) preset: Option<PresetFlag>,
-    /// Order of the queue [default: fifo]
+    /// Order of the queue [default: fifo; of preset coloc: best-effort]
     #[arg(long, value_enum, hide_possible_values = false)]
     pub(crate) queue: Option<QueueFlag>,
-    /// Choice among the GPUs that may take a task [default: exclusive]
+    /// Choice among the GPUs that may take a task [default: exclusive; of preset coloc: least-interference]
     #[arg(long, value_enum)]
     pub(crate) place: Option<PlaceFlag>,
     /// With --place consolidate, which gangs wait for as few nodes as possible: always, never, or those whose largest tensor is more than this part of the model, such as 0.3 [default: always]
     #[arg(long, value_name = "WHEN", value_parser = pack)]
     pub(crate) pack: Option<Pack>,
-    /// How tasks share a GPU [default: exclusive]
+    /// How tasks share a GPU [default: exclusive; of preset coloc: mps]
     #[arg(long, value_enum)]
     pub(crate) share: Option<ShareFlag>,
     /// What the scheduler is told of memory [default: oracle; gpumemnet with carma-v1 and carma-v2]
@@ -182,10 +182,10 @@ pub(crate) struct PolicyArgs {
     /// Most tasks on one GPU
     #[arg(long, value_name = "N")]
     pub(crate) max_tasks: Option<u32>,
-    /// Most expected SM demand on one GPU, 1 being a full device
+    /// Most expected SM demand on one GPU, 1 being a full device [default: no limit; of preset coloc: 1.4]
     #[arg(long, value_name = "DEMAND")]
     pub(crate) sm_limit: Option<f64>,
-    /// Minutes for which a task may be passed over before GPUs are kept free for it
+    /// Minutes for which a task may be passed over before GPUs are kept free for it [default: for ever; of preset coloc: 120]
     #[arg(long, value_name = "MINUTES")]
     pub(crate) patience: Option<u64>,
     /// One user's tasks only on a GPU at a time, as an MPS server requires

@@ -1,106 +1,11 @@
-//! What people's hands know from Slurm: directives in scripts, times, arrays, dependencies.
+//! What people's hands know from Slurm: times, arrays, dependencies.
 
-use super::task::Dependencies;
-use crate::error::CliError;
 use coloc_daemon::owner::ArrayRequest;
-use coloc_daemon::record::Moment;
-use coloc_daemon::spec::{DependencyKind, Warning};
-use coloc_model::Millis;
-use std::ffi::OsString;
-use std::path::Path;
+use coloc_daemon::spec::{Dependency, DependencyKind, Warning};
+use coloc_model::{Millis, TaskId};
 
-/// A script's head is looked for in this many bytes.
-const HEAD: usize = 64 << 10;
 /// The most tasks that one array may have.
 const LARGEST_ARRAY: usize = 100_000;
-
-/// The words of one `#COLOC` or `#SBATCH` line.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Directive {
-    /// Where it stands in its script.
-    pub(crate) line: usize,
-    /// What it says.
-    pub(crate) words: Vec<OsString>,
-}
-
-/// What is wrong with a line of a script.
-pub(crate) fn wrong_line(file: &Path, line: usize, problem: &str) -> CliError {
-    CliError::Usage(format!("{}, line {line}: {problem}", file.display()))
-}
-
-/// A script's directives; `None` if it is no script.
-pub(crate) fn directives(file: &Path) -> Option<Result<Vec<Directive>, CliError>> {
-    use std::io::Read as _;
-    let mut head = Vec::new();
-    std::fs::File::open(file).ok()?.take(HEAD as u64).read_to_end(&mut head).ok()?;
-    if !head.starts_with(b"#!") {
-        return None;
-    }
-    let text = String::from_utf8_lossy(&head);
-    // Until the first command.
-    let lines = text.lines().map(str::trim).enumerate();
-    let lines = lines.take_while(|(_, line)| line.is_empty() || line.starts_with('#'));
-    let directive = |(index, line)| {
-        let (line, said) = (index + 1, directive(line)?);
-        let Some(words) = split(said) else {
-            return Some(Err(wrong_line(file, line, "a quote is not closed")));
-        };
-        Some(Ok(Directive { line, words }))
-    };
-    Some(lines.filter_map(directive).collect())
-}
-
-/// What follows the mark of a directive and white space.
-fn directive(line: &str) -> Option<&str> {
-    let said = ["#COLOC", "#SBATCH"].iter().find_map(|mark| line.strip_prefix(mark))?;
-    said.starts_with(char::is_whitespace).then_some(said)
-}
-
-/// A command as it can be started: a script of this directory is named without `./` by some, and need not be executable.
-pub(crate) fn runnable(mut command: Vec<OsString>, here: &Path) -> Vec<OsString> {
-    use std::io::Read as _;
-    use std::os::unix::fs::PermissionsExt as _;
-    let Some(file) = command.first().map(|first| here.join(first)) else { return command };
-    let mut head = Vec::new();
-    let Ok(script) = std::fs::File::open(&file) else { return command };
-    let mode = script.metadata().map_or(0, |meta| meta.permissions().mode());
-    if script.take(256).read_to_end(&mut head).is_err() || !head.starts_with(b"#!") {
-        return command;
-    }
-    command[0] = file.into_os_string();
-    if mode & 0o111 != 0 {
-        return command;
-    }
-    let line = head[2..].split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line).trim().to_owned();
-    // As the kernel has it: an interpreter, and at most one argument.
-    let (interpreter, argument) = match line.split_once(char::is_whitespace) {
-        Some((interpreter, argument)) => (interpreter.to_owned(), Some(argument.trim().to_owned())),
-        None => (line, None),
-    };
-    let words = [Some(interpreter), argument].into_iter().flatten().map(OsString::from);
-    words.filter(|word| !word.is_empty()).chain(command).collect()
-}
-
-/// Words as a shell would split them, with quotes; a comment ends them.
-fn split(line: &str) -> Option<Vec<OsString>> {
-    let (mut words, mut word, mut quote): (Vec<OsString>, Option<String>, _) =
-        (Vec::new(), None, None);
-    for character in line.chars() {
-        match (quote, character) {
-            (Some(open), c) if c == open => quote = None,
-            (None, '"' | '\'') => {
-                quote = Some(character);
-                word.get_or_insert_default();
-            }
-            (None, c) if c.is_whitespace() => words.extend(word.take().map(OsString::from)),
-            (None, '#') if word.is_none() => break,
-            (_, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word.map(OsString::from));
-    quote.is_none().then_some(words)
-}
 
 /// `90` (minutes), `90:00`, `1:30:00`, `1-12`, `1-12:30`, `1-12:30:15`, or `1h30m`.
 pub(crate) fn time(text: &str) -> Result<Millis, String> {
@@ -134,6 +39,16 @@ pub(crate) fn time(text: &str) -> Result<Millis, String> {
     seconds.map(Millis::from_secs).ok_or_else(fail)
 }
 
+/// A time limit, or that there is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Limit(pub(crate) Option<Millis>);
+
+/// A time, or `0` or `UNLIMITED` for none.
+pub(crate) fn limit(text: &str) -> Result<Limit, String> {
+    let none = ["0", "unlimited", "infinite"].iter().any(|word| text.eq_ignore_ascii_case(word));
+    if none { Ok(Limit(None)) } else { time(text).map(|span| Limit(Some(span))) }
+}
+
 /// `1h30m`, `45s`.
 fn spelled_out(text: &str) -> Option<Millis> {
     let mut sum = Millis::ZERO;
@@ -149,31 +64,55 @@ fn spelled_out(text: &str) -> Option<Millis> {
     (sum > Millis::ZERO).then_some(sum)
 }
 
-/// `7`, `7,8`, `afterok:7:8`, `afterany:7`.
-pub(super) fn dependencies(text: &str) -> Result<Dependencies, String> {
-    let fail = || format!("{text:?}: expected task ids such as 7 or afterok:7:8 or afterany:7");
-    let mut all = Vec::new();
+/// What must be over before a task begins.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Dependencies {
+    /// These tasks, each as said.
+    pub(crate) tasks: Vec<Dependency>,
+    /// Whatever the same user submitted before under the same name.
+    pub(crate) singleton: bool,
+}
+
+/// `7`, `7,8`, `afterok:7:8`, `afterany:7`, `aftercorr:7`, `singleton`; all of them have to be met.
+pub(crate) fn dependencies(text: &str) -> Result<Dependencies, String> {
+    let fail = || {
+        format!(
+            "{text:?}: expected task ids such as 7, afterok:7:8, afterany:7, afternotok:7, aftercorr:7 or singleton, \
+             with commas between them"
+        )
+    };
+    if text.contains('?') {
+        return Err(format!(
+            "{text:?}: that any one of several is enough cannot be asked for; commas ask for all"
+        ));
+    }
+    let mut all = Dependencies::default();
     for part in text.split(',') {
+        if part == "singleton" {
+            all.singleton = true;
+            continue;
+        }
         let mut words = part.split(':').peekable();
         let kind = match words.peek() {
             Some(&"afterok") => Some(DependencyKind::AfterOk),
             Some(&"afterany" | &"after") => Some(DependencyKind::AfterAny),
             Some(&"afternotok") => Some(DependencyKind::AfterNotOk),
+            Some(&"aftercorr") => Some(DependencyKind::AfterCorr),
             _ => None,
         };
         if kind.is_some() {
             words.next();
         }
-        let before = all.len();
+        let before = all.tasks.len();
         for word in words {
-            let task = word.parse().map_err(|_| fail())?;
-            all.push((task, kind.unwrap_or(DependencyKind::AfterOk)));
+            let task = TaskId(word.parse().map_err(|_| fail())?);
+            all.tasks.push(Dependency { task, when: kind.unwrap_or(DependencyKind::AfterOk) });
         }
-        if all.len() == before {
+        if all.tasks.len() == before {
             return Err(fail());
         }
     }
-    Ok(Dependencies::new(all))
+    Ok(all)
 }
 
 /// `1-100`, `0-9:3`, `1,5,9`, each with `%8`.
@@ -199,26 +138,13 @@ pub(super) fn array(text: &str) -> Result<ArrayRequest, String> {
         }
         all.extend((first..=last).step_by(step));
     }
+    // Who says a number twice means one task.
+    let mut seen = std::collections::HashSet::new();
+    all.retain(|index| seen.insert(*index));
     if all.len() > LARGEST_ARRAY || at_once == Some(0) {
         return Err(fail());
     }
     Ok(ArrayRequest { indices: all, at_once })
-}
-
-/// `now+1h`, or seconds since 1970.
-pub(super) fn begin(text: &str) -> Result<Moment, String> {
-    let fail = || format!("{text:?}: expected now+1h or seconds since 1970");
-    match text.strip_prefix("now+") {
-        Some(span) => {
-            let span: Millis = span.parse().map_err(|_| fail())?;
-            Ok(Moment(Moment::now().0 + span.0))
-        }
-        None => {
-            let seconds: f64 = text.parse().map_err(|_| fail())?;
-            let sane = (0.0..1e11).contains(&seconds);
-            sane.then_some(Moment((seconds * 1000.0) as u64)).ok_or_else(fail)
-        }
-    }
 }
 
 /// `USR1@60`, `SIGTERM@300`, `10@60`, with Slurm's `B:` before it.
@@ -239,15 +165,41 @@ pub(super) fn warning(text: &str) -> Result<Warning, String> {
     Ok(Warning { signal, before: Millis::from_secs(seconds) })
 }
 
-/// `gpu:2`, `gpu:a100:2`, `gpu`.
-pub(super) fn gres(text: &str) -> Result<u32, String> {
-    let fail = || format!("{text:?}: expected gpu:2 or gpu:a100:2");
-    let rest = text.strip_prefix("gpu").ok_or_else(fail)?;
-    match rest.rsplit_once(':') {
-        None if rest.is_empty() => Ok(1),
-        Some((_, count)) => count.parse().map_err(|_| fail()),
-        None => Err(fail()),
+/// So many GPUs, perhaps of a kind.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct GpuWish {
+    pub(crate) count: u32,
+    pub(crate) kind: Option<String>,
+}
+
+/// `2`, `a100:2`.
+pub(crate) fn gpu_wish(text: &str) -> Result<GpuWish, String> {
+    let fail = || format!("{text:?}: expected a number of GPUs, such as 2 or a100:2");
+    let (kind, count) = text.split_once(':').map_or((None, text), |(kind, n)| (Some(kind), n));
+    let count = count.parse().map_err(|_| fail())?;
+    if kind.is_some_and(str::is_empty) {
+        return Err(fail());
     }
+    Ok(GpuWish { count, kind: kind.map(str::to_owned) })
+}
+
+/// `gpu:2`, `gpu:a100:2`, `gpu`, with what else is wished for after commas.
+pub(crate) fn gres(text: &str) -> Result<GpuWish, String> {
+    let fail = || format!("{text:?}: expected gpu:2 or gpu:a100:2");
+    let parts = text.split(',').map(|part| part.split('(').next().unwrap_or(part));
+    let parts = parts.map(|part| part.strip_prefix("gres/").unwrap_or(part));
+    let wish = |part: &str| match part.strip_prefix("gpu")? {
+        "" => Some(Ok(GpuWish { count: 1, kind: None })),
+        rest => {
+            let rest = rest.strip_prefix(':')?;
+            // A kind alone is one of it.
+            let kind = || GpuWish { count: 1, kind: Some(rest.to_owned()) };
+            let alone = !rest.contains(':') && rest.starts_with(|c: char| c.is_ascii_alphabetic());
+            Some(if alone { Ok(kind()) } else { gpu_wish(rest).map_err(|_| fail()) })
+        }
+    };
+    let mut wishes = parts.filter_map(wish);
+    wishes.next().unwrap_or_else(|| Err(fail()))
 }
 
 #[cfg(test)]
@@ -258,6 +210,8 @@ mod tests {
     fn times_are_slurms() {
         let seconds = |text: &str| time(text).map(|span| span.0 / 1000);
         assert_eq!(seconds("90"), Ok(5400));
+        assert_eq!((limit("0"), limit("unlimited")), (Ok(Limit(None)), Ok(Limit(None))));
+        assert_eq!(limit("1-0"), Ok(Limit(Some(Millis::from_secs(86_400)))));
         assert_eq!(seconds("90:30"), Ok(5430));
         assert_eq!(seconds("1:30:00"), Ok(5400));
         assert_eq!(seconds("2-12"), Ok(216_000));
@@ -283,6 +237,7 @@ mod tests {
         let array = |text: &str| array(text).map(|a| (a.indices, a.at_once));
         assert_eq!(array("0-9:3%2"), Ok((vec![0, 3, 6, 9], Some(2))));
         assert_eq!(array("1,5"), Ok((vec![1, 5], None)));
+        assert_eq!(array("5,1,5,1-2"), Ok((vec![5, 1, 2], None)));
         for wrong in ["", "5-1", "1-9:0", "1-4000000000", "1%0", "a", "1-2%x"] {
             assert!(array(wrong).is_err(), "{wrong}");
         }
@@ -290,44 +245,23 @@ mod tests {
 
     #[test]
     fn dependencies_and_signals() {
-        let all = dependencies("afterok:1:2,afterany:3,4").unwrap();
-        assert_eq!(all.len(), 4);
-        assert_eq!(all[2], (3, DependencyKind::AfterAny));
-        assert!(dependencies("afterok:").is_err() && dependencies("x").is_err());
+        let all = dependencies("afterok:1:2,singleton,afterany:3,4").unwrap();
+        assert!(all.tasks.len() == 4 && all.singleton);
+        assert_eq!(all.tasks[2], Dependency { task: TaskId(3), when: DependencyKind::AfterAny });
+        for wrong in ["afterok:", "x", "", "afterok:1?afterok:2", "singleton:3", "afterok:-1"] {
+            assert!(dependencies(wrong).is_err(), "{wrong}");
+        }
         assert_eq!(warning("B:USR1@120").unwrap().before, Millis::from_secs(120));
         assert!(warning("NOPE@1").is_err());
-        assert_eq!((gres("gpu:a100:2"), gres("gpu")), (Ok(2), Ok(1)));
-    }
-
-    #[test]
-    fn a_script_needs_neither_a_path_nor_a_mode() {
-        let place = tempfile::tempdir().unwrap();
-        let file = place.path().join("job.sh");
-        std::fs::write(&file, "#!/bin/sh -e\ntrue\n").unwrap();
-        let run = |words: &[&str]| {
-            let words = words.iter().map(OsString::from).collect();
-            runnable(words, place.path())
-        };
-        let file = file.to_str().unwrap();
-        assert_eq!(run(&["job.sh", "x"]), ["/bin/sh", "-e", file, "x"]);
-        assert_eq!(run(&["sleep", "1"]), ["sleep", "1"]);
-        use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(run(&["job.sh", "x"]), [file, "x"]);
-    }
-
-    #[test]
-    fn directives_end_at_the_first_command() {
-        let place = tempfile::tempdir().unwrap();
-        let file = place.path().join("train.sh");
-        let script = "#!/bin/bash\n# a comment\n#SBATCH --gres=gpu:2\n#COLOC -J 'a name' # why\n#SBATCH\t-H\n#SBATCHED x\n\nrun\n#SBATCH -t 5\n";
-        std::fs::write(&file, script).unwrap();
-        let found = directives(&file).unwrap().unwrap();
-        assert_eq!(found.iter().map(|one| one.line).collect::<Vec<_>>(), [3, 4, 5]);
-        let words: Vec<_> = found.into_iter().flat_map(|one| one.words).collect();
-        assert_eq!(words, ["--gres=gpu:2", "-J", "a name", "-H"]);
-        std::fs::write(&file, "#!/bin/sh\n#COLOC -J 'open\n").unwrap();
-        let error = directives(&file).unwrap().unwrap_err().to_string();
-        assert!(error.contains("line 2"), "{error}");
+        let count = |text: &str| gres(text).map(|wish| (wish.count, wish.kind.is_some()));
+        assert_eq!((count("gpu:a100:2"), count("gpu")), (Ok((2, true)), Ok((1, false))));
+        assert_eq!(
+            (count("gpu:a100"), count("nvme:1,gres/gpu:3(S:0)")),
+            (Ok((1, true)), Ok((3, false)))
+        );
+        for wrong in ["", "nvme:1", "gpu:", "gpu:-1", "gpu:a:b", "gpus:2", "gpu:a100:99999999999"] {
+            assert!(gres(wrong).is_err(), "{wrong}");
+        }
+        assert!(gpu_wish("2").is_ok() && gpu_wish(":2").is_err() && gpu_wish("a100:").is_err());
     }
 }

@@ -61,7 +61,7 @@ pub(crate) const fn letters(state: Phase) -> &'static str {
 }
 
 /// Slurm's words for the same.
-const fn slurms(state: Phase) -> &'static str {
+pub(crate) const fn slurms(state: Phase) -> &'static str {
     match state {
         Phase::Launching => "CONFIGURING",
         Phase::Preempting => "PREEMPTED",

@@ -1,16 +1,20 @@
 //! A task's flags, on the command line and in the head of a script.
 
-use super::script;
+use super::batch::{self, Prepared};
+use super::environment;
+use super::script::{self, Dependencies, GpuWish, Limit};
+use super::slurm::SlurmArgs;
+use super::when;
 use crate::error::CliError;
 use crate::verbs::estimate;
 use clap::{Args, ValueEnum};
 use coloc_daemon::owner::{ArrayRequest, Submission};
 use coloc_daemon::record::Moment;
-use coloc_daemon::spec::{Dependency, DependencyKind, OnOom, TaskSpec, Warning};
+use coloc_daemon::spec::{OnOom, TaskSpec, Warning};
 use coloc_daemon::text::RawText;
-use coloc_model::{Bytes, Millis, TaskId};
-use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use coloc_model::{Bytes, Millis};
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// What to do about a task that ran out of GPU memory.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
@@ -23,8 +27,31 @@ pub(crate) enum OnOomFlag {
     Fail,
 }
 
+impl From<OnOomFlag> for OnOom {
+    fn from(flag: OnOomFlag) -> Self {
+        match flag {
+            OnOomFlag::Grow => OnOom::Grow,
+            OnOomFlag::Exclusive => OnOom::Exclusive,
+            OnOomFlag::Fail => OnOom::Fail,
+        }
+    }
+}
+
+/// What becomes of what is in a file already.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(crate) enum OpenMode {
+    /// It stays
+    Append,
+    /// It goes, at the first attempt
+    Truncate,
+}
+
 /// The flag that ends a line of a script.
 pub(crate) const SCRIPT_LINE_ENDS: &str = "script-line-ends";
+
+/// What is said to who names nothing that could be run.
+const NO_COMMAND: &str =
+    "no command was given: expected `-- COMMAND`, a script, or - for a script on standard input";
 
 /// Everything about a task.
 #[derive(Args, Clone, Debug)]
@@ -34,11 +61,8 @@ pub(crate) struct TaskArgs {
     #[arg(short = 'J', long, visible_alias = "job-name", value_name = "NAME")]
     name: Option<String>,
     /// GPUs at once
-    #[arg(short = 'G', long, value_name = "N", default_value_t = 1)]
-    gpus: u32,
-    /// Slurm's way to ask for GPUs: gpu:2 or gpu:a100:2
-    #[arg(long, value_name = "GRES", value_parser = script::gres, hide = true)]
-    gres: Option<u32>,
+    #[arg(short = 'G', long, value_name = "N", default_value = "1", value_parser = script::gpu_wish)]
+    gpus: GpuWish,
     /// Memory it needs on each GPU, such as 12G; a bare number is MiB
     #[arg(long, value_name = "MEMORY")]
     gpu_mem: Option<Bytes>,
@@ -48,10 +72,10 @@ pub(crate) struct TaskArgs {
     /// No other task on its GPUs
     #[arg(long)]
     exclusive: bool,
-    /// Stop it after this long: 90 (minutes), 1:30:00, 2-12, 1h30m
-    #[arg(short = 't', long, value_name = "TIME", value_parser = script::time)]
-    time: Option<Millis>,
-    /// Tasks that must end first: 7, afterok:7:8, afterany:7, afternotok:7
+    /// Stop it after this long: 90 (minutes), 1:30:00, 2-12, 1h30m; 0 or UNLIMITED for never
+    #[arg(short = 't', long, value_name = "TIME", value_parser = script::limit)]
+    time: Option<Limit>,
+    /// Tasks that must end first: 7, afterok:7:8, afterany:7, afternotok:7, aftercorr:7 (number by number of two arrays), singleton (all before it of its name)
     #[arg(short = 'd', long, visible_alias = "dependency", value_name = "TASKS", value_parser = script::dependencies)]
     after: Option<Dependencies>,
     /// Many tasks: 1-100, 0-9:3, 1,5,9; %8 lets 8 run at once
@@ -66,8 +90,8 @@ pub(crate) struct TaskArgs {
     /// Let others go first: the priority is lowered by this
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1_000_000..=1_000_000))]
     nice: i32,
-    /// Not before: now+1h, or seconds since 1970
-    #[arg(long, value_name = "WHEN", value_parser = script::begin)]
+    /// Not before: now+1h, 16:00, tomorrow, 2027-01-20T12:34, or seconds since 1970
+    #[arg(short = 'b', long, value_name = "WHEN", value_parser = when::begin)]
     begin: Option<Moment>,
     /// Let it wait until it is released
     #[arg(short = 'H', long)]
@@ -105,42 +129,36 @@ pub(crate) struct TaskArgs {
     /// Where its errors go [default: with the output]
     #[arg(short = 'e', long, value_name = "FILE")]
     error: Option<PathBuf>,
+    /// Whether files that --output and --error name are written on or begun anew [default: append]
+    #[arg(long, value_enum, value_name = "MODE")]
+    open_mode: Option<OpenMode>,
     /// Where it runs [default: here]
     #[arg(short = 'D', long, value_name = "DIR")]
     chdir: Option<PathBuf>,
+    /// Run a script where it is and as it is when the task starts, instead of a copy of what it is now
+    #[arg(long)]
+    in_place: bool,
     /// Give it an empty environment but for these variables, NAME or NAME=VALUE
     #[arg(long, value_name = "VARIABLES", value_delimiter = ',')]
     export: Option<Vec<OsString>>,
-    /// Accepted so that scripts for Slurm work; one machine has no use for it
-    #[arg(short = 'p', long, hide = true)]
-    partition: Option<String>,
-    #[arg(short = 'A', long, hide = true)]
-    account: Option<String>,
-    #[arg(short = 'N', long, hide = true)]
-    nodes: Option<String>,
-    #[arg(short = 'n', long, hide = true)]
-    ntasks: Option<String>,
-    #[arg(short = 'c', long, hide = true)]
-    cpus_per_task: Option<String>,
-    #[arg(long, hide = true)]
-    qos: Option<String>,
-    #[arg(long, hide = true)]
-    mail_type: Option<String>,
-    #[arg(long, hide = true)]
-    mail_user: Option<String>,
+    /// Give it the environment of a login shell, and not of this one; --export is added to it
+    #[arg(long, visible_alias = "get-user-env")]
+    user_env: bool,
+    /// A name for this submission alone: one that is sent again with it, within a week, is not a second one [default: one that nobody else has]
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    #[command(flatten)]
+    slurm: SlurmArgs,
     /// Slurm's way to give a command for the shell
     #[arg(long, hide = true, value_name = "COMMAND", conflicts_with = "command")]
     wrap: Option<OsString>,
     /// Stands after each line of a script, so that no option there takes a word from elsewhere for its value
     #[arg(long = SCRIPT_LINE_ENDS, hide = true)]
     script_line_ends: bool,
-    /// The command, or a script
-    #[arg(trailing_var_arg = true, required_unless_present = "wrap", value_name = "COMMAND")]
+    /// The command, or a script; - is a script on standard input
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
-
-/// Tasks that must end first.
-pub(crate) type Dependencies = std::sync::Arc<Vec<(u32, DependencyKind)>>;
 
 impl TaskArgs {
     /// What is sent to the daemon.
@@ -149,83 +167,77 @@ impl TaskArgs {
         let here = std::env::current_dir()
             .map_err(|source| CliError::Write { file: PathBuf::from("."), source })?;
         let directory = args.chdir.as_ref().map_or(here.clone(), |chdir| here.join(chdir));
-        let after = args.after.iter().flat_map(|all| all.iter());
+        for remark in args.slurm.remarks(&args.gpus) {
+            eprintln!("coloc: {remark}");
+        }
+        let after = args.after.unwrap_or_default();
         let estimate = match (&args.model_summary, &args.hf_config) {
             (Some(file), _) => Some(estimate::of_summary(file, args.batch)?),
             (None, Some(file)) => Some(estimate::of_config(file, args.batch, args.seq)?),
             (None, None) => None,
         };
-        let command = match args.wrap {
-            Some(wrap) => vec!["/bin/sh".into(), "-c".into(), wrap],
-            None => script::runnable(args.command, &here),
+        let Prepared { name, command, script } = match args.wrap {
+            Some(wrap) => Prepared {
+                name: "wrap".to_owned(),
+                command: vec!["/bin/sh".into(), "-c".into(), wrap],
+                script: None,
+            },
+            None if args.command.is_empty() => return Err(CliError::Usage(NO_COMMAND.to_owned())),
+            None => batch::prepared(args.command, &here, args.in_place)?,
+        };
+        let environment = match (args.user_env, args.export.as_deref()) {
+            (false, export) => environment::exported(export),
+            (true, export) => {
+                let mut login = environment::of_login()?;
+                let more = export.map(|export| environment::exported(Some(export)));
+                login.extend(more.into_iter().flatten());
+                login
+            }
         };
         let spec = TaskSpec {
-            name: args.name.unwrap_or_else(|| name_of(&command)),
+            name: args.name.unwrap_or(name),
             command: command.into_iter().map(RawText::from).collect(),
+            script,
             directory: directory.into_os_string().into(),
-            environment: environment(args.export.as_deref()),
-            gpus: args.gres.unwrap_or(args.gpus),
+            environment,
+            gpus: args.slurm.gpus().unwrap_or(args.gpus.count),
             gpu_memory: args.gpu_mem,
             host_memory: args.mem.filter(|&memory| memory > Bytes::ZERO),
             estimate: estimate.as_ref().map(coloc_model::Estimate::from),
             estimator: estimate.map(|estimate| estimate.estimator.to_owned()),
             exclusive: args.exclusive,
-            time_limit: args.time,
-            after: after.map(|&(task, when)| Dependency { task: TaskId(task), when }).collect(),
+            time_limit: args.time.and_then(|Limit(limit)| limit),
+            after: after.tasks,
             begin_ms: args.begin.map(|begin| begin.0),
             priority: args.priority - args.nice,
             retries: args.retry,
-            on_oom: match args.on_oom {
-                None => OnOom::Policy,
-                Some(OnOomFlag::Grow) => OnOom::Grow,
-                Some(OnOomFlag::Exclusive) => OnOom::Exclusive,
-                Some(OnOomFlag::Fail) => OnOom::Fail,
-            },
+            on_oom: args.on_oom.map_or(OnOom::Policy, OnOom::from),
             warning: args.signal,
             output: args.output.map(|path| path.into_os_string().into()),
             errors: args.error.map(|path| path.into_os_string().into()),
             idle_timeout: args.idle_timeout,
             sm_percent: args.sm_percent,
             framework: args.framework,
+            truncate: args.open_mode == Some(OpenMode::Truncate),
         };
-        Ok(Submission { spec, array: args.array, held: args.hold })
+        let key = args.key.or_else(own_key);
+        let singleton = after.singleton;
+        Ok(Submission { spec, array: args.array, held: args.hold, key, singleton })
     }
 
     /// The command, of which the first word may be a script.
     pub(crate) fn command(&self) -> &[OsString] {
         &self.command
     }
+
+    /// Nothing was named that could be run.
+    pub(crate) fn lacks_a_command(&self) -> bool {
+        self.command.is_empty() && self.wrap.is_none()
+    }
 }
 
-/// The last part of the program's name, or of the script that it interprets.
-fn name_of(command: &[OsString]) -> String {
-    let base =
-        |text: &OsStr| Path::new(text).file_name().unwrap_or(text).to_string_lossy().into_owned();
-    let program = command.first().map(|first| base(first)).unwrap_or_default();
-    let script = command
-        .get(1)
-        .filter(|script| program.starts_with("python") && Path::new(script).extension().is_some());
-    script.map_or(program, |script| base(script))
-}
-
-pub(crate) fn environment(export: Option<&[OsString]>) -> Vec<(RawText, RawText)> {
-    let all = || std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
-    let Some(wanted) = export else { return all().collect() };
-    if wanted == [OsString::from("ALL")] {
-        return all().collect();
-    }
-    let mut kept = Vec::new();
-    for variable in wanted {
-        let text = variable.to_string_lossy();
-        match text.split_once('=') {
-            Some((name, value)) => kept.push((name.into(), value.into())),
-            None if text == "ALL" => kept.extend(all()),
-            None if text == "NONE" => {}
-            None => {
-                let value = std::env::var_os(variable);
-                kept.extend(value.map(|value| (variable.clone().into(), value.into())));
-            }
-        }
-    }
-    kept
+/// A key that nobody else has, so that a submission can be sent again when its answer was lost.
+fn own_key() -> Option<String> {
+    let random = std::fs::read_to_string("/proc/sys/kernel/random/uuid").ok()?;
+    Some(random.trim().to_owned()).filter(|key| !key.is_empty())
 }

@@ -66,38 +66,40 @@ impl Setting {
 
 /// Reads and checks a file.
 pub(crate) fn read(file: &Path) -> Result<Vec<Setting>, ConfigError> {
+    parse(file, &text_of(file)?)
+}
+
+/// Reads what a file says to a verb. What it says to others is not looked at; what is no TOML at all is told, and the
+/// rest of the file counts.
+pub(crate) fn read_for(verb: &str, file: &Path) -> Result<Vec<Setting>, ConfigError> {
+    let text = text_of(file)?;
+    let reader = Reader { file, text: &text };
+    let (table, errors) = DeTable::parse_recoverable(&text);
+    let listens =
+        |name: &str| SECTIONS.iter().any(|(s, verbs)| *s == name && verbs.contains(&verb));
+    if let Some(error) = errors.first() {
+        let wrong = reader.broken(error);
+        let concerns_others = |section: &str| !listens(section);
+        if !reader.section_at(error.span().unwrap_or(0..0).start).is_some_and(concerns_others) {
+            return Err(wrong);
+        }
+        eprintln!("coloc: {wrong}; the rest of the file counts");
+    }
+    reader.settings(&table, listens)
+}
+
+fn text_of(file: &Path) -> Result<String, ConfigError> {
     let fail = |source| ConfigError::Read { file: file.to_owned(), source };
     if std::fs::metadata(file).map_err(fail)?.len() > LARGEST {
         return Err(fail(io::Error::other("it is larger than 1 MiB")));
     }
-    parse(file, &std::fs::read_to_string(file).map_err(fail)?)
+    std::fs::read_to_string(file).map_err(fail)
 }
 
 fn parse(file: &Path, text: &str) -> Result<Vec<Setting>, ConfigError> {
     let reader = Reader { file, text };
-    let table = DeTable::parse(text).map_err(|error| {
-        let span = error.span().unwrap_or(0..0);
-        reader.wrong(&span, error.message().to_owned())
-    })?;
-    let mut settings = Vec::new();
-    for (name, section) in table.get_ref() {
-        let known = SECTIONS.iter().find(|(known, _)| *known == name.get_ref());
-        let Some((known, verbs)) = known else {
-            let names: Vec<&str> = SECTIONS.iter().map(|(name, _)| *name).collect();
-            let problem =
-                format!("unknown section {:?}; there are [{}]", name.get_ref(), names.join("], ["));
-            return Err(reader.wrong(&name.span(), problem));
-        };
-        let DeValue::Table(keys) = section.get_ref() else {
-            let problem = format!("{known} is a section: write [{known}] and its keys below");
-            return Err(reader.wrong(&name.span(), problem));
-        };
-        for (key, value) in keys {
-            let flag = key.get_ref().replace('_', "-");
-            settings.push(reader.setting(known, verbs[0], (&flag, key.span()), value)?);
-        }
-    }
-    Ok(settings)
+    let table = DeTable::parse(text).map_err(|error| reader.broken(&error))?;
+    reader.settings(&table, |_| true)
 }
 
 struct Reader<'a> {
@@ -106,6 +108,53 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    fn broken(&self, error: &toml::de::Error) -> ConfigError {
+        self.wrong(&error.span().unwrap_or(0..0), error.message().to_owned())
+    }
+
+    /// The settings of the sections that are wanted.
+    fn settings(
+        &self,
+        table: &Spanned<DeTable<'_>>,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<Setting>, ConfigError> {
+        let reader = self;
+        let mut settings = Vec::new();
+        for (name, section) in table.get_ref().iter().filter(|(name, _)| wanted(name.get_ref())) {
+            let known = SECTIONS.iter().find(|(known, _)| *known == name.get_ref());
+            let Some((known, verbs)) = known else {
+                let names: Vec<&str> = SECTIONS.iter().map(|(name, _)| *name).collect();
+                let problem = format!(
+                    "unknown section {:?}; there are [{}]",
+                    name.get_ref(),
+                    names.join("], [")
+                );
+                return Err(reader.wrong(&name.span(), problem));
+            };
+            let DeValue::Table(keys) = section.get_ref() else {
+                let problem = format!("{known} is a section: write [{known}] and its keys below");
+                return Err(reader.wrong(&name.span(), problem));
+            };
+            for (key, value) in keys {
+                let flag = key.get_ref().replace('_', "-");
+                settings.push(reader.setting(known, verbs[0], (&flag, key.span()), value)?);
+            }
+        }
+        Ok(settings)
+    }
+
+    /// The section that a place is in, by the last line before its end that looks like the head of one.
+    fn section_at(&self, at: usize) -> Option<&str> {
+        let end = self
+            .text
+            .get(at..)
+            .and_then(|rest| rest.find('\n'))
+            .map_or(self.text.len(), |n| at + n);
+        let heads = self.text.get(..end)?.lines().rev().map(str::trim);
+        let head = heads.filter_map(|line| line.strip_prefix('[')).next()?;
+        Some(head.split(']').next().unwrap_or(head).trim())
+    }
+
     fn place(&self, at: usize) -> (usize, usize) {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
@@ -250,6 +299,24 @@ mod tests {
         let mut expected = expected.map(str::to_owned);
         expected.sort_unstable();
         assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn a_mistake_in_one_section_does_not_concern_the_verbs_of_others() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("config.toml");
+        let client = "[client]\nsocket = '/run/x'\n";
+        let read = |verb: &str, rest: &str| {
+            std::fs::write(&file, format!("{client}{rest}")).unwrap();
+            read_for(verb, &file).map(|settings| settings.len())
+        };
+        for wrong in ["[daemon]\nqueue = 'lifo'\n", "[demon]\nx = 1\n", "[daemon]\nqueue = \n"] {
+            assert_eq!(read("queue", wrong).unwrap(), 1, "{wrong}");
+        }
+        assert!(read("daemon", "[daemon]\nqueue = 'lifo'\n").is_err());
+        assert!(read("queue", "host = \n").is_err(), "that is this verb's");
+        assert!(read("queue", "[daemon\n").is_ok() && read("queue", "\u{1}").is_err());
+        assert!(read("queue", "[daemon]\nqueue = 'lifo'\n[client]\n").is_err(), "said twice");
     }
 
     #[test]

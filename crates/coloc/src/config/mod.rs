@@ -10,8 +10,9 @@ mod said;
 pub(crate) use file::{ConfigError, Setting, is_key, read};
 pub(crate) use said::said;
 
+use crate::args::live::directory_in;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The system's file.
 pub(crate) const SYSTEM_FILE: &str = "/etc/coloc/coloc.toml";
@@ -27,7 +28,7 @@ const SECTIONS: [(&str, &[&str]); 4] = [
         "client",
         &[
             "submit", "run", "sweep", "queue", "history", "show", "why", "logs", "wait", "cancel",
-            "hold", "release", "requeue", "update", "drain", "resume", "replay", "token",
+            "hold", "release", "requeue", "update", "drain", "resume", "replay", "token", "gpus",
         ],
     ),
 ];
@@ -47,9 +48,8 @@ pub(crate) fn files() -> Vec<PathBuf> {
 
 /// The user's file.
 pub(crate) fn user_file() -> Option<PathBuf> {
-    let of = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty());
-    let home = || of("HOME").map(|home| PathBuf::from(home).join(".config"));
-    let base = of("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)?;
+    let home = || Some(directory_in("HOME")?.join(".config"));
+    let base = directory_in("XDG_CONFIG_HOME").or_else(home)?;
     Some(base.join("coloc/config.toml"))
 }
 
@@ -63,9 +63,20 @@ pub(crate) struct Config {
 impl Config {
     /// Reads the files that are there.
     pub(crate) fn load() -> Result<Self, ConfigError> {
+        Config::load_with(read)
+    }
+
+    /// Reads what they say to a verb.
+    pub(crate) fn load_for(verb: &str) -> Result<Self, ConfigError> {
+        Config::load_with(|file| file::read_for(verb, file))
+    }
+
+    fn load_with(
+        read: impl Fn(&Path) -> Result<Vec<Setting>, ConfigError>,
+    ) -> Result<Self, ConfigError> {
         let mut config = Config::default();
         for file in files() {
-            let optional = std::env::var_os(VARIABLE).is_none();
+            let optional = std::env::var_os(VARIABLE).is_none_or(|file| file.is_empty());
             match read(&file) {
                 Ok(settings) => settings.into_iter().for_each(|setting| config.set(setting)),
                 Err(error) if optional && error.is_missing() => {}
@@ -88,7 +99,8 @@ impl Config {
         };
         let counts = |setting: &&Setting| {
             let by_environment = setting.variable.as_ref();
-            listens(setting.section) && by_environment.and_then(std::env::var_os).is_none()
+            let set = by_environment.and_then(std::env::var_os);
+            listens(setting.section) && set.is_none_or(|value| value.is_empty())
         };
         self.settings.iter().filter(counts).flat_map(Setting::words).collect()
     }

@@ -75,6 +75,7 @@ mod tests {
             memory_promised_bytes: 0,
             smact: 0.62,
             tasks: vec![1, 2],
+            residents: vec![],
             lost: false,
         };
         let gpus = [gpu];

@@ -3,5 +3,6 @@
 pub(crate) mod board;
 pub(crate) mod experiment;
 pub(crate) mod past_trace;
+pub(crate) mod reconnect;
 pub(crate) mod replay;
 pub(crate) mod stage;

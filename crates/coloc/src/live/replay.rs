@@ -59,8 +59,7 @@ impl<'a> Replay<'a> {
             if at > now {
                 return Ok(Some(at - now));
             }
-            let submission =
-                Submission { spec: training(self.trace, task)?, array: None, held: false };
+            let submission = Submission::of(training(self.trace, task)?);
             self.first.get_or_insert_with(Moment::now);
             self.ids.extend(client.submit(&submission)?.ids);
         }

@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 /// The version of every JSON answer.
-const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;
 
 /// A JSON answer.
 #[derive(Serialize)]

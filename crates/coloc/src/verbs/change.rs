@@ -1,12 +1,12 @@
 //! `coloc cancel`, `hold`, `release` and `requeue`: one wish for some tasks.
 
-use crate::args::live::{Selection, SocketArg, in_ranges, resolve};
+use crate::args::live::{Selection, SocketArg, in_ranges, resolve_of};
 use crate::args::states::StateWish;
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
-use crate::verbs::queue::my_name;
 use clap::Args;
-use coloc_daemon::client::Client;
+use coloc_daemon::api::RefusedTask;
+use coloc_daemon::client::{Client, Wanted, Whose};
 use coloc_daemon::owner::{Change, Refused, TaskView};
 use coloc_model::TaskId;
 
@@ -15,7 +15,7 @@ use coloc_model::TaskId;
 pub(crate) struct ChangeTasks {
     #[command(flatten)]
     socket: SocketArg,
-    /// The tasks: 7, 3-9, last or all
+    /// The tasks: 7, 3-9, last or all; the last two are among those of whoever asks, unless --user or --all-users says otherwise
     #[arg(required_unless_present_any = ["user", "me", "name", "state"], value_name = "TASK")]
     tasks: Vec<Selection>,
     /// Only this user's; without TASK, all of them
@@ -24,6 +24,9 @@ pub(crate) struct ChangeTasks {
     /// Only mine
     #[arg(long, conflicts_with = "user")]
     me: bool,
+    /// Everybody's, for administrators
+    #[arg(long, conflicts_with_all = ["user", "me"])]
+    all_users: bool,
     /// Only tasks of this name
     #[arg(short = 'J', long, visible_alias = "job-name", value_name = "NAME")]
     name: Option<String>,
@@ -46,13 +49,20 @@ impl ChangeTasks {
     }
 
     fn chosen(&self, client: &mut Client) -> Result<Vec<u32>, CliError> {
-        let user = self.user.clone().or_else(|| self.me.then(my_name));
-        let filters = user.is_some() || self.name.is_some() || !self.state.is_empty();
-        let named = resolve(client, &self.tasks)?;
+        let whose = match &self.user {
+            Some(user) => Whose::User(user),
+            None if self.all_users => Whose::Everybody,
+            None => Whose::Mine,
+        };
+        let by_user = self.user.is_some() || self.me;
+        let filters = by_user || self.name.is_some() || !self.state.is_empty();
+        let named = resolve_of(client, &self.tasks, whose)?;
         if !filters && !self.slurm {
             return Ok(named);
         }
-        let tasks = client.list(false, 0.0)?.tasks;
+        // Who names no task means their own; who names one means that one, whoever's it is.
+        let whose = if by_user || self.tasks.is_empty() { whose } else { Whose::Everybody };
+        let tasks = client.list_of(&Wanted { all: false, since_s: 0.0, whose })?;
         let is_named = |task: &TaskView| {
             let whole_array = |array: u32| self.slurm && named.contains(&array);
             self.tasks.is_empty()
@@ -61,7 +71,6 @@ impl ChangeTasks {
         };
         let passes = |task: &&TaskView| {
             is_named(task)
-                && user.as_ref().is_none_or(|user| task.user == *user)
                 && self.name.as_ref().is_none_or(|name| task.name == *name)
                 && StateWish::any(&self.state, task.state)
         };
@@ -91,27 +100,30 @@ pub(crate) fn apply(
         Change::Update(_) => "Updated",
     };
     let mut changed = client.change(ids, change)?;
-    let ended = |id: u32| Refused::NoSuchTask(TaskId(id)).to_string();
     let named = |id: u32| wish.iter().any(|selection| selection.names(id));
-    changed.refused.retain(|(id, why)| named(*id) || *why != ended(*id));
+    let ended = Refused::NoSuchTask(TaskId(0)).code();
+    changed.refused.retain(|refused| named(refused.id) || refused.code != ended);
     if json {
         // The daemon's answer has the version already.
         #[derive(serde::Serialize)]
         struct Body<'a> {
             done: &'a [u32],
-            refused: &'a [(u32, String)],
+            refused: &'a [RefusedTask],
         }
         let body = Body { done: &changed.done, refused: &changed.refused };
         Answer { body: &body, wall_s: None }.print()?;
     } else if !changed.done.is_empty() {
         print_text(&format!("{verb} {}", in_ranges(&changed.done)))?;
     } else if changed.refused.is_empty() {
-        eprintln!("coloc: nothing matched: no such task, or all of them have ended");
+        eprintln!(
+            "coloc: nothing matched: no such task of yours, or all of them have ended; \
+             --user NAME and --all-users are for those of others"
+        );
     }
     match changed.refused.as_slice() {
         [] => Ok(()),
         refused => {
-            let why: Vec<&str> = refused.iter().map(|(_, why)| why.as_str()).collect();
+            let why: Vec<&str> = refused.iter().map(|one| one.message.as_str()).collect();
             Err(CliError::Refused(why.join("\n")))
         }
     }

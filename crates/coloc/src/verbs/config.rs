@@ -5,6 +5,7 @@ use crate::config::{self, Config, Setting};
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
 use clap::{Args, Subcommand};
+use coloc_daemon::api::ConfigInForce;
 use coloc_daemon::settings::Said;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -61,12 +62,14 @@ impl ConfigVerb {
     pub(crate) fn run(self) -> Result<(), CliError> {
         match self.what {
             What::Check { files, json } => check(files, json),
-            What::Show { origin, json, live } => {
-                let settings = match live {
-                    true => in_force(self.socket.connect()?.config()?.settings),
-                    false => Config::load()?.settings.into_iter().map(shown).collect(),
-                };
-                show(settings, origin, json)
+            What::Show { origin, json, live: false } => {
+                let settings = Config::load()?.settings.into_iter().map(shown).collect();
+                show(settings, None, origin, json)
+            }
+            What::Show { origin, json, live: true } => {
+                let ConfigInForce { settings, policy, grace_s, .. } =
+                    self.socket.connect()?.config()?;
+                show(in_force(settings), Some(InForce { policy, grace_s }), origin, json)
             }
             What::Reload { json } => {
                 let reloaded = self.socket.connect()?.reload()?;
@@ -123,19 +126,51 @@ fn in_force(said: Vec<Said>) -> Vec<Shown> {
     said.into_iter().map(shown).collect()
 }
 
-fn show(mut settings: Vec<Shown>, origin: bool, json: bool) -> Result<(), CliError> {
+/// What a daemon does, whoever chose it.
+#[derive(Serialize)]
+struct InForce {
+    policy: serde_json::Value,
+    grace_s: f64,
+}
+
+impl InForce {
+    /// A line for each part, as comments: they are no keys of a file.
+    fn lines(&self) -> Vec<String> {
+        let parts = self.policy.as_object().into_iter().flatten();
+        let word = |value: &serde_json::Value| match value {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let parts = parts.map(|(name, value)| format!("#   {name}: {}", word(value)));
+        let grace = format!("#   grace_s: {}", self.grace_s);
+        ["# In force, spans in milliseconds:".to_owned()]
+            .into_iter()
+            .chain(parts)
+            .chain([grace])
+            .collect()
+    }
+}
+
+fn show(
+    mut settings: Vec<Shown>,
+    in_force: Option<InForce>,
+    origin: bool,
+    json: bool,
+) -> Result<(), CliError> {
     settings.sort_by(|a, b| (a.section, &a.key).cmp(&(b.section, &b.key)));
     if json {
         #[derive(Serialize)]
         struct Body {
             settings: Vec<Shown>,
+            #[serde(flatten)]
+            in_force: Option<InForce>,
         }
-        return Answer { body: &Body { settings }, wall_s: None }.print();
-    }
-    if settings.is_empty() {
-        return print_text("# Nobody says anything: everything is as `coloc help` tells");
+        return Answer { body: &Body { settings, in_force }, wall_s: None }.print();
     }
     let mut lines = Vec::new();
+    if settings.is_empty() {
+        lines.push("# Nobody says anything: everything is as `coloc help` tells".to_owned());
+    }
     let mut section = "";
     for setting in settings {
         if setting.section != section {
@@ -150,6 +185,7 @@ fn show(mut settings: Vec<Shown>, origin: bool, json: bool) -> Result<(), CliErr
         let from = if origin { format!("  # {}", setting.origin) } else { String::new() };
         lines.push(format!("{} = {value}{from}", setting.key));
     }
+    lines.extend(in_force.iter().flat_map(InForce::lines));
     print_text(&lines.join("\n"))
 }
 

@@ -1,7 +1,7 @@
 //! `coloc daemon`: the live scheduler.
 
 use crate::Verb;
-use crate::args::live::{own_socket, own_state};
+use crate::args::live::{own_socket, own_state, path, said as said_path};
 use crate::args::policy::{PolicyArgs, PresetFlag};
 use crate::config::{Config, said};
 use crate::error::CliError;
@@ -32,7 +32,7 @@ pub(crate) struct Daemon {
     #[arg(long, value_name = "X", default_value_t = 1.0, requires = "emulate")]
     time_scale: f64,
     /// Where to listen
-    #[arg(long, value_name = "PATH", env = "COLOC_SOCKET")]
+    #[arg(long, value_name = "PATH", env = "COLOC_SOCKET", value_parser = path())]
     socket: Option<PathBuf>,
     /// Also listen on the network, with TLS, such as 0.0.0.0:7450
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -44,7 +44,7 @@ pub(crate) struct Daemon {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     /// Where to keep what must survive
-    #[arg(long, value_name = "DIR", env = "COLOC_STATE")]
+    #[arg(long, value_name = "DIR", env = "COLOC_STATE", value_parser = path())]
     state: Option<PathBuf>,
     /// Seconds between two looks at the GPUs
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
@@ -62,13 +62,13 @@ impl Daemon {
             return Err(CliError::Usage("--time-scale: expected a number above 0.001".into()));
         }
         let settings = self.settings(said(&Config::load()?, &typed()))?;
-        let state = self.state.clone().unwrap_or_else(own_state);
+        let state = said_path(self.state.as_ref()).cloned().unwrap_or_else(own_state);
         let emulated = std::env::var_os(HOME_VARIABLE).map(PathBuf::from);
         if let (Some(fleet), None) = (&self.emulate, &emulated) {
             return Err(self.start_again(fleet, &state.join("emulated")));
         }
         let options = Options {
-            socket: self.socket.clone().unwrap_or_else(own_socket),
+            socket: said_path(self.socket.as_ref()).cloned().unwrap_or_else(own_socket),
             listen: self.door(),
             settings,
             time_scale: self.time_scale,
@@ -221,6 +221,25 @@ mod tests {
             "quota" => "@root=320G",
             other => panic!("--{other} is new: does the daemon do what it says?"),
         }
+    }
+
+    #[test]
+    fn help_tells_what_the_preset_does() {
+        let policy = PolicyArgs { preset: Some(PresetFlag::Coloc), ..PolicyArgs::default() };
+        let policy = serde_json::to_value(policy.policy()).expect("plain values");
+        let program = <PolicyArgs as Args>::augment_args(clap::Command::new("policy"));
+        let told = |flag: &str| {
+            let flag = program.get_arguments().find(|known| known.get_long() == Some(flag));
+            let help = flag.and_then(|flag| flag.get_help()).expect("a flag with help").to_string();
+            let said = help.split_once("of preset coloc: ").expect("what the preset does").1;
+            said.trim_end_matches(']').to_owned()
+        };
+        for flag in ["queue", "place", "share"] {
+            assert_eq!(policy[flag], told(flag), "{flag}");
+        }
+        assert_eq!(policy["gate"]["expected"]["limit"].to_string(), told("sm-limit"));
+        let minutes: u64 = told("patience").parse().expect("minutes");
+        assert_eq!(policy["patience"], minutes * 60_000);
     }
 
     #[test]

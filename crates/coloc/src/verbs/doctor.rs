@@ -1,7 +1,6 @@
 //! `coloc doctor`: what is there, what is enforced and by what, and what to type to get further.
 
-use crate::args::exporter::ExporterArg;
-use crate::args::live::SocketArg;
+use crate::args::live::{Maybe, SocketArg};
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
 use clap::Args;
@@ -9,6 +8,7 @@ use coloc_daemon::cgroup::Groups;
 use coloc_gpu::doctor::{Facts, Finding, Health, Places, diagnose};
 use coloc_gpu::driver::Guarded;
 use coloc_gpu::enforce::Facilities;
+use coloc_gpu::sample::dcgm::Endpoint;
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) struct Doctor {
     socket: SocketArg,
     /// A dcgm-exporter to look for [default: 127.0.0.1:9400]
     #[arg(long, value_name = "HOST:PORT", env = "COLOC_DCGM_EXPORTER")]
-    exporter: Option<ExporterArg>,
+    exporter: Option<Maybe<Endpoint>>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -38,7 +38,7 @@ struct Diagnosis {
 impl Doctor {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let places = Places::default();
-        let exporter = self.exporter.and_then(|ExporterArg(exporter)| exporter);
+        let exporter = self.exporter.as_ref().and_then(Maybe::get).cloned();
         let places = Places { exporter: exporter.or(places.exporter), ..places };
         let facts = Facts::gather(&Guarded::nvml(DEADLINE), &places);
         let mut findings = diagnose(&facts);

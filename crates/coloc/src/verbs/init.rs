@@ -137,7 +137,7 @@ fn configuration_text() -> String {
                 text.push_str(&format!("# One of {}\n", names.join(", ")));
             }
             let default = flag.get_default_values().first().map(|value| value.to_string_lossy());
-            let value = match default {
+            let value = match default.or_else(|| told_default(&help).map(Into::into)) {
                 _ if is_switch => "true".to_owned(),
                 Some(value) => format!("{value:?}"),
                 None => "\"\"".to_owned(),
@@ -146,6 +146,14 @@ fn configuration_text() -> String {
         }
     }
     text
+}
+
+/// What a flag's help says that the daemon does without it, where that is a word.
+fn told_default(help: &str) -> Option<&str> {
+    let said = help.rsplit_once("[default: ")?.1.strip_suffix(']')?;
+    let ours = ["of preset coloc: ", "of the daemon: "];
+    let ours = ours.iter().find_map(|mark| Some(said.split_once(mark)?.1));
+    ours.or(Some(said)).filter(|word| !word.contains(' '))
 }
 
 /// Tasks are children of the daemon, so the walls around it stand around them too: none that keeps a training from its

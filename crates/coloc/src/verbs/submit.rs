@@ -3,9 +3,12 @@
 use crate::args::live::SocketArg;
 use crate::args::task::TaskArgs;
 use crate::error::CliError;
+use crate::live::reconnect::Reconnect;
 use crate::output::{Answer, print_text};
+use crate::verbs::wait::until_ended;
 use clap::Args;
 use coloc_daemon::api::Submitted;
+use std::process::ExitCode;
 
 /// Submit a task: a command, or a script with #COLOC or #SBATCH lines
 #[derive(Args, Debug)]
@@ -14,7 +17,12 @@ pub(crate) struct Submit {
     #[command(flatten)]
     socket: SocketArg,
     #[command(flatten)]
+    reconnect: Reconnect,
+    #[command(flatten)]
     pub(crate) task: TaskArgs,
+    /// Stay until the tasks have ended; the exit code is that of the first that failed
+    #[arg(short = 'W', long)]
+    wait: bool,
     /// Print the id alone
     #[arg(long)]
     parsable: bool,
@@ -23,18 +31,28 @@ pub(crate) struct Submit {
     json: bool,
     /// Answer as sbatch does, and put the output where it does
     #[arg(long, hide = true)]
-    slurm: bool,
+    pub(crate) slurm: bool,
 }
 
 impl Submit {
-    pub(crate) fn run(self) -> Result<(), CliError> {
-        let mut submission = self.task.submission()?;
+    pub(crate) fn run(self) -> Result<ExitCode, CliError> {
+        let mut submission = self.task.clone().submission()?;
         if self.slurm {
             let pattern =
                 if submission.array.is_some() { "slurm-%A_%a.out" } else { "slurm-%j.out" };
             submission.spec.output.get_or_insert_with(|| pattern.into());
         }
-        let submitted: Submitted = self.socket.connect()?.submit(&submission)?;
+        let mut client = self.socket.connect()?;
+        let submitted: Submitted = self.reconnect.submit(&mut client, &submission)?;
+        self.tell(&submitted)?;
+        if !self.wait {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let (_, code) = until_ended(self.reconnect, &mut client, &submitted.ids)?;
+        Ok(ExitCode::from(code))
+    }
+
+    fn tell(&self, submitted: &Submitted) -> Result<(), CliError> {
         if self.json {
             #[derive(serde::Serialize)]
             struct Body<'a> {

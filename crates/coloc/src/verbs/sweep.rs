@@ -3,6 +3,7 @@
 use crate::args::live::SocketArg;
 use crate::args::task::TaskArgs;
 use crate::error::CliError;
+use crate::live::reconnect::Reconnect;
 use crate::output::visible::visible;
 use crate::output::{Answer, print_text};
 use clap::Args;
@@ -36,6 +37,8 @@ pub(crate) struct Sweep {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    reconnect: Reconnect,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
 }
@@ -89,10 +92,12 @@ impl Sweep {
         check_use(&all, &pattern)?;
         let mut client = if self.dry_run { None } else { Some(self.socket.connect()?) };
         let mut planned = Vec::new();
-        for parameters in all {
-            let submission = filled(&pattern, &parameters);
+        for (index, parameters) in all.into_iter().enumerate() {
+            let mut submission = filled(&pattern, &parameters);
+            // Each is a submission of its own.
+            submission.key = submission.key.map(|key| format!("{key}/{index}"));
             let id = match &mut client {
-                Some(client) => client.submit(&submission)?.ids.first().copied(),
+                Some(client) => self.reconnect.submit(client, &submission)?.ids.first().copied(),
                 None => None,
             };
             planned.push(Planned { id, parameters, command: submission.spec.command });

@@ -1,15 +1,31 @@
 //! `coloc update`: tasks that are to be different.
 
 use crate::args::live::{Selection, SocketArg, resolve};
-use crate::args::script;
+use crate::args::script::{self, Dependencies, Limit};
+use crate::args::task::OnOomFlag;
+use crate::args::when;
 use crate::error::CliError;
 use crate::verbs::change;
 use clap::{ArgGroup, Args};
 use coloc_daemon::owner::Change;
-use coloc_daemon::spec::TaskUpdate;
+use coloc_daemon::record::Moment;
+use coloc_daemon::spec::{OnOom, TaskUpdate};
 use coloc_model::{Bytes, Millis};
 
-/// Change tasks that wait; of one that runs, name and priority
+/// `none`, or tasks. Which of its name were before is settled when a task is submitted.
+fn after(text: &str) -> Result<Dependencies, String> {
+    match text {
+        "none" | "" => Ok(Dependencies::default()),
+        text => match script::dependencies(text)? {
+            Dependencies { singleton: true, .. } => {
+                Err("singleton is for `submit` alone".to_owned())
+            }
+            dependencies => Ok(dependencies),
+        },
+    }
+}
+
+/// Change tasks that wait; of one that runs, name, priority, retries and what to do when a GPU has no room
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("what").required(true).multiple(true))]
 pub(crate) struct Update {
@@ -21,9 +37,30 @@ pub(crate) struct Update {
     /// A name for people
     #[arg(short = 'J', long, visible_alias = "job-name", value_name = "NAME", group = "what")]
     name: Option<String>,
-    /// Stop it after this long: 90 (minutes), 1:30:00, 2-12, 1h30m
-    #[arg(short = 't', long, value_name = "TIME", value_parser = script::time, group = "what")]
-    time: Option<Millis>,
+    /// Stop it after this long: 90 (minutes), 1:30:00, 2-12, 1h30m; 0 or UNLIMITED for never
+    #[arg(short = 't', long, value_name = "TIME", value_parser = script::limit, group = "what")]
+    time: Option<Limit>,
+    /// GPUs at once
+    #[arg(short = 'G', long, value_name = "N", group = "what")]
+    gpus: Option<u32>,
+    /// No other task on its GPUs, or (--exclusive=false) others too
+    #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_missing_value = "true", group = "what")]
+    exclusive: Option<bool>,
+    /// Not before: now, now+1h, 16:00, tomorrow, 2027-01-20T12:34
+    #[arg(short = 'b', long, value_name = "WHEN", value_parser = when::begin, group = "what")]
+    begin: Option<Moment>,
+    /// Tasks that must end first, instead of those so far: 7, afterok:7:8, or none
+    #[arg(short = 'd', long, visible_alias = "dependency", value_name = "TASKS", value_parser = after, group = "what")]
+    after: Option<Dependencies>,
+    /// Run it again this often if it fails by itself
+    #[arg(long, value_name = "N", group = "what")]
+    retry: Option<u32>,
+    /// What to do when a GPU has no room for it
+    #[arg(long, value_enum, group = "what")]
+    on_oom: Option<OnOomFlag>,
+    /// Let others go first: the priority is this much below 0
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1_000_000..=1_000_000), group = "what", conflicts_with = "priority")]
+    nice: Option<i32>,
     /// Memory it needs on each GPU, such as 12G; a bare number is MiB
     #[arg(long, value_name = "MEMORY", group = "what")]
     gpu_mem: Option<Bytes>,
@@ -41,9 +78,15 @@ impl Update {
         let ids = resolve(&mut client, &self.tasks)?;
         let update = TaskUpdate {
             name: self.name,
-            time_limit: self.time,
+            time_limit: self.time.map(|Limit(limit)| limit.unwrap_or(Millis::ZERO)),
             gpu_memory: self.gpu_mem,
-            priority: self.priority,
+            priority: self.priority.or(self.nice.map(|nice| -nice)),
+            gpus: self.gpus,
+            exclusive: self.exclusive,
+            begin_ms: self.begin.map(|begin| begin.0),
+            after: self.after.map(|after| after.tasks),
+            retries: self.retry,
+            on_oom: self.on_oom.map(OnOom::from),
         };
         change::apply(&mut client, &ids, &self.tasks, Change::Update(update), self.json)
     }

@@ -3,6 +3,7 @@
 use crate::args::live::{Selection, SocketArg, in_ranges, resolve};
 use crate::args::task::TaskArgs;
 use crate::error::CliError;
+use crate::live::reconnect::Reconnect;
 use crate::output::Answer;
 use crate::output::visible::visible;
 use crate::verbs::logs;
@@ -32,6 +33,8 @@ const SOON: Duration = Duration::from_secs(1);
 pub(crate) struct Wait {
     #[command(flatten)]
     socket: SocketArg,
+    #[command(flatten)]
+    reconnect: Reconnect,
     /// The tasks: 7, 3-9, last or all
     #[arg(required = true, value_name = "TASK")]
     tasks: Vec<Selection>,
@@ -40,9 +43,27 @@ pub(crate) struct Wait {
     json: bool,
 }
 
+/// Waits until all have ended; says how, and with the exit code of the first that failed.
+pub(crate) fn until_ended(
+    reconnect: Reconnect,
+    client: &mut Client,
+    ids: &[u32],
+) -> Result<(Vec<Ended>, u8), CliError> {
+    let (mut code, mut tasks) = (0, Vec::new());
+    for &id in ids {
+        let detail = reconnect.ask(client, |client| client.wait(id))?;
+        if code == 0 {
+            code = exit_code(&detail);
+        }
+        let TaskView { state, exit_code, reason, .. } = detail.task;
+        tasks.push(Ended { id, state, exit_code, reason });
+    }
+    Ok((tasks, code))
+}
+
 /// How a task ended.
 #[derive(Serialize)]
-struct Ended {
+pub(crate) struct Ended {
     id: u32,
     state: Phase,
     /// What the program itself said, if it ended by itself.
@@ -53,16 +74,8 @@ struct Ended {
 impl Wait {
     pub(crate) fn run(self) -> Result<ExitCode, CliError> {
         let mut client = self.socket.connect()?;
-        let (mut code, mut tasks) = (0, Vec::new());
-        for id in resolve(&mut client, &self.tasks)? {
-            let detail = client.wait(id)?;
-            if code == 0 {
-                code = exit_code(&detail);
-            }
-            let task = detail.task;
-            let TaskView { state, exit_code, reason, .. } = task;
-            tasks.push(Ended { id, state, exit_code, reason });
-        }
+        let ids = resolve(&mut client, &self.tasks)?;
+        let (tasks, code) = until_ended(self.reconnect, &mut client, &ids)?;
         if self.json {
             #[derive(Serialize)]
             struct Body {
@@ -82,6 +95,8 @@ pub(crate) struct Run {
     #[command(flatten)]
     socket: SocketArg,
     #[command(flatten)]
+    reconnect: Reconnect,
+    #[command(flatten)]
     pub(crate) task: TaskArgs,
 }
 
@@ -89,16 +104,16 @@ impl Run {
     pub(crate) fn run(self) -> Result<ExitCode, CliError> {
         let submission = self.task.submission()?;
         let mut client = self.socket.connect()?;
-        let ids = client.submit(&submission)?.ids;
+        let ids = self.reconnect.submit(&mut client, &submission)?.ids;
         say_farewell(&ids);
         let watched = std::io::stderr().is_terminal();
         let mut code = 0;
         for id in ids {
             if watched {
-                say_start(&mut client, id)?;
+                say_start(self.reconnect, &mut client, id)?;
             }
-            logs::copy(&mut client, id, Some(1), true)?;
-            let task = client.wait(id)?;
+            logs::copy(&mut client, id, Some(1), Some(self.reconnect))?;
+            let task = self.reconnect.ask(&mut client, |client| client.wait(id))?;
             let ended = exit_code(&task);
             if task.task.state != Phase::Completed {
                 let why = task.task.reason.unwrap_or_default();
@@ -134,10 +149,10 @@ fn say_farewell(ids: &[u32]) {
 }
 
 /// Tells a task's id, and that it waits if it does not start soon.
-fn say_start(client: &mut Client, id: u32) -> Result<(), CliError> {
+fn say_start(reconnect: Reconnect, client: &mut Client, id: u32) -> Result<(), CliError> {
     eprintln!("coloc: task {id}");
     let began = Instant::now();
-    while client.show(id)?.task.state == Phase::Pending {
+    while reconnect.ask(client, |client| client.show(id))?.task.state == Phase::Pending {
         if began.elapsed() > SOON {
             eprintln!("coloc: task {id} waits for a GPU; `coloc why {id}` says what keeps it");
             break;

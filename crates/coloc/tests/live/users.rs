@@ -76,6 +76,31 @@ fn nobody_touches_the_tasks_of_others() {
 }
 
 #[test]
+fn last_and_all_are_ones_own() {
+    let Some(home) = shared_home(&["--emulate", "1xA100-40GB"]) else { return };
+    let roots = home.submit(&["--hold", "--", "true"]);
+    let theirs = submit_as_nobody(&home, &["--hold", "--", "true"]);
+    let later = home.submit(&["--hold", "--", "true"]);
+    let shown = as_nobody(&home, &["show", "last", "--json"]);
+    assert!(text(&shown.stdout).contains(&format!("\"id\": {theirs},")), "{}", text(&shown.stdout));
+    let listed = as_nobody(&home, &["queue", "--me", "--noheader"]);
+    assert_eq!(text(&listed.stdout).lines().count(), 1);
+    let cancelled = as_nobody(&home, &["cancel", "all"]);
+    assert_eq!(
+        text(&cancelled.stdout),
+        format!("Cancelled {theirs}\n"),
+        "{}",
+        text(&cancelled.stderr)
+    );
+    let again = submit_as_nobody(&home, &["--hold", "--", "true"]);
+    assert_eq!(home.run(&["cancel", "all"]), format!("Cancelled {roots}, {later}\n"));
+    assert_eq!(home.run(&["cancel", "all", "--user", "nobody"]), format!("Cancelled {again}\n"));
+    let last = submit_as_nobody(&home, &["--hold", "-J", "x", "--", "true"]);
+    assert_eq!(home.run(&["cancel", "-J", "x"]), "", "not root's");
+    assert_eq!(home.run(&["cancel", "-J", "x", "--all-users"]), format!("Cancelled {last}\n"));
+}
+
+#[test]
 fn tasks_run_as_who_submitted_them_and_their_files_are_theirs() {
     let Some(home) = shared_home(&["--emulate", "1xA100-40GB"]) else { return };
     let place = tempfile::tempdir().expect("a directory");

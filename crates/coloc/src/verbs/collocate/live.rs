@@ -1,8 +1,8 @@
 //! `coloc collocate -- CMD`: copies of a real command on a GPU that the daemon keeps free for them.
 
+use crate::args::batch;
+use crate::args::environment::exported;
 use crate::args::live::SocketArg;
-use crate::args::script;
-use crate::args::task::environment;
 use crate::error::CliError;
 use crate::live::experiment::{Alone, Found, Pattern, Plan, Together, Trial};
 use crate::live::stage::Stage;
@@ -115,7 +115,7 @@ impl LiveArgs {
         Pattern::new(self.progress.as_deref())
             .map_err(|error| CliError::Usage(format!("--progress: {error}")))?;
         // As a submitted task has it, so that what is learned is learned of the same command.
-        let command = script::runnable(self.command.clone(), &here()?);
+        let command = batch::runnable(self.command.clone(), &here()?);
         let plan = Plan {
             command: command.into_iter().map(RawText::from).collect(),
             with: self
@@ -201,7 +201,7 @@ fn conduct(client: &mut Client, plan: &Plan) -> Result<Found, CliError> {
         .map_err(|error| CliError::Usage(format!("the command cannot be told: {error}")))?;
     let command = vec![program.into_os_string().into(), "experiment".into(), told.into()];
     let spec = TaskSpec {
-        environment: environment(None),
+        environment: exported(None),
         exclusive: true,
         ..TaskSpec::new("collocate".to_owned(), command, directory.into_os_string().into())
     };
@@ -209,7 +209,7 @@ fn conduct(client: &mut Client, plan: &Plan) -> Result<Found, CliError> {
     for signal in [2, 15] {
         let _ = coloc_daemon::signals::note_signal(signal, &interrupted);
     }
-    let ids = client.submit(&Submission { spec, array: None, held: false })?.ids;
+    let ids = client.submit(&Submission::of(spec))?.ids;
     let id = ids.first().copied().unwrap_or_default();
     eprintln!("coloc: task {id} is the experiment; it waits for a GPU of its own");
     let (mut offset, mut text) = (0, Vec::new());

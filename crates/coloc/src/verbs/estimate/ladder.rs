@@ -1,7 +1,7 @@
 //! Estimators in order: what the command held before, its layers, a dry run.
 
 use super::{EstimateArgs, EstimateError, estimator, input};
-use crate::args::{live, script};
+use crate::args::{batch, live};
 use coloc_daemon::journal::Journal;
 use coloc_daemon::past;
 use coloc_daemon::spec::TaskSpec;
@@ -64,7 +64,11 @@ fn past_of(args: &EstimateArgs) -> Result<Option<(History, String)>, EstimateErr
     let here = std::env::current_dir()
         .map_err(|source| EstimateError::Read { path: ".".into(), source })?;
     let command: Vec<OsString> = args.script.iter().map(OsString::from).collect();
-    let command = script::runnable(command, &here).into_iter().map(Into::into).collect();
+    let (command, script) = match batch::prepared(command.clone(), &here, false) {
+        Ok(prepared) => (prepared.command, prepared.script),
+        Err(_) => (batch::runnable(command, &here), None),
+    };
+    let command = command.into_iter().map(Into::into).collect();
     let spec = TaskSpec::new(String::new(), command, here.into_os_string().into());
-    Ok(Some((history, spec.signature())))
+    Ok(Some((history, TaskSpec { script, ..spec }.signature())))
 }

@@ -1,5 +1,6 @@
 //! `coloc queue`: the tasks.
 
+mod format;
 mod rows;
 
 use crate::args::live::{Selection, SocketArg, resolve};
@@ -8,11 +9,13 @@ use crate::error::CliError;
 use crate::output::terminal::width;
 use crate::output::{Answer, to_stdout};
 use clap::Args;
-use coloc_daemon::client::{Client, Wanted};
+use coloc_daemon::client::{Client, Wanted, Whose};
 use coloc_daemon::owner::TaskView;
 use coloc_daemon::record::{Moment, Phase};
+use format::{Format, Sort};
 use rows::Rows;
 use std::io::Write as _;
+use std::time::Duration;
 
 /// List tasks
 #[derive(Args, Debug, Default)]
@@ -23,9 +26,12 @@ pub(crate) struct Queue {
     /// Ended tasks too
     #[arg(long)]
     all: bool,
-    /// Only this user's
-    #[arg(short = 'u', long, value_name = "NAME")]
-    user: Option<String>,
+    /// Only these users'
+    #[arg(short = 'u', long, value_name = "NAMES", value_delimiter = ',')]
+    user: Vec<String>,
+    /// Only tasks of these names
+    #[arg(short = 'n', long, value_name = "NAMES", value_delimiter = ',')]
+    name: Vec<String>,
     /// Only mine
     #[arg(long, conflicts_with = "user")]
     me: bool,
@@ -44,6 +50,21 @@ pub(crate) struct Queue {
     /// When they are expected to start and to end, and what that rests on
     #[arg(long, visible_alias = "start", conflicts_with_all = ["all", "json", "noheader"])]
     expected: bool,
+    /// A line for each task, such as "%.8i %.20j %T", with squeue's letters
+    #[arg(short = 'o', long, value_name = "FORMAT", conflicts_with_all = ["expected", "json"])]
+    format: Option<Format>,
+    /// The same by names, such as JobID:8,Name:20,State
+    #[arg(short = 'O', long = "Format", value_name = "NAMES", value_parser = Format::of_names, conflicts_with_all = ["expected", "json", "format"])]
+    named_format: Option<Format>,
+    /// As squeue -l
+    #[arg(short = 'l', long, conflicts_with_all = ["expected", "json", "format", "named_format"])]
+    long: bool,
+    /// In this order: names such as priority, user, time, gpus, submitted, or squeue's letters; with - before those that fall
+    #[arg(short = 'S', long, value_name = "FIELDS", allow_hyphen_values = true, conflicts_with_all = ["expected", "json"])]
+    sort: Option<Sort>,
+    /// List again every so many seconds [default: 2]
+    #[arg(short = 'i', long, visible_alias = "iterate", value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = seconds)]
+    watch: Option<Duration>,
     /// Leave the header out
     #[arg(long)]
     noheader: bool,
@@ -55,40 +76,100 @@ pub(crate) struct Queue {
     slurm: bool,
 }
 
+/// Seconds, a tenth of one at least.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: Option<f64> = text.parse().ok().filter(|s| (0.1..=86_400.0).contains(s));
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| format!("{text:?}: expected seconds, such as 2"))
+}
+
 impl Queue {
     pub(crate) fn run(self) -> Result<(), CliError> {
-        let user = self.user.clone().or_else(|| self.me.then(my_name));
-        let wanted = Wanted { all: self.all, since_s: 0.0, user: user.as_deref() };
+        let Some(period) = self.watch else { return self.list() };
+        loop {
+            if width().is_some() {
+                // Where it was, over what was there.
+                print!("\x1b[H\x1b[2J");
+            }
+            self.list()?;
+            std::thread::sleep(period);
+        }
+    }
+
+    fn list(&self) -> Result<(), CliError> {
+        let whose = match self.user.as_slice() {
+            [user] => Whose::User(user),
+            _ if self.me => Whose::Mine,
+            _ => Whose::Everybody,
+        };
+        let wanted = Wanted { all: self.all, since_s: 0.0, whose };
         let mut client = self.socket.connect()?;
         let ids = self.jobs.as_ref().map(|jobs| resolve(&mut client, std::slice::from_ref(jobs)));
         let ids = ids.transpose()?;
         // An array goes by the id of its first task, as Slurm has it.
         let named = |id: u32| ids.as_ref().is_none_or(|ids| ids.contains(&id));
-        let meant = |id: u32, array: Option<u32>, state: Phase| {
+        let filters = ids.is_some() || !self.states.is_empty() || !self.name.is_empty();
+        let filters = filters || self.user.len() > 1;
+        let one_of =
+            |wishes: &[String], text: &str| wishes.is_empty() || wishes.iter().any(|w| w == text);
+        let meant = |id: u32, array: Option<u32>, state: Phase, name: &str, user: &str| {
             (named(id) || (self.slurm && array.is_some_and(named)))
                 && StateWish::any(&self.states, state)
+                && one_of(&self.name, name)
+                && one_of(&self.user, user)
         };
+        let is_meant =
+            |task: &TaskView| meant(task.id, task.array_id, task.state, &task.name, &task.user);
         if self.expected {
-            return super::expected::print(&mut client, &wanted, |task| {
-                meant(task.id, task.array_id, task.state)
-            });
+            return super::expected::print(&mut client, &wanted, is_meant);
         }
-        if self.json && (ids.is_some() || !self.states.is_empty()) {
-            return print_some(&mut client, &wanted, |task| {
-                meant(task.id, task.array_id, task.state)
-            });
+        if self.json && filters {
+            return print_some(&mut client, &wanted, is_meant);
         }
         if self.json {
             return print_json(&mut client, &wanted);
         }
+        if self.sort.is_some() || self.line().is_some() {
+            let mut tasks = client.list_of(&wanted)?;
+            tasks.retain(is_meant);
+            return self.print_lines(tasks);
+        }
         let mut table = Rows::new(width(), !self.noheader);
         let now = Moment::now();
         client.each_task(&wanted, |task| {
-            if meant(task.id, task.array_id, task.state) {
+            if meant(task.id, task.array_id, task.state, &task.name, &task.user) {
                 table.push(&task, now);
             }
         })?;
         table.print(&mut std::io::stdout().lock()).map_err(to_stdout)
+    }
+
+    /// The form of a line that was asked for.
+    fn line(&self) -> Option<Format> {
+        let said = self.format.clone().or_else(|| self.named_format.clone());
+        said.or_else(|| self.long.then(Format::long))
+    }
+
+    /// Tasks in an order, or a form, of one's own.
+    fn print_lines(&self, mut tasks: Vec<TaskView>) -> Result<(), CliError> {
+        let now = Moment::now();
+        if let Some(sort) = &self.sort {
+            sort.sort(&mut tasks, now.secs());
+        }
+        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        let Some(format) = self.line() else {
+            let mut table = Rows::new(width(), !self.noheader);
+            tasks.iter().for_each(|task| table.push(task, now));
+            return table.print(&mut out).map_err(to_stdout);
+        };
+        let header = (!self.noheader).then(|| format.header());
+        let rows = tasks.iter().map(|task| format.row(task, now.secs()));
+        let mut lines = header.into_iter().chain(rows);
+        lines
+            .try_for_each(|line| writeln!(out, "{line}"))
+            .and_then(|()| out.flush())
+            .map_err(to_stdout)
     }
 }
 
@@ -119,11 +200,6 @@ fn print_some(
     client.each_task(wanted, |task| tasks.push(task.owned()))?;
     tasks.retain(meant);
     Answer { body: &Body { tasks }, wall_s: None }.print()
-}
-
-/// The name of whoever runs this.
-pub(crate) fn my_name() -> String {
-    coloc_daemon::users::mine()
 }
 
 /// A task's id, with its place in an array.

@@ -1,6 +1,9 @@
-//! `coloc gpus`: the GPUs of this machine, who is on them, and how busy they are.
+//! `coloc gpus`: the GPUs, who is on them, and how busy they are: as the daemon knows them where there is one, and as the
+//! devices tell where they are here.
 
-use crate::args::exporter::ExporterArg;
+mod daemon;
+
+use crate::args::live::{Maybe, SocketArg};
 use crate::error::CliError;
 use crate::output::table::table;
 use crate::output::{Answer, print_text};
@@ -8,7 +11,7 @@ use clap::Args;
 use coloc_gpu::driver::Guarded;
 use coloc_gpu::monitor::{Monitor, MonitorConfig, Sources};
 use coloc_gpu::process::{Attribution, ProcessTable, Users};
-use coloc_gpu::sample::dcgm::{dmon_feed, exporter_feed};
+use coloc_gpu::sample::dcgm::{Endpoint, dmon_feed, exporter_feed};
 use coloc_gpu::sample::{Sample, Source};
 use coloc_gpu::snapshot::{self, GpuSnapshot, Snapshot};
 use coloc_model::{Bytes, Fraction, Millis, Time};
@@ -22,15 +25,20 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The time between two samples of NVML's performance monitors.
 const PERIOD: Duration = Duration::from_millis(120);
 
-/// Show the GPUs of this machine, who is on them and how busy they are
+/// Show the GPUs, the tasks and processes on them and how busy they are: of the daemon where there is one, and of this machine
 #[derive(Args, Debug)]
 pub(crate) struct Gpus {
+    #[command(flatten)]
+    socket: SocketArg,
+    /// Read the devices of this machine alone, without asking a daemon
+    #[arg(long)]
+    local: bool,
     /// Watch until SM activity is seen, which takes up to three seconds
     #[arg(long)]
     activity: bool,
     /// A dcgm-exporter to read activity from
     #[arg(long, value_name = "HOST:PORT", env = "COLOC_DCGM_EXPORTER")]
-    exporter: Option<ExporterArg>,
+    exporter: Option<Maybe<Endpoint>>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -38,24 +46,62 @@ pub(crate) struct Gpus {
 
 impl Gpus {
     pub(crate) fn run(self) -> Result<(), CliError> {
+        let elsewhere = self.socket.host().is_some() && !self.local;
+        let daemon = if self.local { None } else { daemon::ask(&self.socket)? };
+        let devices = (!elsewhere).then(|| self.devices(daemon.as_ref()));
+        match (daemon, devices) {
+            // Who is told of GPUs that are not here has nothing to read.
+            (Some(daemon), None | Some(Err(_))) => daemon.print(self.json),
+            (Some(daemon), Some(Ok(devices))) if daemon.has_some_of(&devices) => {
+                daemon.print_with(&devices, self.json)
+            }
+            // Inside `emu run` the GPUs that are there were asked for.
+            (Some(daemon), Some(Ok(_))) if std::env::var_os(coloc_emu::DIR_VARIABLE).is_none() => {
+                daemon.print(self.json)
+            }
+            (_, Some(devices)) => self.print_devices(&devices?),
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// What the driver of this machine says.
+    fn devices(&self, daemon: Option<&daemon::Told>) -> Result<Snapshot, CliError> {
         let driver = Guarded::nvml(DEADLINE);
         let (versions, told) = driver.ask(snapshot::ask)?;
-        let attribution = || Attribution::new(ProcessTable::default(), Users::of_system());
+        let attribution = || {
+            let mut attribution = Attribution::new(ProcessTable::default(), Users::of_system());
+            attribution.set_tasks(daemon.map(daemon::Told::roots).unwrap_or_default());
+            attribution
+        };
         let mut answer = snapshot::compose(versions, told, &mut attribution());
-        let exporter = self.exporter.and_then(|ExporterArg(exporter)| exporter);
         if self.activity {
             let sources = Sources {
                 driver,
                 dmon: Some(dmon_feed(PathBuf::from("dcgmi"), PERIOD)),
-                exporter: exporter.map(|endpoint| exporter_feed(endpoint, PERIOD)),
+                exporter: self
+                    .exporter
+                    .as_ref()
+                    .and_then(Maybe::get)
+                    .map(|endpoint| exporter_feed(endpoint.clone(), PERIOD)),
             };
             let monitor = Monitor::new(sources, MonitorConfig::default(), attribution());
             take_activity(&mut answer, monitor);
         }
+        Ok(answer)
+    }
+
+    fn print_devices(&self, answer: &Snapshot) -> Result<(), CliError> {
         if self.json {
-            return Answer { body: &answer, wall_s: None }.print();
+            #[derive(serde::Serialize)]
+            struct Body<'a> {
+                told_by: &'static str,
+                #[serde(flatten)]
+                answer: &'a Snapshot,
+            }
+            return Answer { body: &Body { told_by: "devices", answer }, wall_s: None }.print();
         }
-        print_text(&render(&answer))
+        let why = if self.local { "" } else { ": no daemon answers for them" };
+        print_text(&format!("{}\n\nRead from the devices{why}.", render(answer, None)))
     }
 }
 
@@ -80,9 +126,14 @@ fn take_activity(answer: &mut Snapshot, mut monitor: Monitor) {
     }
 }
 
-fn render(answer: &Snapshot) -> String {
-    let header = ["GPU", "MEMORY", "UTIL", "SMACT", "DRAMA", "POWER", "TEMP", "PROCS"];
-    let mut parts = vec![table(&header, answer.gpus.iter().map(gpu_row))];
+fn render(answer: &Snapshot, daemon: Option<&daemon::Told>) -> String {
+    let mut header = vec!["GPU", "MEMORY", "UTIL", "SMACT", "DRAMA", "POWER", "TEMP", "PROCS"];
+    header.extend(daemon.iter().flat_map(|_| daemon::COLUMNS));
+    let row = |gpu: &GpuSnapshot| {
+        let more = daemon.map(|daemon| daemon.cells(gpu));
+        gpu_row(gpu).into_iter().chain(more.into_iter().flatten()).collect()
+    };
+    let mut parts = vec![table(&header, answer.gpus.iter().map(row))];
     let instances: Vec<Vec<String>> = answer.gpus.iter().flat_map(instance_rows).collect();
     if !instances.is_empty() {
         parts.push(table(&["GPU", "GI", "CI", "MEMORY", "SMACT", "DEVICE"], instances));

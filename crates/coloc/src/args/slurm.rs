@@ -1,0 +1,85 @@
+//! Slurm's flags for a batch script that one machine has little use for: scripts that have them work, and who relies on
+//! one that does nothing here is told.
+
+use super::script::{self, GpuWish};
+use clap::Args;
+
+/// Flags that only scripts for Slurm have.
+#[derive(Args, Clone, Default, Debug)]
+#[command(next_help_heading = "Slurm")]
+pub(crate) struct SlurmArgs {
+    #[arg(long, value_name = "GRES", value_parser = script::gres, hide = true)]
+    gres: Option<GpuWish>,
+    #[arg(long, value_name = "N", value_parser = script::gpu_wish, hide = true)]
+    gpus_per_node: Option<GpuWish>,
+    #[arg(long, value_name = "N", value_parser = script::gpu_wish, hide = true)]
+    gpus_per_task: Option<GpuWish>,
+    #[arg(short = 'p', long, hide = true)]
+    partition: Option<String>,
+    #[arg(short = 'A', long, hide = true)]
+    account: Option<String>,
+    #[arg(short = 'N', long, hide = true)]
+    nodes: Option<String>,
+    #[arg(short = 'n', long, hide = true, value_parser = clap::value_parser!(u32).range(1..))]
+    ntasks: Option<u32>,
+    #[arg(long, hide = true, value_parser = clap::value_parser!(u32).range(1..))]
+    ntasks_per_node: Option<u32>,
+    #[arg(short = 'c', long, hide = true)]
+    cpus_per_task: Option<String>,
+    #[arg(long, hide = true)]
+    cpus_per_gpu: Option<String>,
+    #[arg(long, hide = true)]
+    mem_per_cpu: Option<String>,
+    #[arg(short = 'q', long, hide = true)]
+    qos: Option<String>,
+    #[arg(long, hide = true)]
+    comment: Option<String>,
+    #[arg(short = 'C', long, hide = true)]
+    constraint: Option<String>,
+    #[arg(long, hide = true)]
+    mail_type: Option<String>,
+    #[arg(long, hide = true)]
+    mail_user: Option<String>,
+    #[arg(long, hide = true, overrides_with = "no_requeue")]
+    requeue: bool,
+    #[arg(long, hide = true)]
+    no_requeue: bool,
+}
+
+impl SlurmArgs {
+    /// GPUs that are asked for in one of Slurm's ways.
+    pub(crate) fn gpus(&self) -> Option<u32> {
+        let tasks = self.ntasks.or(self.ntasks_per_node).unwrap_or(1);
+        let by_task = self.gpus_per_task.as_ref().map(|wish| wish.count.saturating_mul(tasks));
+        let plain = self.gres.as_ref().or(self.gpus_per_node.as_ref()).map(|wish| wish.count);
+        plain.or(by_task)
+    }
+
+    /// What those should know who count on a flag.
+    pub(crate) fn remarks(&self, gpus: &GpuWish) -> Vec<String> {
+        let kinds = [
+            Some(gpus),
+            self.gres.as_ref(),
+            self.gpus_per_node.as_ref(),
+            self.gpus_per_task.as_ref(),
+        ];
+        let kind = kinds.into_iter().flatten().find_map(|wish| wish.kind.as_ref());
+        let kind = kind.map(|kind| {
+            format!("GPUs of kind {kind}: a kind cannot be chosen; --gpu-mem asks for memory")
+        });
+        let nodes = self.nodes.as_ref().filter(|nodes| !matches!(nodes.as_str(), "1" | "1-1"));
+        let nodes = nodes.map(|nodes| format!("--nodes {nodes}: this is one machine"));
+        let ntasks = self.ntasks.or(self.ntasks_per_node).filter(|&tasks| tasks > 1);
+        let ntasks = ntasks.map(|n| format!("--ntasks {n}: the command is started once; let torchrun or the like start its workers"));
+        let constraint = self
+            .constraint
+            .as_ref()
+            .map(|c| format!("--constraint {c}: GPUs have no features to choose by"));
+        let mail = self.mail_type.as_ref().filter(|kind| !kind.eq_ignore_ascii_case("none"));
+        let mail = mail.map(|_| "--mail-type: no mail is sent".to_owned());
+        let requeue = self
+            .no_requeue
+            .then(|| "--no-requeue: who is preempted, or loses a GPU, is started again".to_owned());
+        [kind, nodes, ntasks, constraint, mail, requeue].into_iter().flatten().collect()
+    }
+}

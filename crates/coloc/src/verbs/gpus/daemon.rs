@@ -1,0 +1,131 @@
+//! What a daemon says of its GPUs.
+
+use super::{memory, percent, render};
+use crate::args::live::SocketArg;
+use crate::error::CliError;
+use crate::output::table::table;
+use crate::output::visible::visible;
+use crate::output::{Answer, print_text};
+use coloc_daemon::api::Gpus;
+use coloc_daemon::client::ClientError;
+use coloc_daemon::owner::GpuView;
+use coloc_gpu::process::{ProcessTable, TaskRoots};
+use coloc_gpu::snapshot::{GpuSnapshot, Snapshot};
+use coloc_model::{Bytes, Fraction, TaskId};
+use serde_json::Value;
+
+/// What a daemon adds to what devices tell.
+pub(super) const COLUMNS: [&str; 2] = ["PROMISED", "TASKS"];
+/// The same in JSON.
+const FIELDS: [&str; 4] = ["memory_promised_bytes", "tasks", "residents", "lost"];
+
+/// A daemon's answer.
+pub(super) struct Told {
+    place: String,
+    gpus: Gpus,
+}
+
+/// Asks the daemon; `None` if there is none here.
+pub(super) fn ask(socket: &SocketArg) -> Result<Option<Told>, CliError> {
+    let mut client = match socket.connect() {
+        Ok(client) => client,
+        Err(CliError::Client(ClientError::Unreachable { .. })) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let gpus = client.gpus()?;
+    Ok(Some(Told { place: client.address().to_string(), gpus }))
+}
+
+impl Told {
+    /// Whether some of the devices are the daemon's.
+    pub(super) fn has_some_of(&self, devices: &Snapshot) -> bool {
+        devices.gpus.iter().any(|gpu| self.of(gpu).is_some())
+    }
+
+    fn of(&self, device: &GpuSnapshot) -> Option<&GpuView> {
+        let uuid = device.uuid.as_ref()?;
+        self.gpus.gpus.iter().find(|gpu| gpu.uuid == uuid.as_str())
+    }
+
+    /// What the processes of tasks can be known by.
+    pub(super) fn roots(&self) -> Vec<TaskRoots> {
+        let table = ProcessTable::default();
+        let residents = self.gpus.gpus.iter().flat_map(|gpu| &gpu.residents);
+        let root = |(task, leader)| {
+            let leader_started = table.started(leader)?;
+            Some(TaskRoots { task: TaskId(task), cgroup: None, leader, leader_started })
+        };
+        residents.filter_map(|task| Some((task.id, task.leader_pid?))).filter_map(root).collect()
+    }
+
+    pub(super) fn cells(&self, device: &GpuSnapshot) -> Vec<String> {
+        match self.of(device) {
+            Some(gpu) => vec![promised(gpu), tasks(gpu)],
+            None => vec!["-".to_owned(), "not the daemon's".to_owned()],
+        }
+    }
+
+    /// Prints it alone.
+    pub(super) fn print(&self, json: bool) -> Result<(), CliError> {
+        if json {
+            #[derive(serde::Serialize)]
+            struct Body<'a> {
+                told_by: &'static str,
+                emulated: bool,
+                gpus: &'a [GpuView],
+            }
+            let Gpus { emulated, gpus, .. } = &self.gpus;
+            let body = Body { told_by: "daemon", emulated: *emulated, gpus };
+            return Answer { body: &body, wall_s: None }.print();
+        }
+        let row = |gpu: &GpuView| {
+            let lost = if gpu.lost { ", lost" } else { "" };
+            vec![
+                format!("{:<3} {}{lost}", gpu.index, visible(&gpu.model)),
+                memory(Some(Bytes(gpu.memory_used_bytes)), Some(Bytes(gpu.memory_total_bytes))),
+                percent(Some(Fraction::saturating(gpu.smact))),
+                promised(gpu),
+                tasks(gpu),
+            ]
+        };
+        let header: Vec<&str> = ["GPU", "MEMORY", "SMACT"].into_iter().chain(COLUMNS).collect();
+        let mut text = table(&header, self.gpus.gpus.iter().map(row));
+        if self.gpus.emulated {
+            text.push_str("\n\nThese GPUs are emulated: no figure was measured.");
+        }
+        print_text(&format!("{text}\n\nTold by the daemon at {}.", self.place))
+    }
+
+    /// Prints it with what the devices tell.
+    pub(super) fn print_with(&self, devices: &Snapshot, json: bool) -> Result<(), CliError> {
+        if !json {
+            let text = render(devices, Some(self));
+            let told = format!("Read from the devices; tasks by the daemon at {}.", self.place);
+            return print_text(&format!("{text}\n\n{told}"));
+        }
+        let unreadable = |error: serde_json::Error| CliError::Refused(error.to_string());
+        let mut body = serde_json::to_value(devices).map_err(unreadable)?;
+        body["told_by"] = "devices and daemon".into();
+        for (device, shown) in
+            devices.gpus.iter().zip(body["gpus"].as_array_mut().into_iter().flatten())
+        {
+            let told: Option<Value> =
+                self.of(device).map(serde_json::to_value).transpose().map_err(unreadable)?;
+            for field in FIELDS {
+                shown[field] = told.as_ref().map_or(Value::Null, |told| told[field].clone());
+            }
+        }
+        Answer { body: &body, wall_s: None }.print()
+    }
+}
+
+fn promised(gpu: &GpuView) -> String {
+    format!("{:.1} GiB", Bytes(gpu.memory_promised_bytes).gib())
+}
+
+/// `7 train.py, 9 eval`.
+fn tasks(gpu: &GpuView) -> String {
+    let each = gpu.residents.iter().map(|task| format!("{} {}", task.id, visible(&task.name)));
+    let each = each.collect::<Vec<_>>().join(", ");
+    if each.is_empty() { "-".to_owned() } else { each }
+}

@@ -1,0 +1,92 @@
+//! Who stays with a task stays through restarts of the daemon.
+
+use super::home::{Home, coloc, text};
+use std::io::Read as _;
+use std::process::{Child, Stdio};
+
+/// The program, talking to a home's daemon while the test goes on.
+fn beside(home: &Home, arguments: &[&str]) -> Child {
+    let mut program = coloc();
+    program.args(arguments).env("COLOC_SOCKET", home.socket());
+    program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+}
+
+fn hear(program: &mut Child, words: &str) {
+    let mut heard = vec![0; words.len()];
+    program.stdout.as_mut().expect("a pipe").read_exact(&mut heard).expect("its words");
+    assert_eq!(text(&heard), words);
+}
+
+/// Waits until so many are connected to the daemon.
+fn wait_for_guests(home: &Home, guests: usize) {
+    home.wait_for("they ask", |home| {
+        let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+        let socket = home.socket().to_string_lossy().into_owned();
+        // The listener has a line too.
+        sockets.lines().filter(|line| line.ends_with(&socket)).count() > guests
+    });
+}
+
+#[test]
+fn run_wait_and_logs_outlive_a_daemon_that_is_started_again() {
+    let mut home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let go = home.path().join("go");
+    let script = format!(
+        "echo one; while ! test -e {}; do sleep 0.02; done; echo two; exit 7",
+        go.display()
+    );
+    let mut run = beside(&home, &["run", "--", "sh", "-c", &script]);
+    hear(&mut run, "one\n");
+    let mut logs = beside(&home, &["logs", "-f", "1"]);
+    hear(&mut logs, "one\n");
+    let waits = beside(&home, &["wait", "1", "--json"]);
+    wait_for_guests(&home, 3);
+    home.kill();
+    std::thread::sleep(std::time::Duration::from_millis(1200));
+    home.boot();
+    std::fs::write(&go, "").expect("a file");
+    let run = run.wait_with_output().expect("it ends");
+    let said = text(&run.stderr);
+    assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(7), "two\n"), "{said}");
+    assert!(said.contains("trying again for") && said.contains("the daemon is back"), "{said}");
+    let logs = logs.wait_with_output().expect("it ends");
+    assert_eq!((logs.status.code(), text(&logs.stdout).as_str()), (Some(0), "two\n"));
+    let waits = waits.wait_with_output().expect("it ends");
+    assert_eq!(waits.status.code(), Some(7), "{}", text(&waits.stderr));
+}
+
+#[test]
+fn a_daemon_that_stays_away_has_an_exit_code_of_its_own() {
+    let mut home = Home::new(&["--emulate", "1xA100-40GB"]);
+    home.submit(&["--hold", "--", "true"]);
+    let waits = beside(&home, &["wait", "--reconnect", "1s", "1"]);
+    let mut follows = beside(&home, &["logs", "-f", "--reconnect", "0", "1"]);
+    wait_for_guests(&home, 2);
+    home.kill();
+    let waits = waits.wait_with_output().expect("it ends");
+    let said = text(&waits.stderr);
+    assert_eq!(waits.status.code(), Some(122), "{said}");
+    assert!(said.contains("looked for it for 1.0 s"), "{said}");
+    assert_eq!(follows.wait().expect("it ends").code(), Some(1), "it was not to look");
+    let never = coloc().args(["wait", "1"]).env("COLOC_SOCKET", home.socket()).output();
+    assert_eq!(never.expect("it runs").status.code(), Some(1), "nobody was there to begin with");
+}
+
+#[test]
+fn a_submission_that_is_sent_again_is_not_a_second_one() {
+    let mut home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let nightly = ["--hold", "--key", "nightly", "-a", "1-3", "--", "true"];
+    let first = home.submit(&nightly);
+    assert_eq!(home.submit(&nightly), first);
+    home.kill();
+    home.boot();
+    assert_eq!(home.submit(&nightly), first, "a restart remembers");
+    let other = home.submit(&["--hold", "--key", "other", "--", "true"]);
+    assert_eq!(other, first + 3);
+    assert_eq!(home.submit(&["--hold", "--", "true"]), other + 1);
+    assert_eq!(home.submit(&["--hold", "--", "true"]), other + 2, "keys of their own");
+    home.run(&["sweep", "--grid", "a=1,2", "--key", "s", "--hold", "--", "echo", "{a}"]);
+    assert_eq!(home.json(&["show", "last"])["id"], other + 4);
+    let wrong = home.try_run(&["submit", "--key", "", "--", "true"]);
+    assert!(text(&wrong.stderr).contains("1 to 200 bytes"), "{}", text(&wrong.stderr));
+}
