@@ -375,7 +375,7 @@ fn user_of(pid: u32) -> Option<Uid> {
 
 /// The environment of a submission. One that was made inside a task must not take that task's name and limits over.
 fn without_an_outer_task(environment: &[(RawText, RawText)]) -> Vec<(RawText, RawText)> {
-    const THEIRS: [&[u8]; 3] = [b"COLOC_", b"SLURM_", b"CUDA_MPS_"];
+    const THEIRS: [&[u8]; 4] = [b"COLOC_", b"SLURM_", b"CUDA_MPS_", b"MASTER_"];
     let nested = environment.iter().any(|(name, _)| name.as_bytes() == b"COLOC_TASK_ID");
     let is_kept = |(name, _): &&(RawText, RawText)| {
         !nested || !THEIRS.iter().any(|prefix| name.as_bytes().starts_with(prefix))
@@ -386,10 +386,10 @@ fn without_an_outer_task(environment: &[(RawText, RawText)]) -> Vec<(RawText, Ra
 /// Where the workers of a task that starts several meet, unless its submitter said so. Tasks beside each other have
 /// different ports, below those that the kernel gives away.
 fn meeting_place(record: &Record, spec: &TaskSpec) -> Vec<(&'static str, String)> {
+    let theirs = without_an_outer_task(&spec.environment);
     let port = 12_000 + record.id.0 % 20_000;
     let ours = [("MASTER_ADDR", "127.0.0.1".to_owned()), ("MASTER_PORT", port.to_string())];
-    let said =
-        |name: &str| spec.environment.iter().any(|(known, _)| known.as_bytes() == name.as_bytes());
+    let said = |name: &str| theirs.iter().any(|(known, _)| known.as_bytes() == name.as_bytes());
     ours.into_iter().filter(|(name, _)| !said(name)).collect()
 }
 

@@ -22,7 +22,7 @@ fn place(pattern: &RawText, record: &Record, spec: &TaskSpec) -> PathBuf {
     spec.directory.as_path().join(expand(pattern, record, &spec.name).as_path())
 }
 
-/// `%j` is the task's id, `%A` that of its array, `%a` its number there, `%x` its name.
+/// `%j` is the task's id, `%A` that of its array, `%a` its number there, `%x` its name, `%u` its user, `%N` this machine.
 pub(super) fn expand(path: &RawText, record: &Record, name: &str) -> RawText {
     let mut expanded = Vec::new();
     let mut bytes = path.as_bytes().iter().copied();
@@ -41,6 +41,15 @@ pub(super) fn expand(path: &RawText, record: &Record, name: &str) -> RawText {
             Some(b'a') => expanded.extend(place.map_or(0, |p| p.index).to_string().bytes()),
             // A name must not lead elsewhere.
             Some(b'x') => expanded.extend(name.replace('/', "_").bytes()),
+            Some(b'u') => {
+                expanded.extend(crate::users::name(record.owner).replace('/', "_").bytes())
+            }
+            Some(b'N') => {
+                let system = rustix::system::uname();
+                let name = system.nodename().to_bytes();
+                expanded.extend(name.split(|&byte| byte == b'.').next().unwrap_or(name));
+            }
+            Some(b'%') => expanded.push(b'%'),
             Some(other) => expanded.extend([b'%', other]),
             None => expanded.push(b'%'),
         }
