@@ -11,9 +11,16 @@ const REQUIREMENTS: &str = "xtask/clients/requirements.txt";
 /// Installs the clients once, and lets them read a fleet with two trainers on it.
 pub(crate) fn check() -> Result<(), Failed> {
     println!("\n=== third-party clients on emulated GPUs");
-    if let Err(why) = install() {
-        println!("SKIPPED: third-party clients could not be installed: {why}");
-        return Ok(());
+    match install() {
+        Ok(()) => {}
+        Err(NotInstalled::NoNetwork(sign)) => {
+            println!("SKIPPED: third-party clients cannot be installed without a network: {sign}");
+            return Ok(());
+        }
+        Err(NotInstalled::Failed(why)) => {
+            println!("{why}");
+            return Err(Failed { step: "third-party clients are installed".into() });
+        }
     }
     cargo(&["build"])?;
     let step = || Failed { step: "third-party clients agree with coloc".into() };
@@ -43,20 +50,73 @@ fn describes_itself(coloc: &Path, python: &str) -> Result<(), Failed> {
     if valid { Ok(()) } else { Err(step()) }
 }
 
+/// Why the clients are not there.
+#[derive(PartialEq, Eq, Debug)]
+enum NotInstalled {
+    /// Nobody can be reached; the line that says so.
+    NoNetwork(String),
+    /// Anything else: a version that is gone, a broken Python.
+    Failed(String),
+}
+
+/// What pip says when nobody can be reached. A registry that answers, with whatever, is one that can.
+const NO_NETWORK: [&str; 7] = [
+    "Failed to establish a new connection",
+    "Temporary failure in name resolution",
+    "Name or service not known",
+    "Network is unreachable",
+    "No route to host",
+    "Connection refused",
+    "ConnectTimeoutError",
+];
+
+impl NotInstalled {
+    fn because(complaint: String) -> Self {
+        let tells = |line: &&str| NO_NETWORK.iter().any(|sign| line.contains(sign));
+        match complaint.lines().find(tells) {
+            Some(line) => NotInstalled::NoNetwork(line.trim().to_owned()),
+            None => NotInstalled::Failed(complaint),
+        }
+    }
+}
+
 /// A virtual environment with exactly the required versions; kept until they change.
-fn install() -> Result<(), String> {
-    let wanted = fs::read_to_string(REQUIREMENTS).map_err(|error| error.to_string())?;
+fn install() -> Result<(), NotInstalled> {
+    let failed = |error: std::io::Error| NotInstalled::Failed(error.to_string());
+    let wanted = fs::read_to_string(REQUIREMENTS).map_err(failed)?;
     let stamp = Path::new(VENV).join("installed.txt");
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
-    if !succeeds("python3", &["-m", "venv", "--clear", VENV]) {
-        return Err("python3 -m venv failed".into());
+    if let Some(text) = complaint("python3", &["-m", "venv", "--clear", VENV]) {
+        return Err(NotInstalled::Failed(format!("python3 -m venv: {text}")));
     }
     let pip = format!("{VENV}/bin/pip");
     let arguments = ["install", "--quiet", "--disable-pip-version-check", "-r", REQUIREMENTS];
     if let Some(text) = complaint(&pip, &arguments) {
-        return Err(text);
+        return Err(NotInstalled::because(text));
     }
-    fs::write(stamp, wanted).map_err(|error| error.to_string())
+    fs::write(stamp, wanted).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_missing_network_is_an_excuse() {
+        let offline = "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(\
+            \": Failed to establish a new connection: [Errno -3] Temporary failure in name resolution\")'\n\
+            ERROR: No matching distribution found for gpustat==1.1.1";
+        let told = NotInstalled::because(offline.to_owned());
+        assert!(matches!(told, NotInstalled::NoNetwork(line) if line.starts_with("WARNING")));
+        for gone in [
+            "ERROR: No matching distribution found for gpustat==99",
+            "ERROR: HTTP error 403 while getting https://example.org/simple",
+            "ReadTimeoutError: the registry is slow",
+        ] {
+            let told = NotInstalled::because(gone.to_owned());
+            assert_eq!(told, NotInstalled::Failed(gone.to_owned()));
+        }
+    }
 }

@@ -1,11 +1,12 @@
 //! What a fleet could ever run, if it were empty: gangs that fit on it and within quotas.
 
+use crate::demand::Demand;
 use crate::policy::{Place, Policy, Queue};
 use crate::queue::Ticket;
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Scheduler, World};
 use crate::tasks::Record;
 use coloc_model::mig::Layout;
-use coloc_model::{Bytes, Fleet, Share, Task, TaskId};
+use coloc_model::{Bytes, Fleet, GpuId, Share, Task, TaskId};
 
 /// A task that no GPU of this fleet can ever run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -68,8 +69,18 @@ impl Scheduler {
             return rejected(available, scope, advice);
         }
         let demand = self.world.demand_of(&Record::new(task.clone(), Ticket::FIRST));
+        if !demand.barred.is_empty() {
+            let runs_on = self.world.runs_on(&demand);
+            if runs_on < task.gpus {
+                let scope = "of kinds that it runs on, it can have";
+                return rejected(runs_on, scope, "add GPUs of another kind");
+            }
+        }
         match self.world.holdings.most(task.user, &demand) {
-            Some(most) if most < task.gpus => rejected(most, "at once, a quota allows", "raise it"),
+            Some(most) if most < task.gpus => {
+                let scope = "at once, its user's or group's quota of GPUs and memory allows";
+                rejected(most, scope, "raise it, or ask for less memory")
+            }
             _ => Ok(()),
         }
     }
@@ -78,5 +89,22 @@ impl Scheduler {
     pub fn most_memory(&self, gpus: u32) -> Bytes {
         let rank = (gpus as usize).checked_sub(1);
         rank.and_then(|rank| self.world.largest.get(rank)).copied().unwrap_or(Bytes::ZERO)
+    }
+}
+
+impl World {
+    /// How many GPUs of kinds that it runs on, with memory enough, a task can have at once.
+    fn runs_on(&self, demand: &Demand) -> u32 {
+        let fits = |&gpu: &GpuId| {
+            let state = self.gpus.get(gpu);
+            !demand.barred.has(state.kind) && demand.need <= state.capacity
+        };
+        match self.policy.place {
+            Place::Any | Place::Consolidate => self.gpus.ids().filter(fits).count() as u32,
+            _ => {
+                let of_node = |node| self.gpus.of_node(node).filter(fits).count() as u32;
+                self.gpus.node_ids().map(of_node).max().unwrap_or(0)
+            }
+        }
     }
 }

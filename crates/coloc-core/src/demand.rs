@@ -1,6 +1,7 @@
 //! The estimate stage: what a task needs of each GPU, from what is known of it.
 
 use crate::belief::{Beliefs, Temper};
+use crate::kinds::Barred;
 use crate::policy::{Knowledge, OnOom, Policy};
 use crate::tasks::Record;
 use coloc_model::{Bytes, Millis, TaskId, UserId};
@@ -28,6 +29,8 @@ pub struct Demand {
     pub mildness: f64,
     /// How long it is expected to run, if such a task has been seen.
     pub run_time: Option<Millis>,
+    /// Kinds of device that it does not run on.
+    pub barred: Barred,
     /// The GPUs must be empty.
     pub idle_only: bool,
     /// Nobody may join later.
@@ -62,6 +65,7 @@ impl Demand {
             temper: beliefs.temper(task.signature),
             mildness: beliefs.mildness(),
             run_time: beliefs.run_time(task.signature),
+            barred: Barred::default(),
             idle_only: whole_device || record.idle_retry,
             alone,
             packed: true,

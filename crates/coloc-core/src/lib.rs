@@ -17,6 +17,7 @@ mod event;
 mod explain;
 pub mod gpus;
 mod inherit;
+mod kinds;
 mod pass;
 mod patience;
 pub mod place;

@@ -1,9 +1,14 @@
 //! Named policies. A preset sets defaults; whatever is asked for explicitly wins.
 
-use crate::policy::{Gate, Knowledge, MemoryBasis, OnOom, Pace, Place, Policy, Queue, Recovery};
+use crate::policy::{
+    Gate, Knowledge, MemoryBasis, OnOom, Pace, Pack, Place, Policy, Queue, Recovery,
+};
 use crate::service::{GpuTime, Letter, Service, Thresholds};
 use coloc_model::{Bytes, Fraction, Millis, Share};
 use serde::{Deserialize, Serialize};
+
+/// PACKLIMIT: of the published skews, any value between 0.14 and 0.6 tells the same models apart.
+const PACKLIMIT: f64 = 0.3;
 
 /// A named policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -40,16 +45,22 @@ impl Preset {
         match self {
             Preset::CarmaV1 => carma_v1(known),
             Preset::CarmaV2 => carma_v2(known),
-            Preset::Tiresias => tiresias(Service {
-                thresholds: Thresholds::one(GpuTime::from_secs(3600)),
-                promote: Some(8.0),
-                ..Service::PLAIN
-            }),
-            Preset::TiresiasSim => tiresias(Service {
-                thresholds: Thresholds::two(GpuTime::from_secs(3250), GpuTime::from_secs(7200)),
-                letter: Letter::Simulator,
-                ..Service::PLAIN
-            }),
+            Preset::Tiresias => {
+                let service = Service {
+                    thresholds: Thresholds::one(GpuTime::from_secs(3600)),
+                    promote: Some(8.0),
+                    ..Service::PLAIN
+                };
+                Policy { pack: Pack::Skew(PACKLIMIT), ..tiresias(service, Place::Consolidate) }
+            }
+            Preset::TiresiasSim => {
+                let service = Service {
+                    thresholds: Thresholds::two(GpuTime::from_secs(3250), GpuTime::from_secs(7200)),
+                    letter: Letter::Simulator,
+                    ..Service::PLAIN
+                };
+                tiresias(service, Place::Any)
+            }
             Preset::Allox => Policy::plain(Queue::Allox, Place::Exclusive, Share::Exclusive),
             Preset::Coloc => coloc(known),
         }
@@ -136,8 +147,8 @@ fn carma_v2(known: MemoryKnowledge) -> Policy {
 
 /// 2D-LAS over whole GPUs of any node. The paper needs two queues in practice, with a limit of 3600 GPU
 /// seconds and a knob of 8; its simulator has three queues and no promotion.
-fn tiresias(service: Service) -> Policy {
-    Policy { service, ..Policy::plain(Queue::Las2d, Place::Any, Share::Exclusive) }
+fn tiresias(service: Service, place: Place) -> Policy {
+    Policy { service, ..Policy::plain(Queue::Las2d, place, Share::Exclusive) }
 }
 
 /// Nobody waits for nothing: tasks that do not fit are skipped, with room kept for whoever has been

@@ -6,6 +6,7 @@ use crate::belief::Beliefs;
 use crate::demand::Demand;
 use crate::event::{Effect, Event};
 use crate::gpus::{Clients, Gpus};
+use crate::kinds::Kinds;
 use crate::pass::PassCounts;
 use crate::policy::{Pack, Place, Policy, Queue};
 use crate::queue::ranked::{self, Ranked, Standing};
@@ -30,6 +31,7 @@ pub(crate) struct World {
     pub(crate) waiting: Waiting,
     pub(crate) ranked: Ranked,
     pub(crate) speeds: SpeedTable,
+    pub(crate) kinds: Kinds,
     pub(crate) speeds_seen: SpeedsSeen,
     /// How large the largest tensor of a model is, as a part of the model.
     pub(crate) skews: BTreeMap<SignatureId, f64>,
@@ -83,8 +85,10 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler for an empty fleet of machines.
     pub fn new(fleet: &Fleet, policy: Policy) -> Self {
+        let kinds = Kinds::of(fleet);
         let world = World {
-            gpus: Gpus::new(fleet, &policy),
+            gpus: Gpus::new(fleet, &policy, &kinds),
+            kinds,
             tasks: Tasks::default(),
             waiting: Waiting::new(&policy, false),
             ranked: Ranked::new(&policy),
@@ -127,6 +131,7 @@ impl Scheduler {
     /// How fast tasks run on each kind of device.
     #[must_use]
     pub fn with_speeds(mut self, speeds: SpeedTable) -> Self {
+        self.world.kinds.learn(&speeds);
         self.world.speeds = speeds;
         self
     }
@@ -376,7 +381,8 @@ impl World {
     pub(crate) fn demand_of(&self, record: &Record) -> Demand {
         let largest = self.largest[record.task.gpus as usize - 1];
         let packed = self.packs(&record.task);
-        Demand { packed, ..Demand::of(record, &self.policy, &self.beliefs, largest) }
+        let barred = self.kinds.barred(record.task.signature);
+        Demand { packed, barred, ..Demand::of(record, &self.policy, &self.beliefs, largest) }
     }
 
     /// A task waits for as few nodes as possible.

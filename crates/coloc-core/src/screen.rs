@@ -20,6 +20,8 @@ pub enum Refusal {
     },
     /// It is lost, or was taken out of service.
     Away,
+    /// The task does not run on devices of its kind.
+    Kind,
     /// The task needs an empty GPU, and processes that are not tasks are on it.
     Foreign {
         /// What they hold.
@@ -98,7 +100,7 @@ pub enum Measure {
 
 impl Refusal {
     /// How many kinds there are.
-    pub const KINDS: usize = 12;
+    pub const KINDS: usize = 13;
 
     /// A small number for counting.
     pub(crate) fn kind(&self) -> usize {
@@ -115,6 +117,7 @@ impl Refusal {
             Refusal::Away => 9,
             Refusal::Foreign { .. } => 10,
             Refusal::MpsClients { .. } => 11,
+            Refusal::Kind => 12,
         }
     }
 
@@ -135,6 +138,7 @@ impl fmt::Display for Refusal {
                 write!(f, "kept free for task {keeper}, which has waited too long")
             }
             Refusal::Away => write!(f, "is lost or out of service"),
+            Refusal::Kind => write!(f, "the task does not run on its kind"),
             Refusal::Foreign { used } => {
                 write!(f, "must be empty, processes that are not tasks hold {used}")
             }
@@ -178,8 +182,9 @@ pub(crate) struct Case<'a> {
 type Rule = fn(&Case<'_>, &GpuState) -> Option<Refusal>;
 
 /// Cheap rules first.
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 11] = [
     presence,
+    kind,
     reservation,
     lone_holder,
     emptiness,
@@ -205,6 +210,10 @@ impl Case<'_> {
 
 fn presence(_: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
     gpu.away.then_some(Refusal::Away)
+}
+
+fn kind(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    case.demand.barred.has(gpu.kind).then_some(Refusal::Kind)
 }
 
 fn reservation(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {

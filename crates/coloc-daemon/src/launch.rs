@@ -3,9 +3,12 @@
 mod clients;
 mod devices;
 mod holds;
+mod outputs;
 
 pub use clients::Beside;
 use holds::promised;
+use outputs::expand;
+pub use outputs::{last_words_of, output_of};
 
 use crate::cgroup::Groups;
 use crate::record::{Holds, Record, Uid};
@@ -372,7 +375,7 @@ fn user_of(pid: u32) -> Option<Uid> {
 
 /// The environment of a submission. One that was made inside a task must not take that task's name and limits over.
 fn without_an_outer_task(environment: &[(RawText, RawText)]) -> Vec<(RawText, RawText)> {
-    const THEIRS: [&[u8]; 3] = [b"COLOC_", b"SLURM_", b"CUDA_MPS_"];
+    const THEIRS: [&[u8]; 4] = [b"COLOC_", b"SLURM_", b"CUDA_MPS_", b"MASTER_"];
     let nested = environment.iter().any(|(name, _)| name.as_bytes() == b"COLOC_TASK_ID");
     let is_kept = |(name, _): &&(RawText, RawText)| {
         !nested || !THEIRS.iter().any(|prefix| name.as_bytes().starts_with(prefix))
@@ -383,10 +386,10 @@ fn without_an_outer_task(environment: &[(RawText, RawText)]) -> Vec<(RawText, Ra
 /// Where the workers of a task that starts several meet, unless its submitter said so. Tasks beside each other have
 /// different ports, below those that the kernel gives away.
 fn meeting_place(record: &Record, spec: &TaskSpec) -> Vec<(&'static str, String)> {
+    let theirs = without_an_outer_task(&spec.environment);
     let port = 12_000 + record.id.0 % 20_000;
     let ours = [("MASTER_ADDR", "127.0.0.1".to_owned()), ("MASTER_PORT", port.to_string())];
-    let said =
-        |name: &str| spec.environment.iter().any(|(known, _)| known.as_bytes() == name.as_bytes());
+    let said = |name: &str| theirs.iter().any(|(known, _)| known.as_bytes() == name.as_bytes());
     ours.into_iter().filter(|(name, _)| !said(name)).collect()
 }
 
@@ -405,48 +408,6 @@ fn run_as(owner: Uid) -> Result<Option<RunAs>, LaunchError> {
     let user = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(owner.0));
     let user = user.map_err(io::Error::from)?.ok_or(LaunchError::NoSuchUser(owner.0))?;
     Ok(Some(RunAs { uid: user.uid.as_raw(), gid: user.gid.as_raw(), name: user.name }))
-}
-
-/// Where a task's output goes: to our log, unless its user wants it elsewhere.
-pub fn output_of(run: &RunDir, record: &Record, spec: &TaskSpec) -> PathBuf {
-    spec.output.as_ref().map_or_else(|| run.log(), |pattern| place(pattern, record, spec))
-}
-
-/// Where its last words are.
-pub fn last_words_of(run: &RunDir, record: &Record, spec: &TaskSpec) -> PathBuf {
-    let errors = spec.errors.as_ref().map(|pattern| place(pattern, record, spec));
-    errors.unwrap_or_else(|| output_of(run, record, spec))
-}
-
-fn place(pattern: &RawText, record: &Record, spec: &TaskSpec) -> PathBuf {
-    spec.directory.as_path().join(expand(pattern, record, &spec.name).as_path())
-}
-
-/// `%j` is the task's id, `%A` that of its array, `%a` its number there, `%x` its name.
-fn expand(path: &RawText, record: &Record, name: &str) -> RawText {
-    let mut expanded = Vec::new();
-    let mut bytes = path.as_bytes().iter().copied();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            expanded.push(byte);
-            continue;
-        }
-        let place = record.array;
-        match bytes.next() {
-            Some(b'j') => expanded.extend(record.id.to_string().bytes()),
-            Some(b'A') => {
-                let array = place.map_or(record.id, |place| place.array);
-                expanded.extend(array.to_string().bytes());
-            }
-            Some(b'a') => expanded.extend(place.map_or(0, |p| p.index).to_string().bytes()),
-            // A name must not lead elsewhere.
-            Some(b'x') => expanded.extend(name.replace('/', "_").bytes()),
-            Some(other) => expanded.extend([b'%', other]),
-            None => expanded.push(b'%'),
-        }
-    }
-    use std::os::unix::ffi::OsStringExt as _;
-    OsString::from_vec(expanded).into()
 }
 
 /// Where a daemon's attempts are.

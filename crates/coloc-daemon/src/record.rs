@@ -219,6 +219,9 @@ pub struct Record {
     /// What holds its last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds: Option<Box<Holds>>,
+    /// What its last attempt held when the watchdog ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub too_greedy: Option<Bytes>,
 }
 
 /// What holds an attempt to what it was given.
@@ -282,6 +285,7 @@ impl Record {
             wanted: None,
             reason: None,
             holds: None,
+            too_greedy: None,
         }
     }
 }

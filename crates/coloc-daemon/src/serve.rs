@@ -100,7 +100,7 @@ pub enum DaemonError {
     )]
     OwnerDied,
     /// Another one works there.
-    #[error("another daemon uses {}", .0.display())]
+    #[error("another daemon uses {}: talk to that one, or give this one a --state and a --socket of its own", .0.display())]
     Taken(PathBuf),
     /// The system says no.
     #[error("{}: {source}", path.display())]
@@ -137,6 +137,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(at(&options.state))?;
     let listener = runtime.block_on(async { listen(&options.socket) })?;
+    eprintln!("coloc daemon: listening at {}", options.socket.display());
     let tokens = Arc::new(Tokens::open(&options.state.join("tokens.json"))?);
     let gate = options.listen.as_ref().map(|at| runtime.block_on(Gate::open(at, &options.state)));
     let gate = gate.transpose()?;
@@ -239,6 +240,11 @@ fn lock(state: &Path) -> Result<File, DaemonError> {
         Err(std::fs::TryLockError::WouldBlock) => Err(DaemonError::Taken(state.to_owned())),
         Err(std::fs::TryLockError::Error(error)) => Err(at(&path)(error)),
     }
+}
+
+/// Says whether another daemon works with that state.
+pub fn check_free(state: &Path) -> Result<(), DaemonError> {
+    if state.join("lock").exists() { lock(state).map(drop) } else { Ok(()) }
 }
 
 /// Listens where nobody does. A socket that a dead daemon left is taken away.

@@ -181,6 +181,8 @@ pub enum DependencyKind {
     AfterNotOk,
     /// Somehow.
     AfterAny,
+    /// It need not end: that it was started is enough.
+    After,
     /// Well, of an array the task with the same number alone.
     AfterCorr,
 }

@@ -20,6 +20,7 @@ impl Code {
     pub(crate) const INVALID_HANDLE: Code = Code(400);
     pub(crate) const NOT_FOUND: Code = Code(500);
     pub(crate) const CONTEXT_IS_DESTROYED: Code = Code(709);
+    pub(crate) const NOT_PERMITTED: Code = Code(800);
     pub(crate) const NOT_SUPPORTED: Code = Code(801);
     pub(crate) const MPS_CONNECTION_FAILED: Code = Code(805);
     pub(crate) const MPS_MAX_CLIENTS_REACHED: Code = Code(808);
@@ -54,6 +55,7 @@ impl From<DriverError> for Code {
             }
             ErrorKind::NotFound { .. } => Code::INVALID_CONTEXT,
             ErrorKind::NotSupported { .. } => Code::NOT_SUPPORTED,
+            ErrorKind::NoPermission { .. } => Code::NOT_PERMITTED,
             ErrorKind::Invalid { .. } => Code::INVALID_VALUE,
         }
     }

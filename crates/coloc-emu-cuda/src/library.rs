@@ -53,11 +53,13 @@ fn slot() -> MutexGuard<'static, Option<Library>> {
     LIBRARY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `cuInit`: joins the fleet. A child of `fork` has to do it again.
+/// `cuInit`: joins the fleet. In a child that was forked after it, CUDA cannot be used, nor initialised again.
 pub(crate) fn initialize() -> Result<(), Code> {
     let mut slot = slot();
-    if slot.as_ref().is_some_and(|library| library.pid == std::process::id()) {
-        return Ok(());
+    match slot.as_ref() {
+        Some(library) if library.pid == std::process::id() => return Ok(()),
+        Some(_) => return Err(Code::NOT_INITIALIZED),
+        None => {}
     }
     let emulator = Arc::new(Emulator::from_environment()?);
     let variable = std::env::var("CUDA_VISIBLE_DEVICES").ok();
@@ -99,6 +101,11 @@ impl Library {
     pub(crate) fn new_handle(&mut self) -> usize {
         self.last_handle += 16;
         self.last_handle
+    }
+
+    /// Whether this is a handle that was given out.
+    pub(crate) fn is_handle(&self, handle: usize) -> bool {
+        handle > TAG && handle <= self.last_handle
     }
 
     /// The device of an ordinal.

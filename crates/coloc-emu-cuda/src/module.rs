@@ -2,7 +2,7 @@
 
 use crate::answer::{Code, answer};
 use crate::library::with;
-use coloc_emu::abi::{get_text, put};
+use coloc_emu::abi::{get, get_text, put};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 fn load(target: *mut usize) -> c_int {
@@ -67,10 +67,17 @@ extern "C" fn cuModuleGetFunction(target: *mut usize, module: usize, name: *cons
     })
 }
 
-fn launch() -> c_int {
+/// Launches a function over grids and blocks, of which none may be empty.
+fn launch(function: usize, dimensions: [c_uint; 6]) -> c_int {
     answer(|| {
         with(|library| {
             library.current()?;
+            if !library.is_handle(function) {
+                return Err(Code::INVALID_HANDLE);
+            }
+            if dimensions.contains(&0) {
+                return Err(Code::INVALID_VALUE);
+            }
             let view = library.client.view()?;
             match view.ended {
                 Some(_) => Err(Code::CONTEXT_IS_DESTROYED),
@@ -82,43 +89,47 @@ fn launch() -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn cuLaunchKernel(
-    _function: usize,
-    _grid_x: c_uint,
-    _grid_y: c_uint,
-    _grid_z: c_uint,
-    _block_x: c_uint,
-    _block_y: c_uint,
-    _block_z: c_uint,
+    function: usize,
+    grid_x: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
+    block_x: c_uint,
+    block_y: c_uint,
+    block_z: c_uint,
     _shared_bytes: c_uint,
     _stream: usize,
     _parameters: *mut *mut c_void,
     _extra: *mut *mut c_void,
 ) -> c_int {
-    launch()
+    launch(function, [grid_x, grid_y, grid_z, block_x, block_y, block_z])
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cuLaunchKernelEx(
-    _config: *const c_void,
-    _function: usize,
+    config: *const c_void,
+    function: usize,
     _parameters: *mut *mut c_void,
     _extra: *mut *mut c_void,
 ) -> c_int {
-    launch()
+    // A configuration begins with the dimensions of the grid and of a block.
+    match get(config.cast::<[c_uint; 6]>()) {
+        Ok(dimensions) => launch(function, dimensions),
+        Err(_) => Code::INVALID_VALUE.0,
+    }
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cuLaunchCooperativeKernel(
-    _function: usize,
-    _grid_x: c_uint,
-    _grid_y: c_uint,
-    _grid_z: c_uint,
-    _block_x: c_uint,
-    _block_y: c_uint,
-    _block_z: c_uint,
+    function: usize,
+    grid_x: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
+    block_x: c_uint,
+    block_y: c_uint,
+    block_z: c_uint,
     _shared_bytes: c_uint,
     _stream: usize,
     _parameters: *mut *mut c_void,
 ) -> c_int {
-    launch()
+    launch(function, [grid_x, grid_y, grid_z, block_x, block_y, block_z])
 }

@@ -14,6 +14,7 @@ impl Code {
     pub(crate) const UNINITIALIZED: Code = Code(1);
     pub(crate) const INVALID_ARGUMENT: Code = Code(2);
     pub(crate) const NOT_SUPPORTED: Code = Code(3);
+    pub(crate) const NO_PERMISSION: Code = Code(4);
     pub(crate) const NOT_FOUND: Code = Code(6);
     pub(crate) const INSUFFICIENT_SIZE: Code = Code(7);
     pub(crate) const DRIVER_NOT_LOADED: Code = Code(9);
@@ -52,6 +53,7 @@ impl From<DriverError> for Code {
             }
             ErrorKind::InUse { .. } => Code::IN_USE,
             ErrorKind::NotSupported { .. } | ErrorKind::MpsRefused { .. } => Code::NOT_SUPPORTED,
+            ErrorKind::NoPermission { .. } => Code::NO_PERMISSION,
             ErrorKind::Invalid { .. } => Code::INVALID_ARGUMENT,
         }
     }

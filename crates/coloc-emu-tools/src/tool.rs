@@ -1,7 +1,7 @@
 //! Programs by the names of their originals.
 
 use crate::{dcgm, mps, nvidia_smi};
-use coloc_emu::{AttachError, DriverError, ErrorKind};
+use coloc_emu::{AttachError, DriverError, Emulator, ErrorKind};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -28,25 +28,51 @@ impl ToolError {
     }
 }
 
+/// What nvidia-smi exits with when there is no driver to talk to.
+const DRIVER_NOT_LOADED: u8 = 9;
+
+/// The fleet that the environment names, whose driver must be loaded.
+pub(crate) fn fleet() -> Result<Emulator, ToolError> {
+    let emulator = Emulator::from_environment()?;
+    if !emulator.lock()?.is_loaded() {
+        let text = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. \
+                    Make sure that the latest NVIDIA driver is installed and running.\n";
+        return Err(ToolError::new(DRIVER_NOT_LOADED, text));
+    }
+    Ok(emulator)
+}
+
 impl From<AttachError> for ToolError {
     fn from(error: AttachError) -> Self {
-        const DRIVER_NOT_LOADED: u8 = 9;
         ToolError::new(DRIVER_NOT_LOADED, error.to_string())
+    }
+}
+
+/// NVML's words for what went wrong, and its code, which nvidia-smi exits with.
+pub(crate) fn words_and_code(error: &DriverError) -> (&'static str, u8) {
+    match error.kind {
+        ErrorKind::NotFound { .. } => ("Not Found", 6),
+        ErrorKind::GpuLost => ("GPU is lost", 15),
+        ErrorKind::InUse { .. } => ("In use by another client", 19),
+        ErrorKind::InsufficientResources { .. } => ("Insufficient Resources", 23),
+        ErrorKind::NotSupported { .. } => ("Not Supported", 3),
+        ErrorKind::NoPermission { .. } => ("Insufficient Permissions", 4),
+        ErrorKind::Invalid { .. } => ("Invalid Argument", 2),
+        _ => ("Unknown Error", 1),
+    }
+}
+
+impl ToolError {
+    /// In the words of nvidia-smi: what could not be done, and NVML's reason.
+    pub(crate) fn unable(error: &DriverError, what: &str) -> Self {
+        let (words, code) = words_and_code(error);
+        ToolError::new(code, format!("Unable to {what}: {words}"))
     }
 }
 
 impl From<DriverError> for ToolError {
     fn from(error: DriverError) -> Self {
-        // NVML's codes, which nvidia-smi exits with.
-        let code = match error.kind {
-            ErrorKind::NotFound { .. } => 6,
-            ErrorKind::GpuLost => 15,
-            ErrorKind::InUse { .. } => 19,
-            ErrorKind::InsufficientResources { .. } => 23,
-            ErrorKind::NotSupported { .. } => 3,
-            ErrorKind::Invalid { .. } => 2,
-            _ => 1,
-        };
+        let (_, code) = words_and_code(&error);
         ToolError::new(code, error.to_string())
     }
 }

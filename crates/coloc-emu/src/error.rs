@@ -107,6 +107,12 @@ pub enum ErrorKind {
         /// What cannot be done.
         what: &'static str,
     },
+    /// Only root may do this.
+    #[error("insufficient permissions: {what}")]
+    NoPermission {
+        /// What was tried.
+        what: &'static str,
+    },
     /// An argument makes no sense.
     #[error("invalid {what}")]
     Invalid {

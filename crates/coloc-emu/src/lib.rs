@@ -21,7 +21,7 @@ pub use clock::Clock;
 pub use error::{AttachError, DriverError, ErrorKind};
 pub use fleet::{Place, ProcessSlot};
 pub use mapping::{Emulator, Options, STATE_FILE, Session};
-pub use process::Identity;
+pub use process::{Identity, USER_VARIABLE};
 pub use sys::{host_now_ns, wait_for_change};
 pub use visible::{VisibleDevice, visible_devices};
 

@@ -1,5 +1,6 @@
 //! Processes are known by id and start time, so that a recycled id is not mistaken for its predecessor.
 
+use crate::error::{DriverError, ErrorKind};
 use crate::sys;
 use std::fs;
 
@@ -69,6 +70,19 @@ fn parse_stat(text: &str) -> Option<Stat> {
     // The start time is field 22, and the state was field 3.
     let start_ticks = fields.nth(18)?.parse().ok()?;
     Some(Stat { dead, start_ticks })
+}
+
+/// Says whom the emulated driver takes this process for, by user id.
+pub const USER_VARIABLE: &str = "COLOC_EMU_UID";
+
+/// Refuses what a real driver lets root alone do. Everybody is root here, so that nobody needs to be, unless the
+/// environment names another user.
+pub(crate) fn need_root(what: &'static str) -> Result<(), DriverError> {
+    let user = std::env::var(USER_VARIABLE).ok().filter(|user| !user.trim().is_empty());
+    match user.is_none_or(|user| user.trim() == "0") {
+        true => Ok(()),
+        false => Err(ErrorKind::NoPermission { what }.into()),
+    }
 }
 
 #[cfg(test)]

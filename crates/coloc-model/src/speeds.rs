@@ -41,6 +41,12 @@ impl SpeedTable {
         (speed > 0.0).then_some(speed)
     }
 
+    /// What does not run on which model.
+    pub fn barred(&self) -> impl Iterator<Item = (SignatureId, GpuModel)> + '_ {
+        let zero = self.speeds.iter().filter(|&(_, &speed)| speed <= 0.0);
+        zero.map(|(&(signature, model), _)| (signature, model))
+    }
+
     /// How long it takes there, if it takes `span` at speed 1.
     pub fn time(&self, signature: SignatureId, model: GpuModel, span: Millis) -> Option<Millis> {
         self.speed(signature, model).map(|speed| Millis((span.0 as f64 / speed).ceil() as u64))

@@ -7,7 +7,7 @@ use coloc_core::policy::{Place, Queue};
 use coloc_core::service::{GpuTime, Service, Thresholds};
 use coloc_model::{Millis, Share};
 use coloc_sim::trace::{Format, Generator, read};
-use coloc_sim::{PreemptionCost, Silent, TaskResult, Trace};
+use coloc_sim::{PreemptionCost, Silent, SimulationError, TaskResult, Trace};
 use std::path::Path;
 use support::{play, simulation};
 
@@ -94,6 +94,73 @@ fn preemption_costs_what_it_costs() {
     let (_, results) = simulation.run(&trace, &mut Silent).expect("the trace fits");
     // The jobs of this format hold 4 GiB: 3 + 4 x 0.5 seconds.
     assert_eq!(ends(&results), [110.0, 15.0]);
+}
+
+/// Restoring takes time, not work, and begins anew when it is cut short.
+#[test]
+fn preemption_costs_time_and_does_not_pile_up() {
+    let trace = jobs("1,0,100\n1,10,5\n1,16,5\n1,22,5\n");
+    let mut simulation = simulation("1xP100-16GB", plain(Queue::Srtf));
+    simulation.preemption = PreemptionCost { fixed_s: 60.0, per_gib_s: 0.0 };
+    let (_, results) = simulation.run(&trace, &mut Silent).expect("the trace fits");
+    assert_eq!(ends(&results), [27.0 + 60.0 + 90.0, 15.0, 21.0, 27.0]);
+
+    let trace = jobs("1,0,100\n1,20,5\n");
+    simulation.preemption = PreemptionCost { fixed_s: 10.0, per_gib_s: 0.0 };
+    let p100 = simulation.fleet.gpus()[0].model;
+    simulation.speeds.insert(trace.tasks()[0].signature, p100, 0.5);
+    let (_, results) = simulation.run(&trace, &mut Silent).expect("the trace fits");
+    assert_eq!(ends(&results)[0], 20.0 + 10.0 + 10.0 + 180.0);
+}
+
+#[test]
+fn tasks_that_are_only_restored_are_told_of() {
+    let quantum = Some(Millis::from_secs(1));
+    let service = Service { quantum, ..Service::PLAIN };
+    let mut simulation = simulation("1xP100-16GB", Policy { service, ..plain(Queue::Las2d) });
+    simulation.preemption = PreemptionCost { fixed_s: 1.0, per_gib_s: 0.0 };
+    let stuck = simulation.run(&jobs("1,0,100\n1,0,20\n"), &mut Silent).expect_err("no end");
+    assert!(matches!(stuck, SimulationError::NoProgress { .. }), "{stuck}");
+    assert!(stuck.to_string().contains("longer quanta"), "{stuck}");
+}
+
+/// A speed of zero bars a task from a kind of device, whatever the discipline.
+#[test]
+fn nobody_runs_on_a_kind_that_it_does_not_run_on() {
+    let trace = jobs("1,0,10\n1,0,10\n2,0,10\n1,0,10\n");
+    let queues = [
+        Queue::Fifo,
+        Queue::BestEffort,
+        Queue::Backfill,
+        Queue::Sjf,
+        Queue::Srtf,
+        Queue::Srsf,
+        Queue::Las2d,
+        Queue::Gittins2d,
+        Queue::Fair,
+    ];
+    for queue in queues {
+        for place in [Place::Any, Place::Exclusive, Place::Magm, Place::Consolidate] {
+            let policy = Policy::plain(queue, place, Share::Exclusive);
+            let mut simulation = simulation("1x2xP100-16GB,1x2xV100-16GB", policy);
+            let p100 = simulation.fleet.gpus()[0].model;
+            simulation.speeds.insert(trace.tasks()[0].signature, p100, 0.0);
+            let (summary, _) = simulation.run(&trace, &mut Silent).expect("the trace fits");
+            assert_eq!(summary.makespan_s, 30.0, "{queue:?} {place:?}");
+            simulation.fleet = "2xP100-16GB".parse().unwrap();
+            let refused = simulation.run(&trace, &mut Silent).expect_err("no GPU of its kind");
+            assert!(refused.to_string().contains("of kinds that it runs on"), "{refused}");
+        }
+    }
+}
+
+#[test]
+fn allox_lets_nobody_starve_among_equals() {
+    let rows: String = (0..40).map(|job| format!("1,{},10\n", 10 * job)).collect();
+    let (_, results) = play("1xP100-16GB", plain(Queue::Allox), &jobs(&format!("1,0,10\n{rows}")));
+    let waits = results.iter().zip(jobs(&format!("1,0,10\n{rows}")).tasks().to_vec());
+    let longest = waits.map(|(job, task)| job.start.unwrap().since(task.submit).secs());
+    assert_eq!(longest.fold(0.0, f64::max), 10.0);
 }
 
 #[test]

@@ -41,10 +41,32 @@ fn quotas_and_weights_name_somebody_and_leave_something() {
     let said = |flags: &[&str]| simulate(users, flags);
     insta::assert_snapshot!(said(&["--weight", "eve=2"]), @r#"coloc: --weight: the trace has no user "eve"; it has ann, bob"#);
     insta::assert_snapshot!(said(&["--quota", "@speech=2"]), @r#"coloc: --quota: the trace has no group "speech"; it has vision"#);
-    insta::assert_snapshot!(said(&["--quota", "@vision=0"]), @"coloc: task 0 needs 1 GPUs at once, a quota allows at most 0; raise it");
+    insta::assert_snapshot!(said(&["--quota", "@vision=0"]), @"coloc: task 0 needs 1 GPUs at once, its user's or group's quota of GPUs and memory allows at most 0; raise it, or ask for less memory");
     assert!(said(&["--quota", "ann=many"]).contains("expected WHO=LIMIT, such as alice=4"));
     assert!(said(&["--half-life", "1y"]).contains("such as 90s or 1.5h"));
     assert!(said(&["--pack", "2"]).contains("expected always, never or a part from 0 to 1"));
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_refused() {
+    for (flag, value) in [
+        ("--alpha", "2"),
+        ("--alpha", "nan"),
+        ("--alpha", "0"),
+        ("--sm-limit", "nan"),
+        ("--sm-limit", "0"),
+        ("--max-tasks", "0"),
+    ] {
+        let said = simulate("submit_s,task\n0,resnet\n", &[flag, value]);
+        assert!(said.contains(flag), "{flag} {value}: {said}");
+    }
+}
+
+#[test]
+fn what_is_read_is_not_written_over() {
+    let flags = ["simulate", "--trace", "t.csv", "--fleet", "4xA100-40GB", "--jobs", "./t.csv"];
+    let said = complaint(&[("t.csv", "submit_s,task\n0,resnet\n")], &flags);
+    assert!(said.contains("is what is read; write to another file"), "{said}");
 }
 
 #[test]

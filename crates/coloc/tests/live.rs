@@ -34,4 +34,5 @@ mod live {
     mod update;
     mod users;
     mod whatif;
+    mod words;
 }

@@ -5,6 +5,7 @@
 
 use crate::belief::Temper;
 use crate::demand::Demand;
+use crate::kinds::Kind;
 use crate::policy::{MemoryBasis, Policy};
 use crate::window::Window;
 use coloc_model::mig::{Instance, Layout};
@@ -51,6 +52,7 @@ pub struct GpuState {
     pub node: NodeId,
     /// Its kind.
     pub model: GpuModel,
+    pub(crate) kind: Kind,
     /// Its memory.
     pub capacity: Bytes,
     pub(crate) residents: Vec<Booking>,

@@ -8,6 +8,7 @@ pub(crate) use ledger::Clients;
 pub use ledger::{Booking, GpuState, Reservation};
 pub(crate) use tournament::{GangSummary, Summarize, Summary, Tournament};
 
+use crate::kinds::Kinds;
 use crate::policy::{Gate, MemoryBasis, Place, Policy};
 use crate::window::Window;
 use coloc_model::mig::Layout;
@@ -34,7 +35,7 @@ pub struct Gpus {
 }
 
 impl Gpus {
-    pub(crate) fn new(fleet: &Fleet, policy: &Policy) -> Self {
+    pub(crate) fn new(fleet: &Fleet, policy: &Policy, kinds: &Kinds) -> Self {
         let window = match policy.gate {
             Gate::Open | Gate::Expected { .. } => None,
             // A full window may lie up to one window back.
@@ -47,6 +48,7 @@ impl Gpus {
             .map(|gpu| GpuState {
                 node: gpu.node,
                 model: gpu.model,
+                kind: kinds.kind(gpu.model),
                 capacity: gpu.model.memory(),
                 residents: Vec::new(),
                 booked: Bytes::ZERO,

@@ -155,7 +155,8 @@ impl Round {
             }
             chance => {
                 // Where GPUs are merely counted, what the head can spare only shrinks in a pass.
-                let counted = world.policy.place == Place::Any && world.gpus.are_alike();
+                let alike = world.gpus.are_alike() && !world.kinds.matter();
+                let counted = world.policy.place == Place::Any && alike;
                 self.stays_out[shape.gpus as usize] |= counted;
                 self.chances.insert(shape, chance);
             }

@@ -93,7 +93,8 @@ impl World {
         // Where skew decides who is packed, it also matters what runs.
         let by_skew =
             self.policy.place == Place::Consolidate && matches!(self.policy.pack, Pack::Skew(_));
-        if self.policy.needs_idle() && self.gpus.are_alike() && !by_skew {
+        let barred = !self.kinds.barred(task.signature).is_empty();
+        if self.policy.needs_idle() && self.gpus.are_alike() && !by_skew && !barred {
             Shape { user: by_user.then_some(task.user), ..Shape::whole(task.gpus) }
         } else {
             Shape::of(task, by_user)

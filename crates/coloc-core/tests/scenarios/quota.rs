@@ -74,7 +74,12 @@ fn what_can_never_start_is_refused_at_once() {
         World::new("4xA100-40GB", exclusive(Queue::Fifo)).with_accounts(two_gpus_for_user_0());
     let large = task().user(0).gpus(3).build(0);
     let error = world.scheduler.check(&large).expect_err("two GPUs at most").to_string();
-    assert!(error.contains("3 GPUs at once, a quota allows at most 2"), "{error}");
+    assert!(
+        error.contains(
+            "3 GPUs at once, its user's or group's quota of GPUs and memory allows at most 2"
+        ),
+        "{error}"
+    );
     world.tell(Event::Submitted(large.clone()));
     assert_eq!(world.state(large.id), TaskState::Failed);
     let mut other = task().user(1).gpus(3).build(1);

@@ -53,6 +53,7 @@ pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<TaskDetai
         let (task, holds) = (view(&record, &spec), record.holds);
         let estimate_bound_bytes = spec.estimate.map(|estimate| estimate.bound.0);
         let estimator = spec.estimator.clone();
+        let host_mem_bytes = spec.host_memory.map(|memory| memory.0);
         Ok(Some(TaskDetail {
             task,
             command,
@@ -60,6 +61,7 @@ pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<TaskDetai
             log,
             estimate_bound_bytes,
             estimator,
+            host_mem_bytes,
             holds,
             story,
         }))

@@ -1,12 +1,16 @@
 //! Talking to a daemon.
 
 mod address;
+mod error;
+mod wanted;
 
 pub use address::{Address, Host, Secret};
+pub use error::ClientError;
+pub use wanted::{Wanted, Whose};
 
 use crate::api::{
-    ApiError, BUSY, Changed, ConfigInForce, Foreseen, Gpus, LINES, Listed, Reload, SCHEMA,
-    SCHEMA_HEADER, SILENCE, STOPPING, Submitted, TokenList, TokenMade, TokenRequest,
+    ApiError, Changed, ConfigInForce, Foreseen, Gpus, LINES, Listed, Reload, SCHEMA, SCHEMA_HEADER,
+    SILENCE, Submitted, TokenList, TokenMade, TokenRequest,
 };
 use crate::foresee::Expected;
 use crate::owner::{
@@ -14,7 +18,6 @@ use crate::owner::{
 };
 use crate::past::Past;
 use crate::record::Phase;
-use crate::tls::TlsError;
 use address::open;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
@@ -22,130 +25,9 @@ use hyper::{Method, Request, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// A daemon that does not do what it was asked to.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// Nobody answers.
-    #[error("no daemon answers at {}: {source}; start one with `coloc daemon`", socket.display())]
-    Unreachable {
-        /// Where.
-        socket: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// Nobody answers elsewhere, or not who should.
-    #[error("no daemon answers at {host}: {source}")]
-    NoHost {
-        /// Where.
-        host: Host,
-        /// What the system, or TLS, says.
-        source: io::Error,
-    },
-    /// TLS cannot be set up.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// It says no.
-    #[error("{message}")]
-    Refused {
-        /// Its reason as a number.
-        status: u16,
-        /// Its reason as a word.
-        code: String,
-        /// Its reason.
-        message: String,
-    },
-    /// It is of a later time.
-    #[error("the daemon answers by schema {0}, this program knows {SCHEMA}: update this program")]
-    Newer(u32),
-    /// The connection broke.
-    #[error("the daemon hung up: {0}")]
-    Broken(String),
-    /// It says what nobody understands.
-    #[error("the daemon's answer cannot be read: {0}; are both of one version?")]
-    Garbled(String),
-}
-
-impl ClientError {
-    /// A word for programs; docs/commands.md lists them.
-    pub fn code(&self) -> &str {
-        match self {
-            ClientError::Unreachable { .. } | ClientError::NoHost { .. } => "unreachable",
-            ClientError::Tls(_) => "tls",
-            ClientError::Refused { code, .. } if code.is_empty() => "refused",
-            ClientError::Refused { code, .. } => code,
-            ClientError::Newer(_) | ClientError::Garbled(_) => "schema",
-            ClientError::Broken(_) => "hung_up",
-        }
-    }
-
-    /// Whether a daemon that is started again, or a network that is back, would answer: a question that changes nothing
-    /// can then be asked again.
-    pub fn may_pass(&self) -> bool {
-        use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
-        match self {
-            ClientError::Unreachable { source, .. } | ClientError::NoHost { source, .. } => {
-                // Who shows another certificate, or may not come in, will not be let in later either.
-                !matches!(
-                    source.kind(),
-                    InvalidData | InvalidInput | PermissionDenied | Unsupported
-                )
-            }
-            ClientError::Broken(_) => true,
-            ClientError::Refused { code, .. } => [BUSY, STOPPING].contains(&code.as_str()),
-            ClientError::Tls(_) | ClientError::Newer(_) | ClientError::Garbled(_) => false,
-        }
-    }
-}
-
-/// What a list is to have.
-#[derive(Clone, Copy, PartialEq, Default, Debug)]
-pub struct Wanted<'a> {
-    /// Ended tasks too.
-    pub all: bool,
-    /// Of those, only what ended since, in seconds since 1970.
-    pub since_s: f64,
-    /// Of whom.
-    pub whose: Whose<'a>,
-}
-
-/// Whose tasks are meant.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Whose<'a> {
-    /// All that there are.
-    #[default]
-    Everybody,
-    /// Those of whoever asks, as the daemon knows them.
-    Mine,
-    /// This user's.
-    User(&'a str),
-}
-
-impl Wanted<'_> {
-    fn path(&self) -> String {
-        let mut path = format!("/v1/tasks?all={}&since_s={}", self.all, self.since_s);
-        match self.whose {
-            Whose::Everybody => {}
-            Whose::Mine => path.push_str("&mine=true"),
-            Whose::User(user) => push_user(&mut path, Some(user)),
-        }
-        path
-    }
-}
-
-fn push_user(path: &mut String, user: Option<&str>) {
-    let Some(user) = user else { return };
-    path.push_str("&user=");
-    for byte in user.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => path.push(byte.into()),
-            other => path.push_str(&format!("%{other:02X}")),
-        }
-    }
-}
+use wanted::push_user;
 
 const JSON: &str = "application/json";
 /// Every question is answered sooner, or begun to be; who is silent for longer is gone.

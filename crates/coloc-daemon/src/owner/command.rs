@@ -132,6 +132,14 @@ pub enum Refused {
         /// What to do instead.
         advice: &'static str,
     },
+    /// Nobody holds it.
+    #[error("task {task} is {phase}, and nobody holds it")]
+    NotHeld {
+        /// The task.
+        task: TaskId,
+        /// Where it stands.
+        phase: Phase,
+    },
     /// The submission makes no sense.
     #[error("{0}")]
     Invalid(String),
@@ -164,6 +172,7 @@ impl Refused {
             Refused::NotAdmin | Refused::PriorityAboveZero => "not_admin",
             Refused::NoSuchTask(_) => "no_such_task",
             Refused::WrongPhase { .. } => "wrong_state",
+            Refused::NotHeld { .. } => "not_held",
             Refused::Invalid(_) => "invalid",
             Refused::DiskFull => "disk_full",
             Refused::NotKept => "not_kept",
@@ -237,7 +246,7 @@ impl Owner {
         match change {
             Change::Cancel => self.cancel(now, task, wishes),
             Change::Hold => self.hold(now, task, wishes)?,
-            Change::Release => self.release(task),
+            Change::Release => self.release(task)?,
             Change::Requeue => self.requeue(now, task, wishes)?,
             Change::Update(update) => self.update(now, caller, task, update, wishes)?,
         }
@@ -281,12 +290,14 @@ impl Owner {
         }
     }
 
-    fn release(&mut self, task: TaskId) {
-        let Some(live) = self.tasks.get_mut(&task) else { return };
-        if std::mem::take(&mut live.record.held) {
-            self.gates.knock(task);
-            self.changed(task, Some("released".to_owned()));
+    fn release(&mut self, task: TaskId) -> Result<(), Refused> {
+        let Some(live) = self.tasks.get_mut(&task) else { return Ok(()) };
+        if !std::mem::take(&mut live.record.held) {
+            return Err(Refused::NotHeld { task, phase: live.record.phase });
         }
+        self.gates.knock(task);
+        self.changed(task, Some("released".to_owned()));
+        Ok(())
     }
 
     /// Stops a task; it is submitted again once it is off its GPUs.

@@ -1,12 +1,13 @@
 //! Carrying out what the scheduler decided.
 
-use super::{Ending, Owner};
+use super::{Ending, Owner, TURN};
 use crate::launch::Farewell;
 use crate::record::{Moment, Phase};
 use coloc_core::{Effect, Event};
 use coloc_model::mig::Instance;
 use coloc_model::{Bytes, GpuId, Placement, Share, Slot, TaskId, TaskState, Time};
 use std::collections::VecDeque;
+use std::time::Instant;
 
 /// What became of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +29,6 @@ fn place_name(slot: &Slot) -> String {
 impl Owner {
     /// Does what the scheduler wants. Launches are on the disk before they happen.
     pub(super) fn carry_out(&mut self, now: Time, mut wishes: Vec<Effect>) {
-        let mut launches = Vec::new();
         wishes.splice(0..0, std::mem::take(&mut self.deferred));
         let mut wishes = VecDeque::from(wishes);
         while let Some(wish) = wishes.pop_front() {
@@ -37,13 +37,13 @@ impl Owner {
                     if self.is_in_the_way(task, &placement) {
                         self.deferred.push(Effect::Launch { task, placement });
                     } else if self.prepare(task, placement) {
-                        launches.push(task);
+                        self.to_launch.push_back(task);
                     }
                 }
                 // Who has not been launched yet will not be: the scheduler has taken its place back.
-                Effect::Preempt(task) if self.take_back(task, &mut launches) => {}
+                Effect::Preempt(task) if self.take_back(task) => {}
                 Effect::Preempt(task) => self.preempt(task),
-                Effect::Stop(task) if self.take_back(task, &mut launches) => {
+                Effect::Stop(task) if self.take_back(task) => {
                     let mut more = Vec::new();
                     self.scheduler.note(now, Event::Stopped(task), &mut more);
                     wishes.extend(more);
@@ -53,15 +53,23 @@ impl Owner {
                 Effect::WakeAt(at) => self.wake_at = self.wake_at.min(at),
             }
         }
-        if launches.is_empty() {
-            return;
+        if !self.to_launch.is_empty() {
+            let written = self.flush();
+            self.launch_some(now, written);
         }
-        let written = self.flush();
-        let mut again = Vec::new();
-        for task in launches {
+    }
+
+    /// Launches tasks for a while; the others have their turn when those have been answered who asked meanwhile. What
+    /// is not on the disk is not launched.
+    fn launch_some(&mut self, now: Time, written: bool) {
+        let (began, mut again) = (Instant::now(), Vec::new());
+        while let Some(task) = self.to_launch.pop_front() {
             let launched = if written { self.launch(task) } else { Launched::NotNow };
             if launched != Launched::Yes {
                 self.not_launched(now, task, launched, &mut again);
+            }
+            if written && began.elapsed() > TURN {
+                break;
             }
         }
         // What is wanted after a launch that failed is wanted at the next look.
@@ -73,14 +81,15 @@ impl Owner {
     }
 
     /// Forgets a launch that was wanted and has not happened; says whether there was one.
-    fn take_back(&mut self, task: TaskId, launches: &mut Vec<TaskId>) -> bool {
+    fn take_back(&mut self, task: TaskId) -> bool {
         let deferred = self.deferred.len();
         self.deferred.retain(|wish| !matches!(wish, Effect::Launch { task: t, .. } if *t == task));
         if self.deferred.len() < deferred {
             return true;
         }
-        let Some(at) = launches.iter().position(|&launch| launch == task) else { return false };
-        launches.remove(at);
+        let waits = self.to_launch.iter().position(|&launch| launch == task);
+        let Some(at) = waits else { return false };
+        self.to_launch.remove(at);
         if let Some(live) = self.tasks.get_mut(&task) {
             live.record.phase = Phase::Pending;
             live.record.placement = None;
@@ -111,6 +120,7 @@ impl Owner {
         record.placement = Some(placement);
         record.reason = None;
         record.exit = None;
+        record.too_greedy = None;
         record.usage = crate::usage::Usage::default();
         let attempt = record.attempt;
         let what = format!("attempt {attempt} is launched on GPU {}", gpus.join(", "));
@@ -149,6 +159,7 @@ impl Owner {
                 live.record.started = Some(now);
                 live.record.first_started.get_or_insert(now);
                 self.roots_changed = true;
+                self.gates.started(task);
                 self.changed(task, without);
                 if let Some(memory) = server_memory {
                     self.restate_holds(task, memory);

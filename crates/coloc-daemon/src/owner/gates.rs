@@ -53,6 +53,11 @@ impl Gates {
         self.not_at_work(task, array);
     }
 
+    /// A task was started: those that wait for no more than that are let in.
+    pub(super) fn started(&mut self, task: TaskId) {
+        self.knocking.extend(self.after.remove(&task).unwrap_or_default());
+    }
+
     fn not_at_work(&mut self, task: TaskId, array: Option<TaskId>) {
         let Some(array) = array else { return };
         if let Some(at_work) = self.at_work.get_mut(&array) {
@@ -184,9 +189,10 @@ impl Owner {
     }
 
     fn waits_for(&self, Dependency { task, when }: Dependency) -> Option<Gate> {
-        let at_work = |task: &TaskId| self.tasks.contains_key(task);
-        if at_work(&task) {
-            return Some(Gate::Dependency(task));
+        if let Some(live) = self.tasks.get(&task) {
+            let started = live.record.first_started.is_some();
+            let enough = started && when == DependencyKind::After;
+            return (!enough).then_some(Gate::Dependency(task));
         }
         // The number of an array is that of its first task, and means all of them.
         let ended = |task| self.journal.task(task).ok().flatten();
@@ -215,7 +221,7 @@ impl Owner {
         let good = match when {
             DependencyKind::AfterOk | DependencyKind::AfterCorr => phases.iter().all(well),
             DependencyKind::AfterNotOk => !phases.iter().all(well),
-            DependencyKind::AfterAny => true,
+            DependencyKind::AfterAny | DependencyKind::After => true,
         };
         (!good).then_some(Gate::Never(task))
     }

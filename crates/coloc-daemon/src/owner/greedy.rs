@@ -7,23 +7,20 @@ use crate::outcome;
 use crate::record::Phase;
 use coloc_gpu::enforce::{Verdict, Watchdog};
 use coloc_model::{Bytes, Millis, Placement, TaskId, Time};
-use rustc_hash::FxHashMap;
 
 /// Allocators overshoot and give back.
 const PATIENCE: Millis = Millis::from_secs(10);
 /// A context more or less is nobody's fault.
 const SLACK: Bytes = Bytes::from_mib(512);
 
-/// Who holds too much, and who was ended for it.
+/// Who holds too much. Who was ended for it stands in the records, which outlive this process.
 pub(super) struct Greedy {
     dog: Watchdog,
-    /// What they held.
-    ended: FxHashMap<TaskId, Bytes>,
 }
 
 impl Default for Greedy {
     fn default() -> Self {
-        Greedy { dog: Watchdog::new(PATIENCE, SLACK), ended: FxHashMap::default() }
+        Greedy { dog: Watchdog::new(PATIENCE, SLACK) }
     }
 }
 
@@ -42,14 +39,17 @@ impl Owner {
             }
         }
         for (task, used, by) in over {
+            let Some(live) = self.tasks.get_mut(&task) else { continue };
             // Once is enough: the shim sees to it that it goes.
-            if self.greedy.ended.insert(task, used).is_some() {
+            if live.record.too_greedy.replace(used).is_some() {
                 continue;
             }
             let what = format!(
                 "is ended by the watchdog: it holds {used}, {by} more than there is beside what its neighbours were promised"
             );
             self.changed(task, Some(what));
+            // Whoever finds it dead after a restart has to know why.
+            self.flush();
             if let Some(live) = self.tasks.get(&task) {
                 self.launcher.stop(&live.record, Farewell::AtOnce);
             }
@@ -81,7 +81,7 @@ impl Owner {
         verdict: Option<outcome::Verdict>,
     ) -> Option<outcome::Verdict> {
         self.greedy.dog.forget(task);
-        let held = self.greedy.ended.remove(&task);
+        let held = self.tasks.get(&task).and_then(|live| live.record.too_greedy);
         match (held, verdict) {
             (Some(held), Some(outcome::Verdict::Stopped | outcome::Verdict::Failed)) => {
                 let evidence = "the watchdog ended it".to_owned();

@@ -1,9 +1,11 @@
 //! The one owner of everything that changes: the scheduler, the tasks, the journal.
 //!
 //! It is a plain thread with an inbox. Whatever lies in the inbox is one batch: commands are written
-//! down first, then the scheduler hears of all that happened and decides, the decisions are written
-//! down, and only then are they carried out and the callers answered. So an answer is a promise, and a
-//! batch of a thousand submissions waits for the disk twice, not a thousand times.
+//! down first and the callers answered, then the scheduler hears of all that happened and decides, the
+//! decisions are written down, and only then are they carried out. So an answer is a promise, and a
+//! batch of a thousand submissions waits for the disk twice, not a thousand times. What takes long, to
+//! start processes and to find out how they ended, is done for a moment at a time: nobody who asks
+//! waits until a thousand tasks have been started.
 
 mod beside;
 mod command;
@@ -50,12 +52,14 @@ use coloc_gpu::process::TaskRoots;
 use coloc_model::{Fleet, GpuId, TaskId, Time, UserId};
 use gates::Gates;
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A batch is answered at the latest when it has this many inputs.
 const LARGEST_BATCH: usize = 4096;
+/// Ends of tasks are looked into, and tasks are started, for so long before others have their turn.
+const TURN: Duration = Duration::from_millis(10);
 /// Somebody looks at the clock at least this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
@@ -63,7 +67,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub enum Input {
     /// Somebody wants something and waits for the answer.
-    Command(Caller, Command, tokio::sync::oneshot::Sender<Answer>),
+    Command(Caller, Command, Reply),
     /// The shim of an attempt is gone.
     ShimGone {
         /// The task.
@@ -75,6 +79,24 @@ pub enum Input {
     Seen(Box<Sighting>),
     /// Stop, leaving tasks alone: they are found again.
     Shutdown,
+}
+
+type Reply = tokio::sync::oneshot::Sender<Answer>;
+
+/// Answers those who asked, once what they want is written down, or is not.
+fn answer(answers: Vec<(Reply, Answer)>, written: bool) {
+    for (reply, answer) in answers {
+        let answer = match answer {
+            Answer::Submitted { .. } | Answer::Taught if !written => {
+                Answer::Refused(Refused::DiskFull)
+            }
+            Answer::Changed(wishes) if !written && wishes.iter().any(|(_, done)| done.is_ok()) => {
+                Answer::Refused(Refused::NotKept)
+            }
+            kept => kept,
+        };
+        let _ = reply.send(answer);
+    }
 }
 
 /// A task that has not ended.
@@ -116,6 +138,8 @@ pub struct Owner {
     next_spec: u32,
     /// Launches that wait until somebody is off their GPUs.
     deferred: Vec<Effect>,
+    /// Launches that are on the disk, and whose turn will come.
+    to_launch: VecDeque<TaskId>,
     wake_at: Time,
     /// Entries of this batch.
     pending: Vec<Entry>,
@@ -213,6 +237,7 @@ impl Owner {
             next_task: saved.next_task,
             next_spec: saved.next_spec,
             deferred: Vec::new(),
+            to_launch: VecDeque::new(),
             wake_at: Time::NEVER,
             pending: Vec::new(),
             disk_full: false,
@@ -240,6 +265,7 @@ impl Owner {
         let mut batch = Vec::new();
         while !self.stop {
             let patience = match self.wake_at {
+                _ if !batch.is_empty() || !self.to_launch.is_empty() => Duration::ZERO,
                 Time::NEVER => LONGEST_SLEEP,
                 at => self.clock.until(at).min(LONGEST_SLEEP),
             };
@@ -259,8 +285,10 @@ impl Owner {
         }
     }
 
+    /// Deals with inputs. Ends that there is no time for now stay among them.
     fn batch(&mut self, inputs: &mut Vec<Input>) {
-        let now = self.clock.now();
+        let (now, began) = (self.clock.now(), Instant::now());
+        let mut later = Vec::new();
         let mut answers = Vec::new();
         let mut wishes = Vec::new();
         // With nothing left to write, only the next attempt can tell whether there is room again.
@@ -271,6 +299,7 @@ impl Owner {
                     let answer = self.obey(now, caller, command, &mut wishes);
                     answers.push((reply, answer));
                 }
+                Input::ShimGone { .. } if began.elapsed() > TURN => later.push(input),
                 Input::ShimGone { task, attempt } => {
                     self.shim_gone(now, task, attempt, &mut wishes);
                 }
@@ -278,8 +307,10 @@ impl Owner {
                 Input::Shutdown => self.stop = true,
             }
         }
+        *inputs = later;
         // Whatever people want is on the disk before the scheduler hears of it.
         let written = self.flush();
+        answer(answers, written);
         if self.wake_at <= now {
             self.wake_at = Time::NEVER;
             self.scheduler.note(now, Event::Wake, &mut wishes);
@@ -287,20 +318,6 @@ impl Owner {
         self.settle(now, wishes);
         if std::mem::take(&mut self.roots_changed) {
             let _ = self.roots.send(self.task_roots());
-        }
-        for (reply, answer) in answers {
-            let answer = match answer {
-                Answer::Submitted { .. } | Answer::Taught if !written => {
-                    Answer::Refused(Refused::DiskFull)
-                }
-                Answer::Changed(wishes)
-                    if !written && wishes.iter().any(|(_, done)| done.is_ok()) =>
-                {
-                    Answer::Refused(Refused::NotKept)
-                }
-                kept => kept,
-            };
-            let _ = reply.send(answer);
         }
     }
 

@@ -8,7 +8,7 @@ use coloc_model::TaskId;
 use serde::Serialize;
 
 /// Tasks that are looked at for one page.
-const LONGEST_PAGE: usize = 1024;
+const LONGEST_PAGE: usize = 4096;
 
 /// How rows are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -112,6 +112,9 @@ pub struct TaskDetail {
     /// Which estimator said so.
     #[serde(default)]
     pub estimator: Option<String>,
+    /// Host memory that it asked to be held to.
+    #[serde(default)]
+    pub host_mem_bytes: Option<u64>,
     /// What holds its last attempt to what it was given.
     #[serde(default)]
     pub holds: Option<Box<Holds>>,
@@ -254,6 +257,7 @@ impl Owner {
                 .to_string(),
             estimate_bound_bytes: live.spec.estimate.map(|estimate| estimate.bound.0),
             estimator: live.spec.estimator.clone(),
+            host_mem_bytes: live.spec.host_memory.map(|memory| memory.0),
             holds: self.launcher.true_holds(&live.record),
             story: self.journal.story(task).unwrap_or_default(),
         })

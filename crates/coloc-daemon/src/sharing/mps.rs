@@ -133,6 +133,7 @@ impl Mps {
         let layout = DaemonLayout::new(&self.state, newcomer.owner.0, newcomer.gpus)?;
         let all = newcomer.others.iter().copied().chain([newcomer.limits]);
         let limits = ClientLimits::loosest(all);
+        self.collect(&layout.pipe)?;
         let known = self.servers.get(&layout.pipe).cloned();
         let known = known.filter(|server| server.process.is_there() && is_alive(&layout.pipe));
         let server = match known {
@@ -171,6 +172,23 @@ impl Mps {
             || self.servers.get(&layout.pipe).is_some_and(replaced)
     }
 
+    /// Takes note of what an errand has brought that took longer than anybody waited for it.
+    fn collect(&mut self, pipe: &Path) -> Result<(), SharingError> {
+        let Some(errand) = self.errands.remove(pipe) else { return Ok(()) };
+        match errand.try_recv() {
+            Ok(Ok(server)) => {
+                self.servers.insert(pipe.to_owned(), server);
+                Ok(())
+            }
+            Ok(Err(error)) => Err(self.note(pipe, error)),
+            Err(TryRecvError::Empty) => {
+                self.errands.insert(pipe.to_owned(), errand);
+                Err(SharingError::NotYet)
+            }
+            Err(TryRecvError::Disconnected) => Ok(()),
+        }
+    }
+
     /// Talks to the control daemon on a thread of its own, one at a time, so that one that hangs holds up nobody.
     fn set_up(
         &mut self,
@@ -180,15 +198,6 @@ impl Mps {
         whole: Bytes,
     ) -> Result<Server, SharingError> {
         let pipe = &layout.pipe;
-        match self.errands.remove(pipe).map(|errand| (errand.try_recv(), errand)) {
-            Some((Err(TryRecvError::Empty), errand)) => {
-                self.errands.insert(pipe.clone(), errand);
-                return Err(SharingError::NotYet);
-            }
-            // What has come late may no longer be what is wanted, unless it is no.
-            Some((Ok(Err(error)), _)) => return Err(self.note(pipe, error)),
-            Some((Ok(Ok(_)) | Err(TryRecvError::Disconnected), _)) | None => {}
-        }
         if self.silent.get(pipe).is_some_and(|since| since.elapsed() < LEFT_ALONE) {
             return Err(SharingError::Silent { pipe: pipe.clone() });
         }
@@ -333,3 +342,7 @@ fn is_alive(pipe: &Path) -> bool {
     let is_there = |pid: u32| ProcessTable::default().alive_since(pid).is_some();
     pid.map_or(true, |pid| pid.trim().parse().is_ok_and(is_there))
 }
+
+#[cfg(test)]
+#[path = "mps_test.rs"]
+mod tests;

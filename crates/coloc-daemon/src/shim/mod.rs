@@ -72,6 +72,13 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(system("adopt orphans"))?;
     let asked = Asked { at_once: on(Signal::SIGTERM)?, after_warning: on(Signal::SIGUSR1)? };
+    // A file for its output may be there too: what is wrong is told as what it is.
+    if let Some(why) = no_directory(&order) {
+        if let Ok(mut log) = log::Log::of(dir, &order) {
+            let _ = log.say(&format!("coloc: {why}\n"));
+        }
+        return Ok(dir.write_ended(&never_started(why))?);
+    }
     let mut log = match log::Log::open(dir, &order) {
         Ok(log) => log,
         Err((place, error)) => {
@@ -111,11 +118,20 @@ fn never_started(why: String) -> Ended {
 }
 
 /// A system says of a directory that is not there what it says of a program.
-fn why_not(order: &Order, error: &io::Error) -> String {
+fn no_directory(order: &Order) -> Option<String> {
     let directory = order.directory.as_path();
-    if !directory.is_dir() {
-        return format!("cannot start in {}: it is not a directory here", directory.display());
-    }
+    let problem = match directory.metadata() {
+        Ok(meta) if meta.is_dir() => return None,
+        Ok(_) => "it is not a directory".to_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            "there is no such directory".to_owned()
+        }
+        Err(error) => error.to_string(),
+    };
+    Some(format!("cannot start in {}: {problem}", directory.display()))
+}
+
+fn why_not(order: &Order, error: &io::Error) -> String {
     let program = order.command.first().map_or("".into(), RawText::to_string_lossy);
     format!("cannot start {program}: {error}")
 }

@@ -1,6 +1,6 @@
 //! `dcgmi dmon` and `dcgmi discovery`.
 
-use super::fields::{Look, by_id, value};
+use super::fields::{Look, by_id, first_of_each, value};
 use crate::tool::{Answer, ToolError, print};
 use coloc_emu::fleet::State;
 use coloc_emu::{Emulator, Place};
@@ -53,6 +53,9 @@ fn discover() -> Answer {
     print(&lines.join("\n"))
 }
 
+/// `DCGM_MAX_INSTANCES_PER_GPU`.
+const INSTANCES_PER_GPU: u32 = 8;
+
 struct Watch {
     fields: Vec<u32>,
     every: Duration,
@@ -97,14 +100,13 @@ fn parse(options: &[&str]) -> Result<Watch, ToolError> {
 /// What is watched, and what it is called in the first column.
 fn entities(state: &State, wanted: Option<&str>) -> Result<Vec<(String, Place)>, ToolError> {
     let mut all = Vec::new();
-    // DCGM has numbers of its own for instances.
-    let mut number = 0;
     for (index, gpu) in (0u32..).zip(state.gpus()) {
         all.push((format!("GPU {index}"), index.to_string(), Place::whole(index)));
-        for mig in gpu.mig_devices() {
+        // DCGM numbers instances through all GPUs, with room for eight on each.
+        for (at, mig) in (0u32..).zip(first_of_each(gpu)) {
             let place = Place { gpu: index, mig: Some(mig) };
+            let number = index * INSTANCES_PER_GPU + at;
             all.push((format!("GPU-I {number}"), format!("{index}/{}", mig.gi), place));
-            number += 1;
         }
     }
     let Some(wanted) = wanted else {

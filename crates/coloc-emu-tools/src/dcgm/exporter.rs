@@ -1,11 +1,12 @@
 //! A metrics endpoint with the names and labels of dcgm-exporter.
 
-use super::fields::{FIELDS, value};
+use super::fields::{FIELDS, first_of_each, value};
 use coloc_emu::fleet::State;
 use coloc_emu::{AttachError, DriverError, Emulator, Place};
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The endpoint could not be served.
@@ -34,12 +35,14 @@ const LONGEST_REQUEST: u64 = 16 << 10;
 /// Serves `/metrics` until the process is ended. `ready` is told the address that it got.
 pub fn serve(address: &str, ready: impl FnOnce(String)) -> Result<(), ExporterError> {
     let fail = |source| ExporterError::Listen { address: address.to_owned(), source };
-    let emulator = Emulator::from_environment()?;
+    let emulator = Arc::new(Emulator::from_environment()?);
     let listener = TcpListener::bind(address).map_err(fail)?;
     ready(listener.local_addr().map_err(fail)?.to_string());
     for stream in listener.incoming().flatten() {
-        // One client's trouble is not the next one's.
-        let _ = respond(stream, &emulator);
+        let emulator = emulator.clone();
+        // One client's trouble is not the next one's, nor is its patience.
+        let serve = move || respond(stream, &emulator);
+        let _ = std::thread::Builder::new().name("scrape".to_owned()).spawn(serve);
     }
     Ok(())
 }
@@ -100,7 +103,7 @@ fn render(state: &State) -> Result<String, DriverError> {
             gpu.uuid(),
             gpu.board().name
         );
-        let devices = gpu.mig_devices();
+        let devices = first_of_each(gpu);
         if !gpu.mig_enabled() || devices.is_empty() {
             series.push((Place::whole(index), format!("{common},Hostname=\"{host}\"")));
         }

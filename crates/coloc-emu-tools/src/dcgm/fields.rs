@@ -1,6 +1,6 @@
 //! DCGM's fields by number.
 
-use coloc_emu::fleet::{Gpu, Shares, State};
+use coloc_emu::fleet::{Gpu, MigDevice, Shares, State};
 use coloc_emu::{DriverError, Place};
 
 /// What a field is called.
@@ -54,6 +54,13 @@ pub(super) fn by_id(id: u32) -> Option<&'static Field> {
     FIELDS.iter().find(|field| field.id == id)
 }
 
+/// A MIG device of each GPU instance: DCGM tells of GPU instances, whatever they are divided into.
+pub(super) fn first_of_each(gpu: &Gpu) -> Vec<MigDevice> {
+    let mut devices = gpu.mig_devices();
+    devices.dedup_by_key(|device| device.gi);
+    devices
+}
+
 /// Activity of a device between two looks.
 #[derive(Clone, Copy)]
 pub(super) struct Look {
@@ -67,13 +74,33 @@ impl Look {
     }
 }
 
+/// Activity of a GPU instance: that of its compute instances, each by its part of the slices.
+fn of_instance(state: &State, gpu: &Gpu, index: u32, gi: u32) -> Result<Shares, DriverError> {
+    let slices = f64::from(gpu.instance_view(gi)?.profile.compute());
+    let mut all = Shares::default();
+    for mig in gpu.mig_devices().into_iter().filter(|mig| mig.gi == gi) {
+        let part = f64::from(gpu.compute_slices(mig)?) / slices;
+        let shares = state.mig_shares(Place { gpu: index, mig: Some(mig) })?;
+        all.sm += shares.sm * part;
+        all.occupancy += shares.occupancy * part;
+        // They share the memory of their instance.
+        all.dram = (all.dram + shares.dram).min(1.0);
+        all.gpu = all.gpu.max(shares.gpu);
+    }
+    Ok(all)
+}
+
 /// Activity of a place: the mean since an earlier look, or of this moment where there is none.
 fn shares(state: &State, place: Place, since: Option<Look>) -> Result<Shares, DriverError> {
     let gpu = state.live_gpu(place.gpu)?;
-    let Some(since) = since.filter(|_| place.mig.is_none()) else { return state.mig_shares(place) };
+    let now = || match place.mig {
+        None => state.mig_shares(place),
+        Some(mig) => of_instance(state, gpu, place.gpu, mig.gi),
+    };
+    let Some(since) = since.filter(|_| place.mig.is_none()) else { return now() };
     let seconds = state.now_ns().saturating_sub(since.at_ns) as f64 / 1e9;
     if seconds <= 0.0 {
-        return state.mig_shares(place);
+        return now();
     }
     Ok(gpu.share_seconds().mean_since(since.sums, seconds))
 }

@@ -85,10 +85,41 @@ const SECTIONS: [(&str, &str, Rows); 6] = [
     ),
 ];
 
-/// All there is to know, as text.
-pub(super) fn render(state: &State, gpus: &[u32]) -> Result<String, ToolError> {
+/// The sections that `-d` can name, and the tags of what is in them.
+const DISPLAYED: [(&str, &[&str]); 9] = [
+    ("MEMORY", &["fb_memory_usage"]),
+    ("UTILIZATION", &["utilization"]),
+    ("ECC", &["ecc_mode"]),
+    ("TEMPERATURE", &["temperature"]),
+    ("POWER", &["gpu_power_readings"]),
+    ("CLOCK", &["clocks", "max_clocks"]),
+    ("COMPUTE", &["compute_mode"]),
+    ("PIDS", &["processes"]),
+    ("PERFORMANCE", &["performance_state"]),
+];
+
+/// The tags of the sections that are named, with commas between them.
+pub(super) fn sections(names: &str) -> Result<Vec<&'static str>, ToolError> {
+    let one = |name: &str| {
+        let known = DISPLAYED.iter().find(|(known, _)| known.eq_ignore_ascii_case(name.trim()));
+        known.map(|(_, tags)| tags.iter().copied()).ok_or_else(|| super::unknown(name))
+    };
+    let all = names.split(',').map(one).collect::<Result<Vec<_>, _>>()?;
+    Ok(all.into_iter().flatten().collect())
+}
+
+/// All there is to know, or some sections of it, as text.
+pub(super) fn render(
+    state: &State,
+    gpus: &[u32],
+    sections: Option<&[&str]>,
+) -> Result<String, ToolError> {
     let head = "\n==============NVSMI LOG (emulated by coloc)==============\n";
-    Ok(format!("{head}\n{}", text(&everything(state, gpus)?)))
+    let mut all = everything(state, gpus)?;
+    if let Some(sections) = sections {
+        all.iter_mut().for_each(|node| node.keep(|tag| sections.contains(&tag)));
+    }
+    Ok(format!("{head}\n{}", text(&all)))
 }
 
 /// The same, as XML.

@@ -69,7 +69,11 @@ impl<'a> Seen<'a> {
             "driver_version" => plain(DRIVER_VERSION),
             "vbios_version" => plain(VBIOS_VERSION),
             "pci.bus_id" | "gpu_bus_id" => plain(gpu.bus_id(*index)),
-            "pci.domain" => plain(format!("{:04X}", gpu.node())),
+            "pci.domain" => plain(format!("0x{:04X}", gpu.node())),
+            "pci.bus" => plain(format!("0x{:02X}", Gpu::bus(*index))),
+            "pci.device" => plain("0x00"),
+            "pci.device_id" => plain(format!("0x{:08X}", gpu.board().pci_id)),
+            "pci.sub_device_id" => plain("0x146310DE"),
             "compute_cap" => {
                 let (major, minor) = gpu.board().capability;
                 plain(format!("{major}.{minor}"))
@@ -78,7 +82,12 @@ impl<'a> Seen<'a> {
             "memory.used" => mib(memory.used),
             "memory.free" => mib(memory.free()),
             "memory.reserved" => with("MiB", "0"),
-            "utilization.gpu" | "utilization.memory" if gpu.mig_enabled() => unavailable(),
+            name if name.starts_with("utilization.") && gpu.mig_enabled() => unavailable(),
+            // Nothing here encodes or decodes.
+            "utilization.encoder"
+            | "utilization.decoder"
+            | "utilization.jpeg"
+            | "utilization.ofa" => with("%", "0"),
             "utilization.gpu" => with("%", reading.gpu_percent.to_string()),
             "utilization.memory" => with("%", reading.memory_percent.to_string()),
             "temperature.gpu" => plain(reading.celsius.to_string()),
@@ -113,8 +122,9 @@ impl<'a> Seen<'a> {
         Ok(value)
     }
 
-    fn clocks_and_links(&self, name: &str) -> Option<Value> {
+    fn clocks_and_links(&self, all: &str) -> Option<Value> {
         let Seen { gpu, reading, .. } = self;
+        let name = all;
         let mhz = |clock: u32| with("MHz", clock.to_string());
         match name {
             "clocks.sm" | "clocks.current.sm" | "clocks.gr" | "clocks.current.graphics" => {
@@ -123,23 +133,121 @@ impl<'a> Seen<'a> {
             "clocks.mem" | "clocks.current.memory" => mhz(reading.memory_mhz),
             "clocks.max.sm" | "clocks.max.gr" | "clocks.max.graphics" => mhz(gpu.board().sm_mhz),
             "clocks.max.mem" | "clocks.max.memory" => mhz(gpu.board().memory_mhz),
-            "clocks_throttle_reasons.active" | "clocks_event_reasons.active" => {
-                let reason = match (reading.performance_state, reading.power_capped) {
-                    (0, true) => 4,
-                    (0, false) => 0,
-                    _ => 1,
-                };
-                plain(format!("0x{reason:016X}"))
-            }
             "pcie.link.gen.current" | "pcie.link.gen.max" | "pcie.link.gen.gpucurrent" => {
                 plain(gpu.board().pcie_generation.to_string())
             }
             "pcie.link.width.current" | "pcie.link.width.max" => plain("16"),
             "fan.speed" | "temperature.memory" | "encoder.stats.sessionCount" => unavailable(),
+            _ => {
+                let name = name.strip_prefix("clocks_throttle_reasons.");
+                let name = name.or_else(|| all.strip_prefix("clocks_event_reasons."))?;
+                self.reason_for_clocks(name)
+            }
+        }
+    }
+
+    /// Why clocks are as they are: NVML's bits, or one of them by name.
+    fn reason_for_clocks(&self, name: &str) -> Option<Value> {
+        const IDLE: u64 = 1;
+        const POWER_CAP: u64 = 4;
+        let reading = &self.reading;
+        let now = match (reading.performance_state, reading.power_capped) {
+            (0, true) => POWER_CAP,
+            (0, false) => 0,
+            _ => IDLE,
+        };
+        let bits = |bits: u64| plain(format!("0x{bits:016X}"));
+        let is = |bit: u64| plain(if now & bit != 0 { "Active" } else { "Not Active" });
+        match name {
+            "active" => bits(now),
+            "supported" => bits(IDLE | POWER_CAP),
+            "gpu_idle" => is(IDLE),
+            "sw_power_cap" => is(POWER_CAP),
+            "applications_clocks_setting" => is(0x2),
+            "hw_slowdown" => is(0x8),
+            "sync_boost" => is(0x10),
+            "sw_thermal_slowdown" => is(0x20),
+            "hw_thermal_slowdown" => is(0x40),
+            "hw_power_brake_slowdown" => is(0x80),
             _ => None,
         }
     }
 }
+
+/// The fields of `--query-gpu`, for those who ask which there are. One a line, other names of it after it.
+pub(super) const HELP: &str = "timestamp
+driver_version
+count
+name gpu_name
+index
+serial gpu_serial
+uuid gpu_uuid
+vbios_version
+compute_cap
+compute_mode
+persistence_mode
+display_mode
+display_active
+accounting.mode
+pstate
+fan.speed
+pci.bus_id gpu_bus_id
+pci.domain
+pci.bus
+pci.device
+pci.device_id
+pci.sub_device_id
+pcie.link.gen.current
+pcie.link.gen.gpucurrent
+pcie.link.gen.max
+pcie.link.width.current
+pcie.link.width.max
+memory.total
+memory.reserved
+memory.used
+memory.free
+utilization.gpu
+utilization.memory
+utilization.encoder
+utilization.decoder
+utilization.jpeg
+utilization.ofa
+temperature.gpu
+temperature.memory
+power.management
+power.draw
+power.draw.average
+power.draw.instant
+power.limit
+enforced.power.limit
+power.default_limit
+power.min_limit
+power.max_limit
+clocks.gr clocks.current.graphics
+clocks.sm clocks.current.sm
+clocks.mem clocks.current.memory
+clocks.max.gr clocks.max.graphics
+clocks.max.sm
+clocks.max.mem clocks.max.memory
+clocks_event_reasons.supported clocks_throttle_reasons.supported
+clocks_event_reasons.active clocks_throttle_reasons.active
+clocks_event_reasons.gpu_idle clocks_throttle_reasons.gpu_idle
+clocks_event_reasons.applications_clocks_setting clocks_throttle_reasons.applications_clocks_setting
+clocks_event_reasons.sw_power_cap clocks_throttle_reasons.sw_power_cap
+clocks_event_reasons.sw_thermal_slowdown clocks_throttle_reasons.sw_thermal_slowdown
+clocks_event_reasons.hw_slowdown clocks_throttle_reasons.hw_slowdown
+clocks_event_reasons.hw_thermal_slowdown clocks_throttle_reasons.hw_thermal_slowdown
+clocks_event_reasons.hw_power_brake_slowdown clocks_throttle_reasons.hw_power_brake_slowdown
+clocks_event_reasons.sync_boost clocks_throttle_reasons.sync_boost
+ecc.mode.current
+ecc.mode.pending
+ecc.errors.corrected.volatile.total
+ecc.errors.corrected.aggregate.total
+ecc.errors.uncorrected.volatile.total
+ecc.errors.uncorrected.aggregate.total
+encoder.stats.sessionCount
+mig.mode.current
+mig.mode.pending";
 
 /// The value of a field about a process; `None` if there is no such field.
 pub(super) fn app_field(

@@ -1,10 +1,9 @@
 //! `nvidia-smi mig`: profiles, placements, instances.
 
 use super::{Arguments, selected, unknown};
-use crate::tool::{Answer, ToolError, print};
+use crate::tool::{Answer, ToolError, fleet, print};
 use coloc_emu::fleet::{Gpu, MigDevice, State};
 use coloc_emu::mig::{self, InstanceProfile};
-use coloc_emu::{DriverError, Emulator, ErrorKind};
 
 /// What to do.
 enum Action {
@@ -12,6 +11,7 @@ enum Action {
     ListPlacements,
     ListInstances,
     ListCompute,
+    ListComputeProfiles,
     Create { profiles: String, with_compute: bool },
     CreateCompute { profiles: Option<String> },
     DestroyInstances,
@@ -28,7 +28,7 @@ struct Request {
 pub(super) fn run(arguments: &mut Arguments) -> Answer {
     let request = parse(arguments)?;
     let action = request.action.as_ref().ok_or_else(|| unknown("mig"))?;
-    let emulator = Emulator::from_environment()?;
+    let emulator = fleet()?;
     let mut state = emulator.lock()?;
     let mut lines = Vec::new();
     let mut done = Ok(());
@@ -76,6 +76,7 @@ fn parse(arguments: &mut Arguments) -> Result<Request, ToolError> {
             "-lgip" | "--list-gpu-instance-profiles" => Action::ListProfiles,
             "-lgipp" | "--list-gpu-instance-possible-placements" => Action::ListPlacements,
             "-lgi" | "--list-gpu-instances" => Action::ListInstances,
+            "-lcip" | "--list-compute-instance-profiles" => Action::ListComputeProfiles,
             "-lci" | "--list-compute-instances" => Action::ListCompute,
             "-cgi" | "--create-gpu-instance" => {
                 Action::Create { profiles: arguments.value("-cgi")?, with_compute: false }
@@ -97,29 +98,6 @@ fn ids(text: &str) -> Result<Vec<u32>, ToolError> {
     text.split(',').map(id).collect()
 }
 
-/// NVML's words for what went wrong.
-fn words(error: &DriverError) -> &'static str {
-    match error.kind {
-        ErrorKind::InsufficientResources { .. } => "Insufficient Resources",
-        ErrorKind::InUse { .. } => "In use by another client",
-        ErrorKind::NotSupported { .. } => "Not Supported",
-        ErrorKind::NotFound { .. } => "Not Found",
-        _ => "Invalid Argument",
-    }
-}
-
-fn failed(error: DriverError, what: &str) -> ToolError {
-    let words = words(&error);
-    let code = match error.kind {
-        ErrorKind::InsufficientResources { .. } => 23,
-        ErrorKind::InUse { .. } => 19,
-        ErrorKind::NotFound { .. } => 6,
-        ErrorKind::NotSupported { .. } => 3,
-        _ => 2,
-    };
-    ToolError::new(code, format!("Unable to {what}: {words}"))
-}
-
 impl Request {
     fn carry_out(
         &self,
@@ -133,6 +111,10 @@ impl Request {
             Action::ListPlacements => lines.extend(placements(gpu, state.live_gpu(gpu)?)),
             Action::ListInstances => lines.extend(instances(gpu, state.live_gpu(gpu)?)?),
             Action::ListCompute => lines.extend(self.compute(gpu, state.live_gpu(gpu)?)?),
+            Action::ListComputeProfiles => {
+                let chosen = self.chosen(state.live_gpu(gpu)?);
+                lines.extend(compute_profiles(gpu, state.live_gpu(gpu)?, &chosen)?);
+            }
             Action::Create { profiles, with_compute } => {
                 for profile in profiles.split(',') {
                     create(state, gpu, profile.trim(), *with_compute, lines)?;
@@ -147,7 +129,9 @@ impl Request {
             Action::DestroyInstances => {
                 for gi in self.chosen(state.live_gpu(gpu)?) {
                     let what = format!("destroy GPU instance ID {gi:>2} from GPU {gpu:>2}");
-                    state.destroy_instance(gpu, gi).map_err(|error| failed(error, &what))?;
+                    state
+                        .destroy_instance(gpu, gi)
+                        .map_err(|error| ToolError::unable(&error, &what))?;
                     lines.push(format!(
                         "Successfully destroyed GPU instance ID {gi:>2} from GPU {gpu:>2}"
                     ));
@@ -172,7 +156,7 @@ impl Request {
                 );
                 state
                     .destroy_compute(gpu, MigDevice { gi, ci })
-                    .map_err(|error| failed(error, &format!("destroy {what}")))?;
+                    .map_err(|error| ToolError::unable(&error, &format!("destroy {what}")))?;
                 lines.push(format!("Successfully destroyed {what}"));
             }
         }
@@ -241,18 +225,51 @@ fn placements(index: u32, gpu: &Gpu) -> Vec<String> {
     mig::profiles(gpu.model()).into_iter().map(line).collect()
 }
 
+/// A table as nvidia-smi draws it, which programs take apart at its bars.
 fn instances(index: u32, gpu: &Gpu) -> Result<Vec<String>, ToolError> {
+    let rule = format!("+{}+", "-".repeat(55));
     let mut lines = vec![
-        "GPU instances:".to_owned(),
-        header(&["GPU", "Name", "Profile ID", "Instance ID", "Start:Size"]),
+        rule.clone(),
+        format!("| {:<54}|", "GPU instances:"),
+        format!("| {:<54}|", "GPU   Name             Profile  Instance   Placement"),
+        format!("| {:<54}|", "                         ID       ID       Start:Size"),
+        format!("|{}|", "=".repeat(55)),
     ];
     for id in gpu.instance_ids() {
         let view = gpu.instance_view(id)?;
         let name = format!("MIG {}", view.profile.name());
         let place = format!("{}:{}", view.start, view.span);
-        lines.push(cells(&[&index, &name, &view.profile.id, &id, &place]));
+        let row = format!("{index:>3}  {name:<18}{:>3}{id:>9}{place:>13}", view.profile.id);
+        lines.push(format!("| {row:<54}|"));
+        lines.push(rule.clone());
     }
     Ok(lines)
+}
+
+/// The compute instances that could be made in GPU instances.
+fn compute_profiles(index: u32, gpu: &Gpu, chosen: &[u32]) -> Result<Vec<String>, ToolError> {
+    let mut lines = vec![
+        "Compute instance profiles:".to_owned(),
+        header(&["GPU", "GPU instance", "Name", "Profile ID", "Free/Total", "SM"]),
+    ];
+    let sms = gpu.model().mig().map_or(0, |table| table.sms_per_slice);
+    for &gi in chosen {
+        let profile = gpu.instance_view(gi)?.profile;
+        let all = u32::from(profile.compute());
+        for slices in [1, 2, 3, 4, 7].into_iter().filter(|slices| *slices <= all) {
+            let name = format!("MIG {}", profile.device_name(slices).trim_start_matches("MIG "));
+            // The one that covers its instance is marked, as it is the default.
+            let id = format!("{}{}", compute_id(slices), if slices == all { "*" } else { "" });
+            let free = format!("{}/{}", gpu.compute_remaining(gi, slices)?, all / slices);
+            lines.push(cells(&[&index, &gi, &name, &id, &free, &(slices * sms)]));
+        }
+    }
+    Ok(lines)
+}
+
+/// NVML's number for a compute instance of so many slices.
+fn compute_id(slices: u32) -> u32 {
+    if slices == 7 { 4 } else { slices - 1 }
 }
 
 /// A profile by id or name, with a start after a colon if one is wanted.
@@ -280,7 +297,9 @@ fn create(
 ) -> Answer {
     let (profile, start) = wanted(state.live_gpu(gpu)?, profile)?;
     let what = format!("create a GPU instance on GPU {gpu:>2} using profile {}", profile.id);
-    let gi = state.create_instance(gpu, profile.id, start).map_err(|error| failed(error, &what))?;
+    let gi = state
+        .create_instance(gpu, profile.id, start)
+        .map_err(|error| ToolError::unable(&error, &what))?;
     lines.push(format!(
         "Successfully created GPU instance ID {gi:>2} on GPU {gpu:>2} using profile MIG {} (ID {:>2})",
         profile.name(),
@@ -304,9 +323,11 @@ fn create_compute(
     };
     for slices in slices {
         let what = format!("create a compute instance on GPU {gpu:>2} GPU instance ID {gi:>2}");
-        let ci = state.create_compute(gpu, gi, slices).map_err(|error| failed(error, &what))?;
+        let ci = state
+            .create_compute(gpu, gi, slices)
+            .map_err(|error| ToolError::unable(&error, &what))?;
         let name = state.live_gpu(gpu)?.mig_name(MigDevice { gi, ci })?;
-        let id = if slices == 7 { 4 } else { slices - 1 };
+        let id = compute_id(slices);
         lines.push(format!(
             "Successfully created compute instance ID {ci:>2} on GPU {gpu:>2} GPU instance ID {gi:>2} using profile {name} (ID {id:>2})"
         ));

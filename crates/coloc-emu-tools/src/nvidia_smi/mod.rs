@@ -6,9 +6,10 @@ mod mig;
 mod monitor;
 mod query;
 mod summary;
+mod topology;
 mod tree;
 
-use crate::tool::{Answer, ToolError, print};
+use crate::tool::{Answer, ToolError, fleet, print};
 use coloc_emu::Emulator;
 use coloc_emu::fleet::{Gpu, State};
 use std::time::Duration;
@@ -17,13 +18,15 @@ const HELP: &str = "NVIDIA System Management Interface, emulated by coloc
 
     nvidia-smi                                   what is on the GPUs
     nvidia-smi -L                                list GPUs and MIG devices
-    nvidia-smi -q [-x] [-f FILE]                 all there is to know, as text or XML
+    nvidia-smi -q [-x] [-d SECTIONS] [-f FILE]   all there is to know, as text or XML
+    nvidia-smi --help-query-gpu                  the fields
     nvidia-smi --query-gpu=FIELDS --format=csv[,noheader][,nounits]
     nvidia-smi --query-compute-apps=FIELDS --format=csv[,noheader][,nounits]
-    nvidia-smi pmon [-c COUNT] [-d SECONDS]      processes
-    nvidia-smi dmon [-c COUNT] [-d SECONDS]      devices
+    nvidia-smi pmon [-s um] [-c COUNT] [-d SECONDS]       processes
+    nvidia-smi dmon [-s pucvmet] [-c COUNT] [-d SECONDS]  devices
+    nvidia-smi topo -m                           how GPUs are connected
     nvidia-smi -mig 0|1                          MIG mode
-    nvidia-smi mig -lgip|-lgipp|-lgi|-lci|-cgi PROFILES [-C]|-cci|-dci|-dgi
+    nvidia-smi mig -lgip|-lgipp|-lgi|-lcip|-lci|-cgi PROFILES [-C]|-cci|-dci|-dgi
     nvidia-smi -pl WATTS | -pm 0|1 | -c MODE     settings
 
     -i GPUS   only these: indices, UUIDs or bus ids, separated by commas
@@ -130,6 +133,10 @@ pub(crate) fn run(arguments: &[String]) -> Answer {
         Some("--version") => {
             return print(&format!("NVIDIA-SMI version  : {} (emulated)", version()));
         }
+        Some("--help-query-gpu") => {
+            return print(&format!("Fields of --query-gpu:\n\n{}", fields::HELP));
+        }
+        Some("topo") => return topology::run(skip_one(&mut rest)),
         Some("pmon") => return monitor::processes(skip_one(&mut rest)),
         Some("dmon") => return monitor::devices(skip_one(&mut rest)),
         Some("mig") => return mig::run(skip_one(&mut rest)),
@@ -139,12 +146,13 @@ pub(crate) fn run(arguments: &[String]) -> Answer {
     while let Some(argument) = rest.next() {
         command.take(&argument, &mut rest)?;
     }
-    let emulator = Emulator::from_environment()?;
+    let emulator = fleet()?;
     if let Some(setting) = &command.setting {
         return command.set(&emulator, setting);
     }
+    let mut first = true;
     loop {
-        let text = command.show(&*emulator.lock()?)?;
+        let text = command.show(&*emulator.lock()?, std::mem::take(&mut first))?;
         match &command.file {
             Some(file) => std::fs::write(file, text + "\n").map_err(|error| {
                 ToolError::new(1, format!("Unable to write to the file {file:?}: {error}"))
@@ -175,6 +183,8 @@ struct Command {
     format: Option<String>,
     xml: bool,
     file: Option<String>,
+    /// The parts of `-q` that are wanted, by their tags; without any, all.
+    sections: Option<Vec<&'static str>>,
     every: Option<Duration>,
 }
 
@@ -198,8 +208,9 @@ impl Command {
             }
             "-x" | "--xml-format" => self.xml = true,
             "-f" | "--filename" => self.file = Some(rest.value(argument)?),
-            // A section of -q: all are shown.
-            "-d" | "--display" => drop(rest.value(argument)?),
+            "-d" | "--display" => {
+                self.sections = Some(detail::sections(&rest.value(argument)?)?);
+            }
             "-mig" | "--multi-instance-gpu" => {
                 self.setting = Some(Setting::MigMode(switch(&rest.value(argument)?)?));
             }
@@ -218,14 +229,16 @@ impl Command {
         Ok(())
     }
 
-    fn show(&self, state: &State) -> Result<String, ToolError> {
+    fn show(&self, state: &State, first: bool) -> Result<String, ToolError> {
         let gpus = selected(state, self.gpus.as_deref())?;
         let format = query::Format::parse(self.format.as_deref())?;
+        // A table that goes on has one head.
+        let format = if first { format } else { format.without_header() };
         match &self.view {
             None => summary::render(state, &gpus),
             Some(View::List) => list(state, &gpus),
             Some(View::Detail) if self.xml => detail::render_xml(state, &gpus),
-            Some(View::Detail) => detail::render(state, &gpus),
+            Some(View::Detail) => detail::render(state, &gpus, self.sections.as_deref()),
             Some(View::Gpus(fields)) => query::gpus(state, &gpus, fields, format),
             Some(View::Apps(fields)) => query::apps(state, &gpus, fields, format),
         }
@@ -238,22 +251,31 @@ impl Command {
             let bus = state.gpu(gpu)?.bus_id(gpu);
             let done = match setting {
                 Setting::MigMode(on) => {
-                    state.set_mig_mode(gpu, *on)?;
+                    let verb = if *on { "enable" } else { "disable" };
+                    let what = format!("{verb} MIG Mode for GPU {bus}");
+                    let done = state.set_mig_mode(gpu, *on);
+                    done.map_err(|error| ToolError::unable(&error, &what))?;
                     let word = if *on { "Enabled" } else { "Disabled" };
                     format!("{word} MIG Mode for GPU {bus}")
                 }
                 Setting::PowerLimit(watts) => {
                     let before = state.gpu(gpu)?.limit_watts();
-                    state.set_power_limit(gpu, *watts)?;
+                    let what = format!("set the power limit of GPU {bus}");
+                    let done = state.set_power_limit(gpu, *watts);
+                    done.map_err(|error| ToolError::unable(&error, &what))?;
                     format!("Power limit for GPU {bus} was set to {watts:.2} W from {before:.2} W.")
                 }
                 Setting::Persistence(on) => {
-                    state.set_persistence(gpu, *on)?;
+                    let what = format!("set persistence mode for GPU {bus}");
+                    let done = state.set_persistence(gpu, *on);
+                    done.map_err(|error| ToolError::unable(&error, &what))?;
                     let word = if *on { "Enabled" } else { "Disabled" };
                     format!("{word} persistence mode for GPU {bus}.")
                 }
                 Setting::ComputeMode(mode) => {
-                    state.set_compute_mode(gpu, *mode)?;
+                    let what = format!("set compute mode for GPU {bus}");
+                    let done = state.set_compute_mode(gpu, *mode);
+                    done.map_err(|error| ToolError::unable(&error, &what))?;
                     format!("Set compute mode to {} for GPU {bus}.", fields::compute_mode(*mode))
                 }
             };

@@ -31,6 +31,11 @@ impl Format {
         Ok(format)
     }
 
+    /// Without the line of names.
+    pub(super) fn without_header(self) -> Self {
+        Format { no_header: true, ..self }
+    }
+
     fn value(self, value: &Value) -> String {
         match value.unit {
             "" => value.text.clone(),

@@ -37,6 +37,13 @@ impl Node {
         Node { id: Some(id), ..self }
     }
 
+    /// Keeps those of its parts whose tags are wanted.
+    pub(super) fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
+        if let Content::Parts(parts) = &mut self.content {
+            parts.retain(|part| wanted(part.tag));
+        }
+    }
+
     /// It is about the value before it.
     pub(super) fn inset(self) -> Node {
         Node { inset: true, ..self }

@@ -80,9 +80,11 @@ fn picture(client: &Client, place: Place) -> Result<Picture, ClientError> {
 
 /// PyTorch writes sizes with two digits and the largest unit that fits.
 fn size(bytes: Bytes) -> String {
-    match bytes.gib() {
-        gib if gib >= 1.0 => format!("{gib:.2} GiB"),
-        _ => format!("{:.2} MiB", bytes.mib()),
+    match bytes.0 {
+        0..=1024 => format!("{} bytes", bytes.0),
+        1025..=1_048_576 => format!("{:.2} KiB", bytes.0 as f64 / 1024.0),
+        1_048_577..=1_073_741_824 => format!("{:.2} MiB", bytes.mib()),
+        _ => format!("{:.2} GiB", bytes.gib()),
     }
 }
 
@@ -111,6 +113,19 @@ fn text(ordinal: usize, wanted: Bytes, free: Bytes, ours: Bytes, picture: &Pictu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_there_is_never_written_as_nothing() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (512, "512 bytes"),
+            (2048, "2.00 KiB"),
+            (20 << 20, "20.00 MiB"),
+            (3 << 29, "1.50 GiB"),
+        ] {
+            assert_eq!(size(Bytes(bytes)), text);
+        }
+    }
 
     #[test]
     fn the_message_names_the_neighbours() {

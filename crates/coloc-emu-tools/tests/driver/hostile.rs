@@ -104,6 +104,43 @@ fn cuda_survives_garbage() {
     });
 }
 
+#[test]
+fn nothing_is_launched_without_a_function() {
+    let test = "hostile::nothing_is_launched_without_a_function";
+    on_fleet(test, "1xA100-40GB", Options::default(), |_| {
+        let cuda = Cuda::with_context();
+        let (mut module, mut function) = (0usize, 0usize);
+        assert_eq!(cuda.call("cuModuleLoadData", [&raw mut module as usize, 0]), 0);
+        let into = &raw mut function as usize;
+        assert_eq!(cuda.call("cuModuleGetFunction", [into, module, c"f".as_ptr() as usize]), 0);
+        let launch = |f: usize, x: usize| cuda.call("cuLaunchKernel", [f, x, 1, 1, 32, 1, 1, 0, 0]);
+        assert_eq!(launch(function, 1), 0);
+        assert_eq!((launch(0, 1), launch(0xdead, 1)), (400, 400), "no such handle");
+        assert_eq!(launch(function, 0), 1, "an empty grid");
+        assert_eq!(cuda.call("cuLaunchKernelEx", [0, function]), 1, "no configuration");
+    });
+}
+
+#[test]
+fn a_forked_child_cannot_use_what_its_parent_began() {
+    let test = "hostile::a_forked_child_cannot_use_what_its_parent_began";
+    on_fleet(test, "1xA100-40GB", Options::default(), |_| {
+        let cuda = Cuda::with_context();
+        // SAFETY: the child calls two functions of ours that take no lock which another thread could hold, and exits.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let answers = (cuda.call("cuInit", [0]), cuda.call("cuCtxSynchronize", []));
+            // SAFETY: ends the child at once, without the parent's tidying up.
+            unsafe { libc::_exit(if answers == (3, 3) { 0 } else { 1 }) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child that was just made.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!(libc::WEXITSTATUS(status), 0, "both say that CUDA is not initialised");
+        assert!(cuda.allocate(1 << 20).is_ok(), "the parent goes on");
+    });
+}
+
 /// The functions that a library exports, from its table of dynamic symbols.
 fn exported(library: &std::path::Path) -> Vec<String> {
     let file = std::fs::read(library).expect("a library");

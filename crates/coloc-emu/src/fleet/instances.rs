@@ -4,6 +4,7 @@ use super::layout::{ComputeInstance, Gpu, GpuInstance, MAX_COMPUTE};
 use super::{Place, State, uuid, uuid_text};
 use crate::error::{DriverError, ErrorKind};
 use crate::mig::{self, InstanceProfile};
+use crate::process::need_root;
 use coloc_model::Bytes;
 
 /// A MIG device: a compute instance inside a GPU instance.
@@ -193,8 +194,9 @@ impl Gpu {
 }
 
 impl State {
-    /// Turns MIG on or off. The device must be idle, and turning off loses all instances.
+    /// Turns MIG on or off. The device must be idle, and have no instances left.
     pub fn set_mig_mode(&mut self, index: u32, on: bool) -> Result<(), DriverError> {
+        need_root("changing the MIG mode")?;
         let gpu = self.live_gpu(index)?;
         if gpu.model().mig().is_none() {
             return Err(NO_MIG.into());
@@ -205,8 +207,10 @@ impl State {
         if self.resident_slots().any(|(_, resident)| resident.gpu == index) {
             return Err(ErrorKind::InUse { by: "processes on the GPU" }.into());
         }
+        if !self.live_gpu(index)?.instance_ids().is_empty() {
+            return Err(ErrorKind::InUse { by: "GPU instances" }.into());
+        }
         let gpu = self.gpu_mut(index)?;
-        gpu.instances.iter_mut().for_each(|instance| instance.used = 0);
         gpu.mig_enabled = on.into();
         self.recompute();
         Ok(())
@@ -219,6 +223,7 @@ impl State {
         profile: u32,
         start: Option<u32>,
     ) -> Result<u32, DriverError> {
+        need_root("changing MIG instances")?;
         let gpu = self.live_gpu(index)?;
         let profile = gpu.profile(profile)?;
         if !gpu.mig_enabled() {
@@ -242,6 +247,7 @@ impl State {
 
     /// Removes a GPU instance that has no compute instances left.
     pub fn destroy_instance(&mut self, index: u32, gi: u32) -> Result<(), DriverError> {
+        need_root("changing MIG instances")?;
         let gpu = self.live_gpu(index)?;
         if !gpu.compute_ids(gi)?.is_empty() {
             return Err(ErrorKind::InUse { by: "compute instances" }.into());
@@ -253,6 +259,7 @@ impl State {
 
     /// Makes a compute instance of so many slices. Returns its id in the GPU instance.
     pub fn create_compute(&mut self, index: u32, gi: u32, slices: u32) -> Result<u32, DriverError> {
+        need_root("changing MIG instances")?;
         let gpu = self.live_gpu(index)?;
         if slices == 0 || slices > gpu.instance(gi)?.slices {
             return Err(ErrorKind::Invalid { what: "compute instance profile" }.into());
@@ -273,6 +280,7 @@ impl State {
 
     /// Removes a compute instance that nobody uses.
     pub fn destroy_compute(&mut self, index: u32, mig: MigDevice) -> Result<(), DriverError> {
+        need_root("changing MIG instances")?;
         self.live_gpu(index)?.compute_instance(mig)?;
         if !self.residents(Place { gpu: index, mig: Some(mig) }).is_empty() {
             return Err(ErrorKind::InUse { by: "processes on the instance" }.into());

@@ -25,6 +25,7 @@ use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::error::{DriverError, ErrorKind};
 use crate::mapping::Options;
+use crate::process::need_root;
 use coloc_model::{Fleet, GpuModel};
 
 /// A process's row in the table of processes.
@@ -214,6 +215,7 @@ impl Gpu {
 impl State {
     /// Sets the power limit; the board's own range holds.
     pub fn set_power_limit(&mut self, index: u32, watts: f64) -> Result<(), DriverError> {
+        need_root("changing the power limit")?;
         self.live_gpu(index)?;
         let gpu = self.gpu_mut(index)?;
         let range = gpu.board().lowest_limit_watts..=gpu.model().limit_watts();
@@ -227,6 +229,7 @@ impl State {
 
     /// Sets or clears (zeros) the range of SM clocks.
     pub fn set_locked_clocks(&mut self, index: u32, range: [u32; 2]) -> Result<(), DriverError> {
+        need_root("locking clocks")?;
         self.live_gpu(index)?;
         self.gpu_mut(index)?.locked_mhz = range;
         self.touched = 1;
@@ -235,6 +238,7 @@ impl State {
 
     /// Sets the persistence mode.
     pub fn set_persistence(&mut self, index: u32, on: bool) -> Result<(), DriverError> {
+        need_root("changing the persistence mode")?;
         self.live_gpu(index)?;
         self.gpu_mut(index)?.persistence = on.into();
         Ok(())
@@ -242,6 +246,7 @@ impl State {
 
     /// Sets the compute mode: 0 default, 2 prohibited, 3 exclusive process.
     pub fn set_compute_mode(&mut self, index: u32, mode: u32) -> Result<(), DriverError> {
+        need_root("changing the compute mode")?;
         self.live_gpu(index)?;
         if ![0, 2, 3].contains(&mode) {
             return Err(ErrorKind::Invalid { what: "compute mode" }.into());

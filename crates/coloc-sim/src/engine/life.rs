@@ -7,7 +7,7 @@ use super::run::Run;
 use super::seats::{Progress, Seat, Stamp, Stay};
 use crate::timeline::AttemptEnd;
 use coloc_core::Event;
-use coloc_model::{Bytes, GpuModel, Outcome, Placement, Slot, TaskId, Time};
+use coloc_model::{Bytes, GpuModel, Millis, Outcome, Placement, Slot, TaskId, Time};
 use coloc_physics::{Growth, Part};
 
 /// The speed of a task on a device that it was not meant for.
@@ -27,13 +27,17 @@ impl<O: Observer> Run<'_, O> {
         let slots = placement.slots.clone();
         let plateau = traced.profile.memory;
         let growth = self.growth(plateau, &slots);
+        let left = self.left[task.index()];
+        // Whoever has done some of its work was preempted, and its state comes back first.
+        let begun = left < traced.duration.0 as f64;
+        let restoring = if begun { self.simulation.preemption.cost(plateau) } else { Millis::ZERO };
         let progress = Progress {
             task,
             only_gpu: if let [only] = &*slots { Some(only.gpu) } else { None },
-            left: self.left[task.index()],
+            left,
             rate: 0.0,
             luck: self.simulation.noise.map_or(1.0, |noise| noise.speed(task.0, attempt)),
-            as_of: now,
+            as_of: now + restoring,
             queued: Time::NEVER,
         };
         let stay = Stay { placement, started: now, growth };
@@ -145,6 +149,7 @@ impl<O: Observer> Run<'_, O> {
         let progress = self.seats.progress(seat);
         let end = progress.end();
         if end <= now {
+            self.fruitless = 0;
             return self.leave(now, seat, AttemptEnd::Completed, Outcome::Completed);
         }
         progress.queued = end;
@@ -158,14 +163,12 @@ impl<O: Observer> Run<'_, O> {
         }
     }
 
-    /// Takes a task off its GPUs. What it has yet to do it does later, and what it costs to save and
-    /// restore its state comes on top.
+    /// Takes a task off its GPUs. What it has yet to do it does later.
     pub(super) fn preempt(&mut self, now: Time, task: TaskId) {
         let Some(seat) = self.seats.of(task) else { return };
         let left = self.seats.progress(seat).left_at(now).max(0.0);
-        let memory = self.trace.tasks()[task.index()].profile.memory;
-        let cost = self.simulation.preemption.cost(memory);
-        self.left[task.index()] = left + cost.0 as f64;
+        let before = std::mem::replace(&mut self.left[task.index()], left);
+        self.fruitless = if left < before { 0 } else { self.fruitless + 1 };
         self.results[task.index()].preemptions += 1;
         self.clear(now, seat, AttemptEnd::Preempted);
     }

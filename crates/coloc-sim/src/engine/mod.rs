@@ -71,6 +71,16 @@ pub enum SimulationError {
     /// The estimator has no number for a task.
     #[error(transparent)]
     NoEstimate(#[from] NoEstimate),
+    /// Restoring tasks takes all of the time that they get.
+    #[error(
+        "from {} s on tasks are preempted before they are restored, so that none gets any further; let \
+         preemption cost less, or queues have longer quanta and limits",
+        at.secs()
+    )]
+    NoProgress {
+        /// When that was found.
+        at: Time,
+    },
     /// The fleet has GPUs without MIG.
     #[error("--share mig needs GPUs that can be partitioned; {model} cannot")]
     NoMig {
@@ -158,7 +168,7 @@ impl Simulation {
             scheduler = scheduler.with_history(samples.clone());
         }
         let submissions = self.submissions(trace, &scheduler)?;
-        Ok(run::Run::new(self, trace, submissions, scheduler, observer).play())
+        run::Run::new(self, trace, submissions, scheduler, observer).play()
     }
 
     /// What the scheduler will be told of each task; refuses what could never run.

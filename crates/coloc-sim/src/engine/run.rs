@@ -4,7 +4,7 @@ use super::clock::{Agenda, What};
 use super::crowd::Scratch;
 use super::device::{Device, Figures};
 use super::seats::Seats;
-use super::{Observer, Simulation};
+use super::{Observer, Simulation, SimulationError};
 use crate::bound::makespan_bound;
 use crate::metrics::{FleetTotals, Summary, TaskResult};
 use crate::trace::Trace;
@@ -14,6 +14,8 @@ use coloc_model::{Task, TaskState, Time};
 /// With more live tasks than this, invariants are checked only now and then.
 const CHECK_EVERY_STEP: usize = 500;
 const PROGRESS_STEP: usize = 1 << 12;
+/// After so many preemptions in a row by which no task got any further, none ever will.
+const FRUITLESS: u64 = 100_000;
 
 pub(super) struct Run<'a, O> {
     pub(super) simulation: &'a Simulation,
@@ -36,6 +38,8 @@ pub(super) struct Run<'a, O> {
     pub(super) results: Vec<TaskResult>,
     /// Milliseconds of work that each task has to do when it is next launched.
     pub(super) left: Vec<f64>,
+    /// Preemptions in a row by which no task got any further.
+    pub(super) fruitless: u64,
     ended: usize,
     makespan: Time,
     steps: u64,
@@ -90,6 +94,7 @@ impl<'a, O: Observer> Run<'a, O> {
             agenda: Agenda::default(),
             devices,
             seats: Seats::default(),
+            fruitless: 0,
             ended: 0,
             makespan: Time::START,
             steps: 0,
@@ -101,8 +106,11 @@ impl<'a, O: Observer> Run<'a, O> {
         }
     }
 
-    pub(super) fn play(mut self) -> (Summary, Vec<TaskResult>) {
+    pub(super) fn play(mut self) -> Result<(Summary, Vec<TaskResult>), SimulationError> {
         loop {
+            if self.fruitless > FRUITLESS {
+                return Err(SimulationError::NoProgress { at: self.now });
+            }
             let arrival = self.trace.tasks().get(self.next_submission).map(|task| task.submit);
             let due = self.agenda.next_time();
             match (arrival, due) {
@@ -121,7 +129,7 @@ impl<'a, O: Observer> Run<'a, O> {
             }
             self.check();
         }
-        self.finish()
+        Ok(self.finish())
     }
 
     fn submit(&mut self, now: Time) {

@@ -25,6 +25,7 @@ pub(super) struct Progress {
     pub(super) rate: f64,
     /// Factor by which this run is faster or slower than its profile.
     pub(super) luck: f64,
+    /// When it had that much left; later than now while its state is being restored.
     pub(super) as_of: Time,
     /// When the finish that is in the agenda is due: never after the task's end.
     pub(super) queued: Time,
@@ -40,7 +41,7 @@ impl Progress {
     /// From now on it has this speed.
     pub(super) fn turn(&mut self, now: Time, rate: f64) {
         self.left = self.left_at(now);
-        self.as_of = now;
+        self.as_of = self.as_of.max(now);
         self.rate = rate;
     }
 

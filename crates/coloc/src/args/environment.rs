@@ -8,20 +8,31 @@ use std::process::{Command, Stdio};
 
 type Variables = Vec<(RawText, RawText)>;
 
-/// This program's variables, or those that are wanted: `ALL`, `NONE`, `NAME` and `NAME=VALUE`.
-pub(crate) fn exported(export: Option<&[OsString]>) -> Variables {
-    chosen(export, &std::env::vars_os().collect::<Vec<_>>())
+/// The variables for a task: of a login shell and what is exported besides, or of this program.
+pub(crate) fn chosen(user_env: bool, export: Option<&[OsString]>) -> Result<Variables, CliError> {
+    if !user_env {
+        return Ok(exported(export));
+    }
+    let more = export.map(|export| exported(Some(export))).unwrap_or_default();
+    let mut login = of_login()?;
+    login.retain(|(name, _)| more.iter().all(|(known, _)| known != name));
+    Ok(login.into_iter().chain(more).collect())
 }
 
-fn chosen(export: Option<&[OsString]>, all: &[(OsString, OsString)]) -> Variables {
+/// This program's variables, or those that are wanted: `ALL`, `NONE`, `NAME` and `NAME=VALUE`.
+pub(crate) fn exported(export: Option<&[OsString]>) -> Variables {
+    wanted(export, &std::env::vars_os().collect::<Vec<_>>())
+}
+
+fn wanted(export: Option<&[OsString]>, all: &[(OsString, OsString)]) -> Variables {
     let pair = |(name, value): &(OsString, OsString)| (name.clone().into(), value.clone().into());
-    let Some(wanted) = export else { return all.iter().map(pair).collect() };
+    let Some(words) = export else { return all.iter().map(pair).collect() };
     let mut kept: Variables = Vec::new();
     let mut set = |name: RawText, value: RawText| {
         kept.retain(|(known, _)| *known != name);
         kept.push((name, value));
     };
-    for variable in wanted {
+    for variable in words {
         let bytes = variable.as_bytes();
         match bytes.iter().position(|&byte| byte == b'=') {
             Some(at) => {
@@ -40,7 +51,7 @@ fn chosen(export: Option<&[OsString]>, all: &[(OsString, OsString)]) -> Variable
 }
 
 /// The variables that a login shell of this user has, whatever is set here.
-pub(crate) fn of_login() -> Result<Variables, CliError> {
+fn of_login() -> Result<Variables, CliError> {
     let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
     let shell = shell.unwrap_or_else(|| "/bin/sh".into());
     let failed =
@@ -91,12 +102,12 @@ mod tests {
         let all = [("A", "1"), ("B", "2")].map(|(n, v)| (n.into(), v.into()));
         let export = |words: &[&[u8]]| {
             let words: Vec<_> = words.iter().map(|w| OsString::from_vec(w.to_vec())).collect();
-            shown(chosen(Some(&words), &all))
+            shown(wanted(Some(&words), &all))
         };
         assert_eq!(export(&[b"NONE"]), [""; 0]);
         assert_eq!(export(&[b"B", b"nosuch", b"C=x=y"]), ["B=2", "C=x=y"]);
         assert_eq!(export(&[b"ALL", b"A=\xff"]), ["B=2", r"A=\xff"]);
-        assert_eq!(shown(chosen(None, &all)), ["A=1", "B=2"]);
+        assert_eq!(shown(wanted(None, &all)), ["A=1", "B=2"]);
     }
 
     #[test]

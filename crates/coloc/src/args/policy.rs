@@ -180,10 +180,10 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) settle: Option<u64>,
     /// Most tasks on one GPU
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     pub(crate) max_tasks: Option<u32>,
     /// Most expected SM demand on one GPU, 1 being a full device [default: no limit; of preset coloc: 1.4]
-    #[arg(long, value_name = "DEMAND")]
+    #[arg(long, value_parser = positive, value_name = "DEMAND")]
     pub(crate) sm_limit: Option<f64>,
     /// Minutes for which a task may be passed over before GPUs are kept free for it [default: for ever; of preset coloc: 120]
     #[arg(long, value_name = "MINUTES")]
@@ -201,7 +201,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long)]
     pub(crate) learn_speeds: bool,
     /// Share of users, least served first, whose tasks allox matches [default: 1]
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) alpha: Option<f64>,
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
@@ -274,7 +274,7 @@ impl PolicyArgs {
             policy.fair_order = order.into();
         }
         policy.recovery = self.recovery(policy.recovery);
-        policy.alpha = self.alpha.map_or(policy.alpha, |alpha| alpha.clamp(0.0, 1.0));
+        policy.alpha = self.alpha.unwrap_or(policy.alpha);
         policy.service = self.service.over(policy.service);
         policy.half_life = self.accounts.half_life.unwrap_or(policy.half_life);
         policy
@@ -298,4 +298,16 @@ fn plain(known: MemoryKnowledge) -> Policy {
         _ => Knowledge::Estimated { margin: Bytes::ZERO },
     };
     Policy { knowledge, ..Policy::plain(Queue::Fifo, Place::Exclusive, Share::Exclusive) }
+}
+
+/// Reads a share: more than nothing, and at most all.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|&share| share > 0.0 && share <= 1.0);
+    share.ok_or_else(|| "a share is more than 0 and at most 1".to_owned())
+}
+
+/// Reads a number above zero.
+fn positive(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|&number: &f64| number > 0.0 && number.is_finite());
+    number.ok_or_else(|| "a number above 0 is needed".to_owned())
 }

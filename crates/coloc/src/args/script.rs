@@ -95,7 +95,8 @@ pub(crate) fn dependencies(text: &str) -> Result<Dependencies, String> {
         let mut words = part.split(':').peekable();
         let kind = match words.peek() {
             Some(&"afterok") => Some(DependencyKind::AfterOk),
-            Some(&"afterany" | &"after") => Some(DependencyKind::AfterAny),
+            Some(&"afterany") => Some(DependencyKind::AfterAny),
+            Some(&"after") => Some(DependencyKind::After),
             Some(&"afternotok") => Some(DependencyKind::AfterNotOk),
             Some(&"aftercorr") => Some(DependencyKind::AfterCorr),
             _ => None,

@@ -75,7 +75,7 @@ pub(crate) struct TaskArgs {
     /// Stop it after this long: 90 (minutes), 1:30:00, 2-12, 1h30m; 0 or UNLIMITED for never
     #[arg(short = 't', long, value_name = "TIME", value_parser = script::limit)]
     time: Option<Limit>,
-    /// Tasks that must end first: 7, afterok:7:8, afterany:7, afternotok:7, aftercorr:7 (number by number of two arrays), singleton (all before it of its name)
+    /// Tasks that must end first: 7, afterok:7:8, afterany:7, afternotok:7, after:7 (once it has started), aftercorr:7 (number by number of two arrays), singleton (all before it of its name)
     #[arg(short = 'd', long, visible_alias = "dependency", value_name = "TASKS", value_parser = script::dependencies)]
     after: Option<Dependencies>,
     /// Many tasks: 1-100, 0-9:3, 1,5,9; %8 lets 8 run at once
@@ -123,7 +123,7 @@ pub(crate) struct TaskArgs {
     /// A signal before the time limit or a preemption, such as USR1@60
     #[arg(long, value_name = "SIGNAL@SECONDS", value_parser = script::warning)]
     signal: Option<Warning>,
-    /// Where its output goes; %j is its id, %A and %a its array and number, %x its name [default: coloc logs]
+    /// Where its output goes; %j is its id, %A and %a its array and number, %x its name, %u its user, %N the machine [default: coloc logs]
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Where its errors go [default: with the output]
@@ -185,21 +185,12 @@ impl TaskArgs {
             None if args.command.is_empty() => return Err(CliError::Usage(NO_COMMAND.to_owned())),
             None => batch::prepared(args.command, &here, args.in_place)?,
         };
-        let environment = match (args.user_env, args.export.as_deref()) {
-            (false, export) => environment::exported(export),
-            (true, export) => {
-                let mut login = environment::of_login()?;
-                let more = export.map(|export| environment::exported(Some(export)));
-                login.extend(more.into_iter().flatten());
-                login
-            }
-        };
         let spec = TaskSpec {
             name: args.name.unwrap_or(name),
             command: command.into_iter().map(RawText::from).collect(),
             script,
             directory: directory.into_os_string().into(),
-            environment,
+            environment: environment::chosen(args.user_env, args.export.as_deref())?,
             gpus: args.slurm.gpus().unwrap_or(args.gpus.count),
             gpu_memory: args.gpu_mem,
             host_memory: args.mem.filter(|&memory| memory > Bytes::ZERO),

@@ -36,6 +36,18 @@ pub(crate) fn write(
     })
 }
 
+/// Says no where what is to be written would take the place of what is read.
+pub(crate) fn refuse_to_replace(input: &Path, output: &Path) -> Result<(), CliError> {
+    let same = |input, output| std::fs::canonicalize(input).ok() == Some(output);
+    match std::fs::canonicalize(output) {
+        Ok(output) if output.is_file() && same(input, output.clone()) => {
+            let file = output.display();
+            Err(CliError::Usage(format!("{file} is what is read; write to another file")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Writes a value as JSON.
 pub(crate) fn write_json(file: &Path, value: &impl Serialize) -> Result<(), CliError> {
     write(file, |output| serde_json::to_writer(output, value).map_err(io::Error::from))

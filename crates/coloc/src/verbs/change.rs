@@ -8,6 +8,7 @@ use clap::Args;
 use coloc_daemon::api::RefusedTask;
 use coloc_daemon::client::{Client, Wanted, Whose};
 use coloc_daemon::owner::{Change, Refused, TaskView};
+use coloc_daemon::record::Phase;
 use coloc_model::TaskId;
 
 /// Tasks to change
@@ -101,8 +102,12 @@ pub(crate) fn apply(
     };
     let mut changed = client.change(ids, change)?;
     let named = |id: u32| wish.iter().any(|selection| selection.names(id));
-    let ended = Refused::NoSuchTask(TaskId(0)).code();
-    changed.refused.retain(|refused| named(refused.id) || refused.code != ended);
+    let beside = [
+        Refused::NoSuchTask(TaskId(0)),
+        Refused::NotHeld { task: TaskId(0), phase: Phase::Pending },
+    ];
+    let beside = beside.map(|refused| refused.code());
+    changed.refused.retain(|refused| named(refused.id) || !beside.contains(&&*refused.code));
     if json {
         // The daemon's answer has the version already.
         #[derive(serde::Serialize)]

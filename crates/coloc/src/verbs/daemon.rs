@@ -65,6 +65,8 @@ impl Daemon {
         let state = said_path(self.state.as_ref()).cloned().unwrap_or_else(own_state);
         let emulated = std::env::var_os(HOME_VARIABLE).map(PathBuf::from);
         if let (Some(fleet), None) = (&self.emulate, &emulated) {
+            // Whose GPUs these are is settled before anybody is advised to remove them.
+            serve::check_free(&state)?;
             return Err(self.start_again(fleet, &state.join("emulated")));
         }
         let options = Options {
@@ -82,7 +84,6 @@ impl Daemon {
             state,
             source: Source::new(move || self.again().map_err(|error| error.to_string())),
         };
-        eprintln!("coloc daemon: listening at {}", options.socket.display());
         Ok(serve::run(options)?)
     }
 

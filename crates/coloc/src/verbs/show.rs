@@ -103,6 +103,17 @@ fn gib(bytes: u64) -> String {
     format!("{:.2} GiB", bytes as f64 / (1u64 << 30) as f64)
 }
 
+/// What was asked for, and what the kernel holds the task to.
+fn host_memory(detail: &TaskDetail) -> String {
+    let held = detail.holds.as_ref().map(|holds| holds.host_memory);
+    match (detail.host_mem_bytes.map(gib), held) {
+        (_, Some(Some(limit))) => format!("at most {limit}"),
+        (Some(asked), None) => format!("asked {asked}"),
+        (Some(asked), Some(None)) => format!("asked {asked}, and nothing holds it to that"),
+        (None, _) => "no limit".to_owned(),
+    }
+}
+
 fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
     let task = &detail.task;
     let optional = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
@@ -148,16 +159,12 @@ fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
         ("Exit code", optional(task.exit_code.map(|code| code.to_string()))),
         ("Log", detail.log.clone()),
     ];
-    let facts = facts.into_iter().chain(detail.holds.iter().flat_map(|holds| {
-        let memory = holds.host_memory.map_or("no limit".to_owned(), |limit| limit.to_string());
-        [
-            ("Processes", format!("kept by {}", holds.processes)),
-            ("GPU limit", holds.gpu_memory.clone()),
-            ("Host memory", memory),
-        ]
-        .into_iter()
-        .chain(holds.sms.clone().map(|sms| ("SM limit", sms)))
-    }));
+    let holds = detail.holds.iter().flat_map(|holds| {
+        let processes = format!("kept by {}", holds.processes);
+        let plain = [("Processes", processes), ("GPU limit", holds.gpu_memory.clone())];
+        plain.into_iter().chain(holds.sms.clone().map(|sms| ("SM limit", sms)))
+    });
+    let facts = facts.into_iter().chain(holds).chain([("Host memory", host_memory(detail))]);
     let mut text = String::new();
     for (name, value) in facts {
         let _ = writeln!(text, "{name:<12}{}", visible(&value));

@@ -19,7 +19,7 @@ pub(crate) struct Simulate {
     policy: PolicyArgs,
     #[command(flatten)]
     physics: PhysicsArgs,
-    /// Write one line a task: id,submit_s,start_s,end_s,gpus,preemptions,ooms
+    /// Write one line a task: id,submit_s,start_s,end_s,gpus,preemptions,ooms; ids count from 0 in the order of submission
     #[arg(long, value_name = "OUT.csv")]
     jobs: Option<PathBuf>,
     /// Write everything that happened, for drawing
@@ -32,6 +32,9 @@ pub(crate) struct Simulate {
 
 impl Simulate {
     pub(crate) fn run(self) -> Result<(), CliError> {
+        for file in self.jobs.iter().chain(&self.timeline) {
+            files::refuse_to_replace(&self.input.trace, file)?;
+        }
         let (trace, fleet) = self.input.load()?;
         let mut simulation = Simulation::new(fleet, self.policy.policy(), self.policy.estimator());
         self.physics.apply(&mut simulation, &trace)?;

@@ -29,7 +29,7 @@ pub(crate) struct Whatif {
     #[command(flatten)]
     socket: SocketArg,
     /// Read the journal in a daemon's state directory instead of asking a daemon
-    #[arg(long, value_name = "DIR", conflicts_with = "socket")]
+    #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// What was submitted this long ago or later, such as 12h or 30d
     #[arg(long, value_name = "SPAN", default_value = "7d")]

@@ -108,7 +108,27 @@ fn the_exporter_speaks_prometheus() {
     assert_eq!(value("DCGM_FI_PROF_SM_ACTIVE", "0"), Some(0.73), "{metrics}");
     assert_eq!(value("DCGM_FI_PROF_SM_ACTIVE", "1"), Some(0.0));
     assert_eq!(value("DCGM_FI_DEV_FB_USED", "0"), Some(6684.0));
+    // Whoever says nothing keeps nobody waiting.
+    let silent = std::net::TcpStream::connect(address.expect("an address")).expect("open");
+    let began = std::time::Instant::now();
     assert!(get("/nothing").starts_with("HTTP/1.1 404"));
+    assert!(began.elapsed().as_secs() < 4, "it waited for the silent one");
+    drop(silent);
+    // A GPU instance is one series, however it is divided.
+    fleet.ask("nvidia-smi", &["-i", "1", "-mig", "1"]);
+    fleet.ask("nvidia-smi", &["mig", "-i", "1", "-cgi", "9,9"]);
+    fleet.ask("nvidia-smi", &["mig", "-i", "1", "-gi", "1", "-cci", "0,0,0"]);
+    fleet.ask("nvidia-smi", &["mig", "-i", "1", "-gi", "2", "-cci"]);
+    let metrics = get("/metrics");
+    let series = metrics.lines().filter_map(|line| line.rsplit_once(' ')).map(|(labels, _)| labels);
+    let mut series: Vec<&str> = series.filter(|labels| labels.ends_with('}')).collect();
+    let all = series.len();
+    series.sort_unstable();
+    series.dedup();
+    assert_eq!(series.len(), all, "no two are the same");
+    assert_eq!(series.iter().filter(|one| one.contains("GPU_I_ID=\"1\"")).count(), all / 3);
+    let rows = fleet.ask("dcgmi", &["dmon", "-e", "1002", "-c", "1", "-i", "1/1,1/2"]);
+    assert!(rows.contains("GPU-I 8 ") && rows.contains("GPU-I 9 "), "{rows}");
     assert!(get("/metrics HTTP/1.1\r\n\r\ngarbage").starts_with("HTTP/1.1"));
 }
 
@@ -136,4 +156,112 @@ fn nobody_looks_again_without_a_pause() {
         assert!(!fleet.run("nvidia-smi", words).status.success(), "{words:?}");
     }
     assert!(!fleet.run("dcgmi", &["dmon", "-e", "1002", "-d", "0"]).status.success());
+}
+
+#[test]
+fn who_is_not_root_may_look_and_not_touch() {
+    let fleet = Fleet::start("1xA100-40GB", &[]);
+    let as_user = |words: &[&str]| {
+        let output = fleet.command("nvidia-smi", words).env("COLOC_EMU_UID", "1000").output();
+        let output = output.expect("the tool");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for words in [&["-mig", "1"][..], &["-pl", "300"], &["-pm", "1"], &["-c", "3"]] {
+        let (code, complaint) = as_user(words);
+        assert_eq!(code, Some(4), "{words:?}: {complaint}");
+        assert!(complaint.contains("Insufficient Permissions"), "{words:?}: {complaint}");
+    }
+    assert_eq!(as_user(&["-q"]).0, Some(0));
+    fleet.ask("nvidia-smi", &["-mig", "1"]);
+    assert_eq!(as_user(&["mig", "-cgi", "9", "-C"]).0, Some(4));
+    fleet.ask("nvidia-smi", &["mig", "-cgi", "9", "-C"]);
+    // Instances keep the mode on, whoever asks.
+    let refused = fleet.run("nvidia-smi", &["-mig", "0"]);
+    let complaint = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(19), "{complaint}");
+    assert!(complaint.contains("Unable to disable MIG Mode") && complaint.contains("In use"));
+    assert_eq!(fleet.ask("nvidia-smi", &["-L"]).lines().count(), 2, "they are still there");
+    fleet.ask("nvidia-smi", &["mig", "-dci"]);
+    fleet.ask("nvidia-smi", &["mig", "-dgi"]);
+    fleet.ask("nvidia-smi", &["-mig", "0"]);
+}
+
+#[test]
+fn without_a_driver_nvidia_smi_says_what_everybody_knows() {
+    let fleet = Fleet::start("1xA100-40GB", &[]);
+    fleet.ask(COLOC, &["emu", "fault", "unload"]);
+    for words in [&[][..], &["-L"], &["pmon", "-c", "1"], &["mig", "-lgip"], &["-pm", "1"]] {
+        let output = fleet.run("nvidia-smi", words);
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(9), "{words:?}: {complaint}");
+        assert!(complaint.contains("couldn't communicate with the NVIDIA driver"), "{complaint}");
+    }
+    fleet.ask(COLOC, &["emu", "fault", "load"]);
+    fleet.ask("nvidia-smi", &["-L"]);
+}
+
+#[test]
+fn nvidia_smi_shows_the_columns_and_sections_that_are_asked_for() {
+    let fleet = Fleet::start("2xA100-40GB", &["--freeze"]);
+    let _trainer = fleet.train(&["--profile", "vgg"]);
+    wait_until("the plateau", || fleet.used_mib(0) == 6684);
+    let words = |text: &str, line: usize| -> Vec<String> {
+        text.lines().nth(line).unwrap_or("").split_whitespace().map(str::to_owned).collect()
+    };
+    let table = fleet.ask("nvidia-smi", &["pmon", "-c", "1", "-s", "um"]);
+    let head = [
+        "#", "gpu", "pid", "type", "sm", "mem", "enc", "dec", "jpg", "ofa", "fb", "ccpm", "command",
+    ];
+    assert_eq!(words(&table, 0), head);
+    let row = words(&table, 2);
+    assert_eq!((row.len(), row[9].as_str()), (head.len() - 1, "6684"), "{table}");
+    let table = fleet.ask("nvidia-smi", &["dmon", "-c", "1", "-s", "mp"]);
+    assert_eq!(words(&table, 0), ["#", "gpu", "pwr", "gtemp", "mtemp", "fb", "bar1", "ccpm"]);
+    assert_eq!(words(&table, 2)[4], "6684", "{table}");
+    assert_eq!(words(&fleet.ask("nvidia-smi", &["dmon", "-c", "1"]), 0).len(), 13);
+    assert!(!fleet.run("nvidia-smi", &["dmon", "-s", "z"]).status.success());
+
+    let part = fleet.ask("nvidia-smi", &["-q", "-d", "MEMORY,POWER"]);
+    assert!(part.contains("FB Memory Usage") && part.contains("GPU Power Readings"), "{part}");
+    assert!(!part.contains("Product Name") && !part.contains("Temperature"), "{part}");
+    assert!(!fleet.run("nvidia-smi", &["-q", "-d", "WEATHER"]).status.success());
+
+    // Every field that is listed answers.
+    let listed = fleet.ask("nvidia-smi", &["--help-query-gpu"]);
+    let names: Vec<&str> = listed.lines().skip(2).flat_map(str::split_whitespace).collect();
+    assert!(names.len() > 80, "{}", names.len());
+    let query = format!("--query-gpu={}", names.join(","));
+    let rows = fleet.ask("nvidia-smi", &["-i", "0", &query, "--format=csv,noheader"]);
+    assert_eq!(rows.trim().split(", ").count(), names.len(), "{rows}");
+    let idle = [
+        "-i",
+        "1",
+        "--query-gpu=clocks_throttle_reasons.gpu_idle,utilization.jpeg",
+        "--format=csv,noheader",
+    ];
+    assert_eq!(fleet.ask("nvidia-smi", &idle), "Active, 0 %\n");
+
+    let topology = fleet.ask("nvidia-smi", &["topo", "-m"]);
+    assert_eq!(words(&topology, 1)[..3], ["GPU0", "X", "NODE"], "{topology}");
+    fleet.ask("nvidia-smi", &["-i", "1", "-mig", "1"]);
+    fleet.ask("nvidia-smi", &["mig", "-i", "1", "-cgi", "9", "-C"]);
+    let instances = fleet.ask("nvidia-smi", &["mig", "-lgi"]);
+    assert_eq!(
+        words(&instances, 5),
+        ["|", "1", "MIG", "3g.20gb", "9", "1", "4:4", "|"],
+        "{instances}"
+    );
+    let profiles = fleet.ask("nvidia-smi", &["mig", "-lcip"]);
+    assert_eq!(words(&profiles, 4), ["1", "1", "MIG", "3g.20gb", "2*", "0/1", "42"], "{profiles}");
+}
+
+#[test]
+fn a_query_that_goes_on_has_one_head() {
+    let fleet = Fleet::start("1xA100-40GB", &["--freeze"]);
+    let query = ["--query-gpu=index", "--format=csv", "-lms", "20"];
+    let mut command = fleet.command("nvidia-smi", &query);
+    let mut looks = Trainer(command.stdout(Stdio::piped()).spawn().expect("the tool"));
+    let lines = BufReader::new(looks.0.stdout.take().expect("piped")).lines();
+    let lines: Vec<String> = lines.take(4).map(|line| line.expect("text")).collect();
+    assert_eq!(lines, ["index", "0", "0", "0"]);
 }

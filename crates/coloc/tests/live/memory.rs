@@ -38,7 +38,7 @@ fn a_task_that_wants_more_than_it_said_is_recovered() {
 fn whoever_keeps_what_others_were_promised_goes_and_comes_back() {
     let flags = ["--emulate", "1xA100-40GB", "--time-scale", "50"];
     let policy = ["--queue", "best-effort", "--place", "magm", "--share", "streams"];
-    let home = Home::new(&[&flags[..], &policy].concat());
+    let mut home = Home::new(&[&flags[..], &policy].concat());
     let go = home.path().join("go");
     let until = format!("while ! test -e {}; do sleep 0.02; done", go.display());
     let patient = home.submit(&["--gpu-mem", "30G", "--", "sh", "-c", &until]);
@@ -48,6 +48,9 @@ fn whoever_keeps_what_others_were_promised_goes_and_comes_back() {
     words.extend(&liar);
     let greedy = home.submit(&words);
     home.wait_for("the watchdog", |home| home.story(greedy).contains("ended by the watchdog"));
+    // Why it went is known to the next daemon too.
+    home.kill();
+    home.boot();
     home.wait_for_state(greedy, "recovering");
     assert_eq!(home.state(patient), "running");
     std::fs::write(&go, "").expect("a file");

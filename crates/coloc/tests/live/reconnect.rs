@@ -1,6 +1,8 @@
 //! Who stays with a task stays through restarts of the daemon.
 
 use super::home::{Home, coloc, text};
+use super::http::ask;
+use serde_json::{Value, json};
 use std::io::Read as _;
 use std::process::{Child, Stdio};
 
@@ -89,4 +91,52 @@ fn a_submission_that_is_sent_again_is_not_a_second_one() {
     assert_eq!(home.json(&["show", "last"])["id"], other + 4);
     let wrong = home.try_run(&["submit", "--key", "", "--", "true"]);
     assert!(text(&wrong.stderr).contains("1 to 200 bytes"), "{}", text(&wrong.stderr));
+}
+
+/// A held task, as a program of somebody else's would send it.
+fn submission(more: &Value) -> Vec<u8> {
+    let mut body = json!({
+        "spec": { "name": "x", "command": ["true"], "directory": "/", "gpus": 1 }, "held": true,
+    });
+    for (key, value) in more.as_object().into_iter().flatten() {
+        match key.as_str() {
+            "script" => body["spec"][key] = value.clone(),
+            _ => body[key] = value.clone(),
+        }
+    }
+    body.to_string().into_bytes()
+}
+
+#[test]
+fn one_key_is_one_submission_however_many_send_it_at_once() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let body = submission(&json!({ "key": "the same" }));
+    std::thread::scope(|scope| {
+        let send = || ask(&home, "POST /v1/tasks", "", &body).json()["ids"].clone();
+        let all: Vec<_> = (0..12).map(|_| scope.spawn(send)).collect();
+        for sent in all {
+            assert_eq!(sent.join().expect("an answer"), json!([1]));
+        }
+    });
+    assert_eq!(home.json(&["queue"])["tasks"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn odd_keys_and_scripts_are_refused_with_a_word() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let long = "x".repeat(3 << 20);
+    for (more, word) in [
+        (json!({ "key": "" }), "1 to 200 bytes"),
+        (json!({ "key": "k".repeat(201) }), "1 to 200 bytes"),
+        (json!({ "key": "a\nb" }), "control characters"),
+        (json!({ "script": "echo no interpreter" }), "first line must be #!"),
+        (json!({ "script": "#!\n/bin/sh" }), "first line must be #!"),
+        (json!({ "script": format!("#!/bin/sh\n{long}") }), "at most 2 MiB"),
+    ] {
+        let reply = ask(&home, "POST /v1/tasks", "", &submission(&more));
+        let said = reply.json();
+        assert_eq!((reply.status, &said["code"]), (422, &json!("invalid")), "{word}");
+        assert!(said["error"].as_str().is_some_and(|error| error.contains(word)), "{said}");
+    }
+    assert_eq!(home.json(&["queue"])["tasks"], json!([]));
 }

@@ -2,6 +2,7 @@
 
 use super::home::{Home, text};
 use serde_json::json;
+use std::io::Read as _;
 use std::process::{Command, Output};
 
 /// A command of Slurm's, which is a link to the program.
@@ -49,6 +50,27 @@ echo $NVIDIA_VISIBLE_DEVICES; echo $MASTER_ADDR $MASTER_PORT
     let written = std::fs::read_to_string(home.path().join("out.txt")).expect("its output");
     assert_eq!(written.matches("GPU-").count(), 2, "{written}");
     assert!(written.ends_with("127.0.0.1 12001\n") && !written.contains("before"), "{written}");
+    // Who is submitted from within a task meets elsewhere, and who says where meets there.
+    let inner = ["submit", "-W", "-o", "inner.txt", "--", "sh", "-c", "echo $MASTER_PORT"];
+    let outer = [&["submit", "-W", "--", env!("CARGO_BIN_EXE_coloc")], &inner[..]].concat();
+    said(&home, "coloc", &outer);
+    let written = std::fs::read_to_string(home.path().join("inner.txt")).expect("its output");
+    assert_eq!(written, "12003\n");
+    let given = [
+        "submit",
+        "-W",
+        "--export",
+        "ALL,MASTER_PORT=9",
+        "-o",
+        "given.txt",
+        "--",
+        "sh",
+        "-c",
+        "echo $MASTER_PORT",
+    ];
+    said(&home, "coloc", &given);
+    let written = std::fs::read_to_string(home.path().join("given.txt")).expect("its output");
+    assert_eq!(written, "9\n");
     let unknown = slurm(&home, "sbatch", &["--burst-buffer=x", "job.sh"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("--burst-buffer"), "{}", text(&unknown.stderr));
@@ -70,6 +92,15 @@ fn squeue_is_asked_in_its_own_words() {
     assert!(list(&["-l"]).contains("TIME_LIMI") && list(&["-l"]).contains("PENDING"));
     assert!(list(&["--start"]).contains("START"));
     assert_eq!(said(&home, "scancel", &["-n", "two", "-t", "PENDING"]), "Cancelled 2-3\n");
+    let mut watch = Command::new(home.path().join("squeue"));
+    watch.args(["-h", "-i", "0.1", "-o", "%j"]).env("COLOC_CONFIG", "/dev/null");
+    watch.env("COLOC_SOCKET", home.socket()).stdout(std::process::Stdio::piped());
+    let mut watch = watch.spawn().expect("it starts");
+    let mut heard = [0; 12];
+    watch.stdout.as_mut().expect("a pipe").read_exact(&mut heard).expect("three lists");
+    assert_eq!(text(&heard), "one\none\none\n");
+    watch.kill().expect("it is ours");
+    watch.wait().expect("it ends");
     let wrong = slurm(&home, "squeue", &["-o", "%y"]);
     assert!(text(&wrong.stderr).contains("%y is not known"), "{}", text(&wrong.stderr));
 }
@@ -99,6 +130,14 @@ fn dependencies_are_met_as_slurm_meets_them() {
     for (id, state) in [(4, "completed"), (5, "cancelled"), (6, "completed")] {
         home.wait_for_state(id, state);
     }
+    // It need not end: that it was started is enough.
+    let endless = home.submit(&["--hold", "--", "sleep", "600"]).to_string();
+    let after = home.submit(&["-d", &format!("after:{endless}"), "--", "true"]);
+    home.wait_for("its reason", |home| {
+        home.show(after)["reason"].as_str().is_some_and(|why| why.contains("waits for task"))
+    });
+    home.run(&["release", &endless]);
+    home.wait_for_state(after, "completed");
 }
 
 #[test]

@@ -34,8 +34,9 @@ pub struct Position {
     pub from_end: usize,
 }
 
-/// Costs in milliseconds, with the position as the last digits: among equals the flatter schedule, which
-/// ends sooner, is cheaper.
+/// Costs in milliseconds, with two more sets of digits: among equals the flatter schedule, which ends
+/// sooner, is cheaper; and among those the one in which jobs go in the order of their numbers, so that
+/// whoever came first is not passed by its equals.
 type Cost = i128;
 const DIGITS: u32 = 32;
 const NEVER: Cost = Cost::MAX / 4;
@@ -90,7 +91,8 @@ impl<C: Costs> Matching<'_, C> {
         let Some(time) = self.costs.time(job, position.group) else { return NEVER };
         let k = position.from_end as Cost;
         let delay = Cost::from(self.costs.delay(job, position.group).0);
-        ((delay + k * Cost::from(time.0)) << DIGITS) + k
+        let millis = delay + k * Cost::from(time.0);
+        (((millis << DIGITS) + k) << DIGITS) + k * job as Cost
     }
 
     fn is_full(&self, column: usize) -> bool {
@@ -252,6 +254,15 @@ mod tests {
         let groups = [Group { devices: 2 }, Group { devices: 2 }];
         let found = matching(4, &groups, &table);
         assert_eq!(completions(&table, &groups, &found), [20, 25, 20, 20]);
+    }
+
+    #[test]
+    fn equal_jobs_go_in_their_order() {
+        let table = Table { times: vec![vec![10]; 5], delays: vec![0] };
+        let found = matching(5, &[Group { devices: 1 }], &table);
+        let from_end: Vec<usize> =
+            found.into_iter().flatten().map(|place| place.from_end).collect();
+        assert_eq!(from_end, [5, 4, 3, 2, 1]);
     }
 
     #[test]

@@ -130,11 +130,13 @@ fn admitted(world: &World) -> Vec<TaskId> {
     let most = world.gpus.len().max(LEAST_MATCHED);
     let user = |task: TaskId| world.tasks.live(task).task.user;
     let may_start = |task: &TaskId| world.over_quota(*task).is_none();
-    let waiting: BTreeSet<UserId> = world.waiting.iter().map(user).collect();
+    let mut known = BTreeSet::new();
     let scores = scores(world);
     let score = |user: &UserId| scores.get(user).copied().unwrap_or(0.0);
-    let mut users: Vec<UserId> = waiting.into_iter().collect();
-    users.sort_by(|a, b| score(a).total_cmp(&score(b)).then(a.cmp(b)));
+    // Of equals, whoever has waited longest.
+    let mut users: Vec<UserId> =
+        world.waiting.iter().map(user).filter(|&user| known.insert(user)).collect();
+    users.sort_by(|a, b| score(a).total_cmp(&score(b)));
     let share = (world.policy.alpha * users.len() as f64).ceil() as usize;
     users.truncate(share.max(1));
     let chosen: BTreeSet<UserId> = users.into_iter().collect();

@@ -169,7 +169,8 @@ impl Walk {
             return None;
         }
         let demand = world.demand(task);
-        let victims = if whole && world.policy.place == Place::Any {
+        let any = world.policy.place == Place::Any && demand.barred.is_empty();
+        let victims = if whole && any {
             self.fewest_by_count(world, wanted)
         } else {
             self.fewest(world, turn, &demand, wanted)
