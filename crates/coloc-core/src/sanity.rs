@@ -21,6 +21,8 @@ impl Scheduler {
             }
             assert_eq!(world.gpus.offer(gpu), world.gpus.summary(gpu), "GPU {gpu}: stale index");
         }
+        let idle = world.gpus.iter().filter(|(_, state)| state.is_idle()).map(|(gpu, _)| gpu);
+        assert!(idle.eq(world.gpus.idle_ids()), "the set of idle GPUs is stale");
         let mut in_queues: Vec<TaskId> = self.waiting().collect();
         let waiting = in_queues.len();
         in_queues.sort_unstable();

@@ -2,7 +2,7 @@
 
 use super::lines::BoundedLines;
 use super::{TraceError, TraceErrorKind};
-use coloc_model::{Millis, Time};
+use coloc_model::{LineCounter, Millis, Time};
 use std::io::Read;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -198,12 +198,9 @@ pub(super) fn read_rows(
     }
 }
 
-/// The line on which a record begins, as an editor counts. The reader's own count is behind after empty
-/// lines and where lines end in CRLF.
+/// The line on which a record begins.
 fn line_of(text: &[u8], position: Option<&csv::Position>) -> u64 {
-    let at = position.map_or(0, csv::Position::byte) as usize;
-    let empty = text[at..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-    1 + text[..at + empty].iter().filter(|&&byte| byte == b'\n').count() as u64
+    LineCounter::new(text).line_of(position.map_or(0, csv::Position::byte) as usize)
 }
 
 fn csv_error(error: csv::Error) -> TraceErrorKind {

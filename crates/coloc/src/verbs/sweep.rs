@@ -1,6 +1,7 @@
 //! `coloc sweep`: one command with many parameters.
 
 use crate::args::live::SocketArg;
+use crate::args::table;
 use crate::args::task::TaskArgs;
 use crate::error::CliError;
 use crate::live::reconnect::Reconnect;
@@ -137,24 +138,15 @@ fn combine(rows: Vec<Parameters>, grids: &[Grid]) -> Result<Vec<Parameters>, Cli
 }
 
 fn read_list(file: &Path) -> Result<Vec<Parameters>, CliError> {
-    let fail = |line, problem: String| CliError::Pairs { file: file.to_owned(), line, problem };
-    let of = |error: &csv::Error| error.position().map_or(1, csv::Position::line);
-    let reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(file);
-    let mut reader = reader.map_err(|error| fail(1, error.to_string()))?;
-    let header = reader.headers().map_err(|error| fail(of(&error), error.to_string()))?.clone();
-    if let Some(wrong) = header.iter().find(|name| !is_name(name)) {
-        return Err(fail(1, format!("{wrong:?} is no name for a parameter")));
+    let rows: Vec<(u64, Parameters)> = table::read(file)?;
+    let mut names = rows.first().into_iter().flat_map(|(_, row)| row.keys());
+    if let Some(wrong) = names.find(|name| !is_name(name)) {
+        return Err(table::fault(file, 1, format!("{wrong:?} is no name for a parameter")));
     }
-    let mut rows = Vec::new();
-    for record in reader.records() {
-        let record = record.map_err(|error| fail(of(&error), error.to_string()))?;
-        if rows.len() == LARGEST {
-            return Err(CliError::Usage(format!("a sweep has at most {LARGEST} tasks")));
-        }
-        let row = header.iter().zip(&record);
-        rows.push(row.map(|(name, value)| (name.to_owned(), value.to_owned())).collect());
+    if rows.len() > LARGEST {
+        return Err(CliError::Usage(format!("a sweep has at most {LARGEST} tasks")));
     }
-    Ok(rows)
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 
 /// A parameter that changes nothing is a slip of the pen, and so is a place that no parameter fills.

@@ -167,20 +167,12 @@ impl Books {
         history: &History,
         holder: &mut Holder,
     ) -> Rank {
-        let next = self.stages[holder.page as usize].go_on(now, history);
-        next.unwrap_or_else(|| self.enter_queue(now, policy, history, holder))
-    }
-
-    /// A task starts, or its queue is over, or its index has changed.
-    fn enter_queue(
-        &mut self,
-        now: Time,
-        policy: &Policy,
-        history: &History,
-        holder: &mut Holder,
-    ) -> Rank {
-        let page = &mut self.pages[holder.page as usize];
         let stage = &mut self.stages[holder.page as usize];
+        if let Some(rank) = stage.go_on(now, history) {
+            return rank;
+        }
+        // The task starts, or its queue is over, or every index has changed.
+        let page = &mut self.pages[holder.page as usize];
         page.cross(now, policy);
         holder.due = page.crossing;
         let Page { asks, standing, .. } = page;
