@@ -76,12 +76,15 @@ fn shortened(line: &str) -> String {
 }
 
 /// What CUDA says when a client's server or control daemon is gone, not ready, full, or has ended it: errors 805 to 810.
-const MPS_TROUBLE: [&str; 6] = [
+const MPS_TROUBLE: [&str; 9] = [
     "CUDA_ERROR_MPS_",
     "cudaErrorMps",
-    "MPS client",
-    "MPS server",
-    "MPS control daemon",
+    "MPS client failed to connect",
+    "MPS client has been terminated",
+    "MPS server is not ready",
+    "required to create MPS client",
+    "required to support device connections",
+    "MPS RPC server",
     "terminated by MPS",
 ];
 

@@ -38,7 +38,7 @@ fn every_version_is_kept_and_read() {
         assert_eq!((saved.next_task, saved.next_spec), (4, 4));
         let lessons = usize::from(index + 1 >= 3);
         assert_eq!(saved.lessons.len(), lessons, "taught since version 3");
-        let keyed = journal.keyed(Uid(0), "nightly").expect("readable");
+        let keyed = journal.keyed(Uid(0), "nightly", Moment::now()).expect("readable");
         assert_eq!(keyed.is_some(), index + 1 >= 4, "keys since version 4");
         assert!(keyed.is_none_or(|tasks| tasks == [TaskId(2), TaskId(3)]));
         let [(task, spec)] = &saved.live[..] else { panic!("one waits: {saved:?}") };

@@ -73,12 +73,22 @@ enum Verb {
     Emu(verbs::emu::Emu),
 }
 
-/// Verbs that are run by the thousand. To describe all verbs takes longer than to submit a task.
+/// Verbs that are run by the thousand, each by itself: to describe all verbs takes longer than to submit a task.
 #[derive(Parser)]
 #[command(name = "coloc", version)]
-enum Frequent {
+enum Submitting {
     Submit(Box<verbs::submit::Submit>),
+}
+
+#[derive(Parser)]
+#[command(name = "coloc", version)]
+enum Listing {
     Queue(Box<verbs::queue::Queue>),
+}
+
+#[derive(Parser)]
+#[command(name = "coloc", version)]
+enum Keeping {
     #[command(hide = true)]
     Shim(verbs::shim::Shim),
 }
@@ -86,15 +96,18 @@ enum Frequent {
 impl Cli {
     /// Reads words, of which the second is the verb.
     fn read(words: &[OsString]) -> Result<Self, clap::Error> {
-        let frequent = ["submit", "queue", "shim"];
-        if !words.get(1).is_some_and(|verb| frequent.iter().any(|frequent| verb == *frequent)) {
-            return Cli::try_parse_from(words);
-        }
-        let verb = Frequent::try_parse_from(words).map(|verb| match verb {
-            Frequent::Submit(verb) => Verb::Submit(verb),
-            Frequent::Queue(verb) => Verb::Queue(verb),
-            Frequent::Shim(verb) => Verb::Shim(verb),
-        });
+        let verb = match words.get(1).and_then(|verb| verb.to_str()) {
+            Some("submit") => {
+                Submitting::try_parse_from(words).map(|Submitting::Submit(verb)| Verb::Submit(verb))
+            }
+            Some("queue") => {
+                Listing::try_parse_from(words).map(|Listing::Queue(verb)| Verb::Queue(verb))
+            }
+            Some("shim") => {
+                Keeping::try_parse_from(words).map(|Keeping::Shim(verb)| Verb::Shim(verb))
+            }
+            _ => return Cli::try_parse_from(words),
+        };
         verb.map(|verb| Cli { verb: Some(verb) })
     }
 }

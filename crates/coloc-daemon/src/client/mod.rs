@@ -172,11 +172,16 @@ impl Client {
     /// Waits until a task has ended.
     pub fn wait(&mut self, id: u32) -> Result<TaskDetail, ClientError> {
         loop {
-            let task: TaskDetail = self.get(&format!("/v1/tasks/{id}/wait"))?;
+            let task = self.wait_a_while(id)?;
             if task.task.state.is_over() {
                 return Ok(task);
             }
         }
+    }
+
+    /// The same, or until the daemon has waited as long as it does for one question.
+    pub fn wait_a_while(&mut self, id: u32) -> Result<TaskDetail, ClientError> {
+        self.get(&format!("/v1/tasks/{id}/wait"))
     }
 
     /// Does something with tasks.

@@ -39,11 +39,17 @@ pub(super) fn write(db: &Connection, keyed: &Keyed) -> Result<(), JournalError> 
 }
 
 impl Journal {
-    /// The tasks that were submitted with a key, if any were.
-    pub fn keyed(&self, owner: Uid, key: &str) -> Result<Option<Vec<TaskId>>, JournalError> {
-        let query = "SELECT first, count FROM keys WHERE owner = ?1 AND key = ?2";
+    /// The tasks that were submitted with a key, if any were within a week.
+    pub fn keyed(
+        &self,
+        owner: Uid,
+        key: &str,
+        now: Moment,
+    ) -> Result<Option<Vec<TaskId>>, JournalError> {
+        let query = "SELECT first, count FROM keys WHERE owner = ?1 AND key = ?2 AND at_ms >= ?3";
         let mut statement = self.db.prepare_cached(query)?;
-        let found = statement.query_row(params![owner.0, key], |row| {
+        let oldest = now.0.saturating_sub(LASTS_MS) as i64;
+        let found = statement.query_row(params![owner.0, key, oldest], |row| {
             Ok(Keyed::tasks(TaskId(row.get(0)?), row.get(1)?))
         });
         Ok(found.optional()?)

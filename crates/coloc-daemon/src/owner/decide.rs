@@ -93,6 +93,8 @@ impl Owner {
         if let Some(live) = self.tasks.get_mut(&task) {
             live.record.phase = Phase::Pending;
             live.record.placement = None;
+            // Nothing was begun: the next try is this attempt.
+            live.record.attempt = live.record.attempt.saturating_sub(1);
         }
         self.changed(task, Some("is not launched after all: another goes first".to_owned()));
         true

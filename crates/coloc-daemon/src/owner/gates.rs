@@ -152,7 +152,9 @@ impl Owner {
             return Some(Gate::Begin(begin));
         }
         let index = record.array.map(|place| place.index);
-        let waits = live.spec.after.iter().find_map(|dep| self.waits_for(self.meant(*dep, index)));
+        // The newest first: of many that wait for all before them, one knocks when one ends.
+        let mut after = live.spec.after.iter().rev();
+        let waits = after.find_map(|dep| self.waits_for(self.meant(*dep, index)));
         if waits.is_some() {
             return waits;
         }

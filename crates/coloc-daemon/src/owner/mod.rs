@@ -329,7 +329,9 @@ impl Owner {
                 self.scheduler.decide(now, &mut wishes);
             }
             self.carry_out(now, std::mem::take(&mut wishes));
-            if self.disk_full || self.draining || !self.gates.anyone_knocks() {
+            // Who waits to be launched has its next turn first: each launch may let somebody knock.
+            let busy = self.disk_full || self.draining || !self.to_launch.is_empty();
+            if busy || !self.gates.anyone_knocks() {
                 return;
             }
         }

@@ -69,7 +69,9 @@ impl Owner {
         let preempting = live.record.phase == Phase::Preempting;
         if live.record.phase == Phase::Launching {
             live.record.phase = Phase::Running;
-            live.record.started.get_or_insert(crate::record::Moment::now());
+            let now = crate::record::Moment::now();
+            live.record.started.get_or_insert(now);
+            live.record.first_started.get_or_insert(now);
         }
         let (placement, started) = (live.record.placement.clone(), live.record.started);
         let (record, spec) = (live.record.clone(), Arc::clone(&live.spec));

@@ -148,7 +148,7 @@ impl Owner {
         });
         match now {
             Some(tasks) => Ok(Some(tasks)),
-            None => self.journal.keyed(caller.uid, key).map_err(|error| {
+            None => self.journal.keyed(caller.uid, key, Moment::now()).map_err(|error| {
                 // Without knowing, to take it could be to take it twice.
                 Refused::Invalid(error.to_string())
             }),
@@ -181,6 +181,9 @@ impl Owner {
         let variables = spec.environment.iter().flat_map(|(name, value)| [name, value]);
         if spec.command.iter().chain(variables).chain([&spec.directory]).any(zero) {
             return invalid("a zero byte cannot be passed to a program");
+        }
+        if spec.sm_percent.is_some_and(|percent| !(1..=100).contains(&percent)) {
+            return invalid("a share of the SMs is from 1 to 100 percent");
         }
         if !spec.directory.as_path().is_absolute() {
             return invalid("the working directory must be an absolute path");

@@ -67,8 +67,10 @@ impl Owner {
     fn waits_for_itself(&self, task: TaskId, after: &[Dependency]) -> bool {
         let mut next: Vec<TaskId> = after.iter().map(|dependency| dependency.task).collect();
         let mut seen = FxHashSet::default();
+        let array = self.tasks.get(&task).and_then(|live| live.record.array);
         while let Some(on) = next.pop() {
-            if on == task {
+            // The number of an array means all of its tasks.
+            if on == task || array.is_some_and(|place| place.array == on) {
                 return true;
             }
             if seen.insert(on) {

@@ -99,8 +99,16 @@ pub struct Admitted {
 struct Server {
     process: Process,
     limits: ClientLimits,
-    /// Why the limits are not in force.
-    trouble: Option<String>,
+    /// Why the limits are not in force, and when that was found.
+    trouble: Option<(String, Instant)>,
+}
+
+impl Server {
+    /// Whether nothing is to be said to it for these limits: they are in force, or it refused them a moment ago.
+    fn was_told(&self, limits: &ClientLimits) -> bool {
+        let rests = self.trouble.as_ref().is_none_or(|(_, since)| since.elapsed() < LEFT_ALONE);
+        self.limits == *limits && rests
+    }
 }
 
 type Errand = Receiver<Result<Server, SharingError>>;
@@ -138,13 +146,13 @@ impl Mps {
         let known = known.filter(|server| server.process.is_there() && is_alive(&layout.pipe));
         let server = match known {
             // Nothing is asked where nothing changes: every launch waits for this.
-            Some(server) if server.limits == limits && server.trouble.is_none() => server,
+            Some(server) if server.was_told(&limits) => server,
             known => self.set_up(&layout, known, limits, newcomer.whole)?,
         };
         let admitted = Admitted {
             variables: client_environment(&layout, &newcomer.limits, newcomer.gpus),
             server_memory: server.limits.memory.filter(|_| server.trouble.is_none()),
-            unlimited: server.trouble.clone(),
+            unlimited: server.trouble.as_ref().map(|(why, _)| why.clone()),
             server: server.process,
         };
         self.servers.insert(layout.pipe, server);
@@ -282,7 +290,7 @@ fn bring_up(
         Ok(()) => None,
         Err(error @ MpsError::TimedOut { .. }) => return Err(error.into()),
         // Without them the task still runs, and what holds it says so.
-        Err(error) => Some(error.to_string()),
+        Err(error) => Some((error.to_string(), Instant::now())),
     };
     let began = ProcessTable::default().alive_since(pid);
     let gone = || SharingError::NoServer { pipe: layout.pipe.clone() };
@@ -309,7 +317,7 @@ fn find_or_start(
     Ok((server, Some(ClientLimits::NONE)))
 }
 
-/// Lets another user into the folders of its daemon, and nobody else: to its sockets, not to change what is there.
+/// Lets another user, and its group, into the folders of its daemon: to its sockets, not to change what is there.
 fn open_to(state: &Path, layout: &DaemonLayout) -> Result<(), SharingError> {
     let own = rustix::process::geteuid().as_raw();
     if layout.uid == own {

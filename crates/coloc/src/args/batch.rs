@@ -112,15 +112,14 @@ fn read_all(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// The whole of a file, if it is a script.
+/// The whole of a file, if it is a script; of one that is too large to be kept, enough to see that.
 fn read_script(mut file: File) -> Result<Option<Vec<u8>>, String> {
     let mut mark = [0; 2];
     if file.read_exact(&mut mark).is_err() || mark != *b"#!" {
         return Ok(None);
     }
     let rest = read_all(file).map_err(|error| error.to_string())?;
-    let body = [&mark[..], &rest].concat();
-    if body.len() > LARGEST { Err(too_large()) } else { Ok(Some(body)) }
+    Ok(Some([&mark[..], &rest].concat()))
 }
 
 fn too_large() -> String {
@@ -156,6 +155,10 @@ pub(crate) fn prepared(
         script.as_ref().map_or_else(|| name_of(&command), |script| base(script.file.as_os_str()));
     match script {
         Some(script) if script.is_kept()? && (from_stdin || !in_place) => {
+            if script.body.len() > LARGEST {
+                let (file, problem) = (script.file.display(), too_large());
+                return Err(CliError::Usage(format!("{file}: {problem}, or give --in-place")));
+            }
             let place = if from_stdin { script.file } else { here.join(script.file) };
             let arguments = command.into_iter().skip(1);
             let command = [place.into_os_string()].into_iter().chain(arguments).collect();
@@ -275,6 +278,9 @@ mod tests {
         assert!(kept(b"#!/bin/sh\r\ntrue\r\n", false).err().unwrap().to_string().contains("DOS"));
         let huge = [b"#!/bin/sh\n".to_vec(), vec![b'x'; LARGEST]].concat();
         assert!(kept(&huge, false).err().unwrap().to_string().contains("at most"));
+        assert_eq!(kept(&huge, true).unwrap(), (job(), false), "it runs where it is");
+        let archive = [b"#!/usr/bin/env python3\nPK".to_vec(), vec![0; LARGEST]].concat();
+        assert_eq!(kept(&archive, false).unwrap(), (job(), false), "what it carries is its own");
     }
 
     #[test]

@@ -8,11 +8,11 @@ use clap::Args;
 #[derive(Args, Clone, Default, Debug)]
 #[command(next_help_heading = "Slurm")]
 pub(crate) struct SlurmArgs {
-    #[arg(long, value_name = "GRES", value_parser = script::gres, hide = true)]
+    #[arg(long, value_name = "GRES", value_parser = script::gres, hide = true, overrides_with_all = ["gpus", "gpus_per_node", "gpus_per_task"])]
     gres: Option<GpuWish>,
-    #[arg(long, value_name = "N", value_parser = script::gpu_wish, hide = true)]
+    #[arg(long, value_name = "N", value_parser = script::gpu_wish, hide = true, overrides_with_all = ["gpus", "gres", "gpus_per_task"])]
     gpus_per_node: Option<GpuWish>,
-    #[arg(long, value_name = "N", value_parser = script::gpu_wish, hide = true)]
+    #[arg(long, value_name = "N", value_parser = script::gpu_wish, hide = true, overrides_with_all = ["gpus", "gres", "gpus_per_node"])]
     gpus_per_task: Option<GpuWish>,
     #[arg(short = 'p', long, hide = true)]
     partition: Option<String>,
@@ -75,11 +75,12 @@ impl SlurmArgs {
             .constraint
             .as_ref()
             .map(|c| format!("--constraint {c}: GPUs have no features to choose by"));
+        let per_cpu = self.mem_per_cpu.as_ref().map(|_| "--mem-per-cpu: use --mem".to_owned());
         let mail = self.mail_type.as_ref().filter(|kind| !kind.eq_ignore_ascii_case("none"));
         let mail = mail.map(|_| "--mail-type: no mail is sent".to_owned());
         let requeue = self
             .no_requeue
             .then(|| "--no-requeue: who is preempted, or loses a GPU, is started again".to_owned());
-        [kind, nodes, ntasks, constraint, mail, requeue].into_iter().flatten().collect()
+        [kind, nodes, ntasks, per_cpu, constraint, mail, requeue].into_iter().flatten().collect()
     }
 }

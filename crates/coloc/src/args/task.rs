@@ -61,7 +61,7 @@ pub(crate) struct TaskArgs {
     #[arg(short = 'J', long, visible_alias = "job-name", value_name = "NAME")]
     name: Option<String>,
     /// GPUs at once
-    #[arg(short = 'G', long, value_name = "N", default_value = "1", value_parser = script::gpu_wish)]
+    #[arg(short = 'G', long, value_name = "N", default_value = "1", value_parser = script::gpu_wish, overrides_with_all = ["gres", "gpus_per_node", "gpus_per_task"])]
     gpus: GpuWish,
     /// Memory it needs on each GPU, such as 12G; a bare number is MiB
     #[arg(long, value_name = "MEMORY")]

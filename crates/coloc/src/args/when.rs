@@ -105,7 +105,11 @@ fn date_and_time(text: &str) -> Option<LocalTime> {
     let [year, month, day] = numbers[..] else { return None };
     let (hour, minute, second) = time.map_or(Some((0, 0, 0)), clock)?;
     let sane = year >= 1970 && (1..=12).contains(&month) && (1..=31).contains(&day);
-    sane.then_some(LocalTime { year, month, day, hour, minute, second })
+    let wanted = LocalTime { year, month, day, hour, minute, second };
+    // A library that is asked for the 30th of February means the 2nd of March.
+    let is_a_day = |local: LocalTime| (local.month, local.day) == (month, day);
+    let exists = sane && wanted.seconds().and_then(LocalTime::of).is_some_and(is_a_day);
+    exists.then_some(wanted)
 }
 
 #[cfg(test)]
@@ -149,6 +153,7 @@ mod tests {
             "now+x",
             "now+99999999999999999999days",
             "2027-13-01",
+            "2027-02-30",
             "2027-01",
             "2027-01-20T",
             "-5",

@@ -5,7 +5,7 @@ use crate::error::CliError;
 use clap::Args;
 use coloc_daemon::api::Submitted;
 use coloc_daemon::client::{Client, ClientError};
-use coloc_daemon::owner::Submission;
+use coloc_daemon::owner::{Submission, TaskDetail};
 use coloc_model::Millis;
 use std::time::{Duration, Instant};
 
@@ -67,6 +67,16 @@ impl Reconnect {
 }
 
 impl Reconnect {
+    /// Waits until a task has ended, through any number of restarts.
+    pub(crate) fn wait(self, client: &mut Client, id: u32) -> Result<TaskDetail, CliError> {
+        loop {
+            let task = self.ask(client, |client| client.wait_a_while(id))?;
+            if task.task.state.is_over() {
+                return Ok(task);
+            }
+        }
+    }
+
     /// Submits, once: what has no key is not sent again when the answer to it was lost.
     pub(crate) fn submit(
         self,

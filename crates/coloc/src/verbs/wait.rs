@@ -51,7 +51,7 @@ pub(crate) fn until_ended(
 ) -> Result<(Vec<Ended>, u8), CliError> {
     let (mut code, mut tasks) = (0, Vec::new());
     for &id in ids {
-        let detail = reconnect.ask(client, |client| client.wait(id))?;
+        let detail = reconnect.wait(client, id)?;
         if code == 0 {
             code = exit_code(&detail);
         }
@@ -113,7 +113,7 @@ impl Run {
                 say_start(self.reconnect, &mut client, id)?;
             }
             logs::copy(&mut client, id, Some(1), Some(self.reconnect))?;
-            let task = self.reconnect.ask(&mut client, |client| client.wait(id))?;
+            let task = self.reconnect.wait(&mut client, id)?;
             let ended = exit_code(&task);
             if task.task.state != Phase::Completed {
                 let why = task.task.reason.unwrap_or_default();

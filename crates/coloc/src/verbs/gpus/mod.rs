@@ -51,7 +51,14 @@ impl Gpus {
         let devices = (!elsewhere).then(|| self.devices(daemon.as_ref()));
         match (daemon, devices) {
             // Who is told of GPUs that are not here has nothing to read.
-            (Some(daemon), None | Some(Err(_))) => daemon.print(self.json),
+            (Some(daemon), None) => daemon.print(self.json),
+            (Some(daemon), Some(Err(error))) => {
+                // Where there is no driver at all, there is nothing to complain of.
+                if self.activity {
+                    eprintln!("coloc: the devices here could not be read: {error}");
+                }
+                daemon.print(self.json)
+            }
             (Some(daemon), Some(Ok(devices))) if daemon.has_some_of(&devices) => {
                 daemon.print_with(&devices, self.json)
             }
