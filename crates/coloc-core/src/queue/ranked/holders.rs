@@ -24,6 +24,13 @@ pub(super) struct Holder {
     pub(super) due: Time,
 }
 
+impl Holder {
+    /// The place of a task that is about to start; its books are opened when it does.
+    pub(super) fn expected(seat: Seat, task: TaskId, gpus: u32) -> Self {
+        Holder { seat, task, gpus, page: u32::MAX, class: 0, due: Time::NEVER }
+    }
+}
+
 /// How the ranks of running tasks change with time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Course {

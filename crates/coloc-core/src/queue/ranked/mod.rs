@@ -4,6 +4,7 @@
 //! Waiting tasks that ask the same of GPUs form a class: when one of a class finds no room, no worse one
 //! of it does, so a pass costs as much as there are classes and running tasks.
 
+mod counted;
 mod gittins2d;
 mod holders;
 mod las2d;

@@ -2,7 +2,7 @@
 
 use super::holders::{Books, Course};
 use super::seat::Seat;
-use super::{Asks, Holder, Ranked};
+use super::{Holder, Ranked};
 use crate::demand::Demand;
 use crate::gpus::Booking;
 use crate::place::Search;
@@ -12,7 +12,7 @@ use coloc_model::{GpuId, TaskId, Time};
 use std::cmp::Reverse;
 
 /// A waiting task with its class.
-type Candidate = (Seat, TaskId, usize);
+pub(super) type Candidate = (Seat, TaskId, usize);
 
 /// Buffers of a walk, kept for their memory.
 #[derive(Clone, Default, Debug)]
@@ -22,17 +22,17 @@ pub(super) struct Scratch {
 }
 
 /// One walk over all tasks.
-struct Walk {
+pub(super) struct Walk {
     /// Running tasks, best first.
-    holders: Vec<Holder>,
+    pub(super) holders: Vec<Holder>,
     /// Holders before this one rank better than whoever is considered.
-    at_risk: usize,
+    pub(super) at_risk: usize,
     /// GPUs of those from there on.
-    gpus_at_risk: u32,
+    pub(super) gpus_at_risk: u32,
     /// Waiting tasks to be considered, one of each class and those that were preempted; the best is last.
-    candidates: Vec<Candidate>,
+    pub(super) candidates: Vec<Candidate>,
     /// Classes of which one found no room.
-    blocked: Vec<bool>,
+    pub(super) blocked: Vec<bool>,
 }
 
 pub(crate) fn run(world: &mut World, turn: &mut Turn) {
@@ -40,32 +40,10 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     world.promote_the_starving(now);
     world.demote(now);
     let mut walk = Walk::new(world, now);
-    let mut before = None;
-    while let Some((seat, task, class)) = walk.candidates.pop() {
-        if turn.is_over() {
-            break;
-        }
-        // Whoever was preempted in this pass may be named twice, the second time right after the first.
-        if walk.blocked[class] || before.replace(task) == Some(task) {
-            continue;
-        }
-        if world.over_quota(task).is_some() {
-            walk.blocked[class] = true;
-            continue;
-        }
-        walk.pass_better_holders(seat);
-        let Some((demand, gpus)) = walk.room(world, turn, task, class) else {
-            walk.blocked[class] = true;
-            continue;
-        };
-        world.start(turn, &demand, gpus);
-        let record = world.tasks.live(task);
-        let (asks, standing) = (Asks::of(record), record.standing);
-        let mut holder = world.ranked.books.open(seat, task, asks, standing);
-        world.ranked.open(now, &world.policy, &mut holder);
-        walk.holders.insert(walk.at_risk, holder);
-        walk.at_risk += 1;
-        walk.consider(world.ranked.head(class));
+    if world.counts_suffice() {
+        walk.by_count(world, turn);
+    } else {
+        walk.one_by_one(world, turn);
     }
     let crossing = world.ranked.first_crossing(&world.policy, &walk.holders);
     if Course::of(&world.policy) == Course::Holds {
@@ -142,13 +120,41 @@ impl Walk {
         walk
     }
 
-    fn consider(&mut self, candidate: Option<Candidate>) {
+    /// Gives each task in turn what it gets.
+    fn one_by_one(&mut self, world: &mut World, turn: &mut Turn) {
+        let mut before = None;
+        while let Some((seat, task, class)) = self.candidates.pop() {
+            if turn.is_over() {
+                break;
+            }
+            // Whoever was preempted in this pass may be named twice, the second time right after the first.
+            if self.blocked[class] || before.replace(task) == Some(task) {
+                continue;
+            }
+            if world.over_quota(task).is_some() {
+                self.blocked[class] = true;
+                continue;
+            }
+            self.pass_better_holders(seat);
+            let Some((demand, gpus)) = self.room(world, turn, task, class) else {
+                self.blocked[class] = true;
+                continue;
+            };
+            world.start(turn, &demand, gpus);
+            let holder = world.hold(turn.now, seat, task);
+            self.holders.insert(self.at_risk, holder);
+            self.at_risk += 1;
+            self.consider(world.ranked.head(class));
+        }
+    }
+
+    pub(super) fn consider(&mut self, candidate: Option<Candidate>) {
         let Some(candidate) = candidate else { return };
         let better = self.candidates.iter().rev().take_while(|&&other| other < candidate).count();
         self.candidates.insert(self.candidates.len() - better, candidate);
     }
 
-    fn pass_better_holders(&mut self, seat: Seat) {
+    pub(super) fn pass_better_holders(&mut self, seat: Seat) {
         let rest = &self.holders[self.at_risk..];
         let better = rest.partition_point(|holder| holder.seat < seat);
         self.gpus_at_risk -= rest[..better].iter().map(|holder| holder.gpus).sum::<u32>();
@@ -171,25 +177,36 @@ impl Walk {
         let demand = world.demand(task);
         let any = world.policy.place == Place::Any && demand.barred.is_empty();
         let victims = if whole && any {
-            self.fewest_by_count(world, wanted)
+            self.fewest_by_count(world, world.gpus.idle(), wanted)
         } else {
             self.fewest(world, turn, &demand, wanted)
         };
         let victims = victims?;
         for victim in victims {
-            // Those that go are among the last.
-            let at = self.holders.iter().rposition(|holder| holder.task == victim.task);
-            self.holders.remove(at.expect("a victim runs"));
+            self.drop_holder(victim.task);
+            if whole && any {
+                world.lift_for_good(victim.task);
+            }
             self.preempt(world, turn, victim);
         }
         let gpus = world.find(turn, &demand, Search::Everywhere)?;
         Some((demand, gpus))
     }
 
+    pub(super) fn drop_holder(&mut self, task: TaskId) {
+        // Those that go are among the last.
+        let at = self.holders.iter().rposition(|holder| holder.task == task);
+        self.holders.remove(at.expect("a victim runs"));
+    }
+
     /// Whom to preempt where any GPU will do and counting is enough: from the worst on until there are
     /// enough, and of those, best first, whoever need not go stays.
-    fn fewest_by_count(&self, world: &mut World, wanted: u32) -> Option<Vec<Holder>> {
-        let mut free = world.gpus.idle();
+    pub(super) fn fewest_by_count(
+        &self,
+        world: &World,
+        mut free: u32,
+        wanted: u32,
+    ) -> Option<Vec<Holder>> {
         let mut first = self.holders.len();
         let is_cancelled = |world: &World, task| world.tasks.live(task).cancelled;
         while free < wanted && first > self.at_risk {
@@ -210,7 +227,6 @@ impl Walk {
             if free - holder.gpus >= wanted {
                 free -= holder.gpus;
             } else {
-                world.lift_for_good(holder.task);
                 victims.push(*holder);
             }
         }
@@ -270,7 +286,7 @@ impl Walk {
 }
 
 impl World {
-    fn lift_for_good(&mut self, task: TaskId) {
+    pub(super) fn lift_for_good(&mut self, task: TaskId) {
         let World { tasks, gpus, .. } = self;
         for gpu in tasks.live(task).run.iter().flat_map(|run| run.placement.gpus()) {
             gpus.lift(gpu, task);
