@@ -25,8 +25,8 @@ impl World {
 struct Moves {
     /// Running tasks that are to go.
     leaving: Vec<Holder>,
-    /// Waiting tasks that are to come, best first.
-    coming: Vec<TaskId>,
+    /// Waiting tasks that are to come, best first, and their places. Nobody moves before them any more.
+    coming: Vec<(usize, TaskId)>,
 }
 
 impl Walk {
@@ -73,34 +73,33 @@ impl Walk {
         let holder = match stays {
             Some(at) => moves.leaving.remove(at),
             None => {
-                moves.coming.push(task);
+                moves.coming.push((self.at_risk, task));
                 let rest = world.ranked.classes[class].range((Excluded(seat), Unbounded)).next();
                 self.consider(rest.map(|(&seat, &task)| (seat, task, class)));
                 Holder::expected(seat, task, world.ranked.gangs[class])
             }
         };
-        self.holders.insert(self.at_risk, holder);
-        self.at_risk += 1;
+        self.insert(holder);
     }
 
     fn carry_out(&mut self, world: &mut World, turn: &mut Turn, moves: &Moves) {
         for holder in &moves.leaving {
             world.lift_for_good(holder.task);
-            world.ranked.books.close(holder);
+            world.ranked.close(holder);
             world.preempt(turn, holder.task, holder.seat);
         }
-        let mut from = 0;
-        for &task in &moves.coming {
-            let expected = self.holders[from..].iter().position(|holder| holder.task == task);
-            from += expected.expect("whoever comes was given a place");
+        let mut absent = 0;
+        for &(place, task) in &moves.coming {
+            let place = place - absent;
             let demand = world.demand(task);
             // A GPU that left the fleet with a task on it was counted and is not there.
             let Some(gpus) = world.find(turn, &demand, Search::Everywhere) else {
-                self.holders.remove(from);
+                self.holders.remove(place);
+                absent += 1;
                 continue;
             };
             world.start(turn, &demand, gpus);
-            self.holders[from] = world.hold(turn.now, self.holders[from].seat, task);
+            self.holders[place] = world.hold(turn.now, self.holders[place].seat, task);
         }
     }
 }

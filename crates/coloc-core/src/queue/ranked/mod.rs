@@ -64,6 +64,10 @@ pub(crate) struct Ranked {
     running: Vec<Holder>,
     /// Until then they stay in that order, but for those that leave.
     steady_until: Time,
+    /// That moment has to be found anew.
+    recount: bool,
+    /// Their ties are those of this pass; else only their order says who goes first among equals.
+    numbered: bool,
     books: Books,
     scratch: pass::Scratch,
     classes: Vec<BTreeMap<Seat, TaskId>>,
@@ -167,11 +171,17 @@ impl Ranked {
         }
     }
 
+    /// A task is off its GPUs.
+    fn close(&mut self, holder: &Holder) {
+        self.books.close(holder);
+        self.recount |= holder.due == self.steady_until;
+    }
+
     /// A task is off its GPUs for good, or was brought back by other means.
     pub(crate) fn forget_running(&mut self, task: TaskId) {
         if let Some(index) = self.running.iter().position(|holder| holder.task == task) {
             let holder = self.running.remove(index);
-            self.books.close(&holder);
+            self.close(&holder);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The walk: in the order of ranks, whoever fits gets GPUs; running tasks that lost their place go.
 
 use super::holders::{Books, Course};
-use super::seat::Seat;
+use super::seat::{Group, Seat, Tie};
 use super::{Holder, Ranked};
 use crate::demand::Demand;
 use crate::gpus::Booking;
@@ -33,6 +33,12 @@ pub(super) struct Walk {
     pub(super) candidates: Vec<Candidate>,
     /// Classes of which one found no room.
     pub(super) blocked: Vec<bool>,
+    /// Number of this pass.
+    epoch: i64,
+    /// How many of the last running tasks have their ties of this pass, and the first of these. Of the
+    /// others only their order says who goes first among equals.
+    numbered: usize,
+    number: u32,
 }
 
 pub(crate) fn run(world: &mut World, turn: &mut Turn) {
@@ -45,11 +51,8 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     } else {
         walk.one_by_one(world, turn);
     }
-    let crossing = world.ranked.first_crossing(&world.policy, &walk.holders);
-    if Course::of(&world.policy) == Course::Holds {
-        world.ranked.steady_until = crossing.unwrap_or(Time::NEVER);
-    }
     world.ranked.running = walk.holders;
+    let crossing = world.ranked.first_crossing(&world.policy);
     (world.ranked.scratch.heads, world.ranked.scratch.blocked) = (walk.candidates, walk.blocked);
     world.ranked.epoch += 1;
     world.ranked.arrived = 0;
@@ -68,14 +71,23 @@ impl Ranked {
                 holder.due = books.crossing(holder);
             }
         }
+        self.steady_until = self.steady_until.min(holder.due);
     }
 
     /// When the first running task changes queue.
-    fn first_crossing(&self, policy: &Policy, holders: &[Holder]) -> Option<Time> {
+    fn first_crossing(&mut self, policy: &Policy) -> Option<Time> {
+        let Ranked { running, books, .. } = &*self;
         let first = match Course::of(policy) {
             Course::Falls => None,
-            Course::Holds | Course::Follows => holders.iter().map(|holder| holder.due).min(),
-            Course::Varies => holders.iter().map(|holder| self.books.crossing(holder)).min(),
+            Course::Holds => {
+                if std::mem::take(&mut self.recount) {
+                    let first = self.running.iter().map(|holder| holder.due).min();
+                    self.steady_until = first.unwrap_or(Time::NEVER);
+                }
+                Some(self.steady_until)
+            }
+            Course::Follows => running.iter().map(|holder| holder.due).min(),
+            Course::Varies => running.iter().map(|holder| books.crossing(holder)).min(),
         };
         first.filter(|&at| at != Time::NEVER)
     }
@@ -110,9 +122,12 @@ impl Walk {
         let mut walk = Walk {
             at_risk: 0,
             gpus_at_risk: ranked.books.gpus(),
-            holders: std::mem::take(&mut ranked.running),
             candidates,
             blocked: ranked.none_blocked(),
+            epoch: ranked.epoch,
+            numbered: if ranked.numbered { ranked.running.len() } else { 0 },
+            number: u32::MAX,
+            holders: std::mem::take(&mut ranked.running),
         };
         if world.policy.queue == Queue::Sjf {
             (walk.at_risk, walk.gpus_at_risk) = (walk.holders.len(), 0);
@@ -122,6 +137,7 @@ impl Walk {
 
     /// Gives each task in turn what it gets.
     fn one_by_one(&mut self, world: &mut World, turn: &mut Turn) {
+        self.number_from(0);
         let mut before = None;
         while let Some((seat, task, class)) = self.candidates.pop() {
             if turn.is_over() {
@@ -142,8 +158,7 @@ impl Walk {
             };
             world.start(turn, &demand, gpus);
             let holder = world.hold(turn.now, seat, task);
-            self.holders.insert(self.at_risk, holder);
-            self.at_risk += 1;
+            self.insert(holder);
             self.consider(world.ranked.head(class));
         }
     }
@@ -156,9 +171,34 @@ impl Walk {
 
     pub(super) fn pass_better_holders(&mut self, seat: Seat) {
         let rest = &self.holders[self.at_risk..];
-        let better = rest.partition_point(|holder| holder.seat < seat);
-        self.gpus_at_risk -= rest[..better].iter().map(|holder| holder.gpus).sum::<u32>();
-        self.at_risk += better;
+        let unnumbered = rest.len().saturating_sub(self.numbered);
+        // Among equals those go first that waited before this pass, then those that run, in their order.
+        let (rank, tie) = seat;
+        let equals_first = tie.epoch >= self.epoch;
+        let goes_first =
+            |holder: &Holder| holder.seat.0 < rank || (equals_first && holder.seat.0 == rank);
+        let mut better = rest[..unnumbered].partition_point(goes_first);
+        if better == unnumbered {
+            better += rest[unnumbered..].partition_point(|holder| holder.seat < seat);
+        }
+        let gpus = |holders: &[Holder]| holders.iter().map(|holder| holder.gpus).sum::<u32>();
+        let (better, worse) = rest.split_at(better);
+        match better.len() < worse.len() {
+            true => self.gpus_at_risk -= gpus(better),
+            false => self.gpus_at_risk = gpus(worse),
+        }
+        self.at_risk += better.len();
+    }
+
+    /// Gives running tasks from this one on their ties of this pass, which those keep that are preempted
+    /// in it.
+    pub(super) fn number_from(&mut self, first: usize) {
+        let unnumbered = self.holders.len() - self.numbered;
+        for holder in self.holders[..unnumbered].iter_mut().skip(first).rev() {
+            self.number -= 1;
+            holder.seat.1 = Tie { epoch: self.epoch, group: Group::Ran, index: self.number };
+            self.numbered += 1;
+        }
     }
 
     /// GPUs for a task: free ones, or those of tasks that rank worse, which then are preempted.
@@ -193,16 +233,24 @@ impl Walk {
         Some((demand, gpus))
     }
 
+    /// Puts a task that starts before all that rank worse.
+    pub(super) fn insert(&mut self, holder: Holder) {
+        self.numbered = self.numbered.min(self.holders.len() - self.at_risk);
+        self.holders.insert(self.at_risk, holder);
+        self.at_risk += 1;
+    }
+
     pub(super) fn drop_holder(&mut self, task: TaskId) {
         // Those that go are among the last.
         let at = self.holders.iter().rposition(|holder| holder.task == task);
         self.holders.remove(at.expect("a victim runs"));
+        self.numbered -= 1;
     }
 
     /// Whom to preempt where any GPU will do and counting is enough: from the worst on until there are
     /// enough, and of those, best first, whoever need not go stays.
     pub(super) fn fewest_by_count(
-        &self,
+        &mut self,
         world: &World,
         mut free: u32,
         wanted: u32,
@@ -219,6 +267,7 @@ impl Walk {
         if free < wanted {
             return None;
         }
+        self.number_from(first);
         let mut victims = Vec::new();
         for holder in &self.holders[first..] {
             if is_cancelled(world, holder.task) {
@@ -275,7 +324,7 @@ impl Walk {
 
     fn preempt(&mut self, world: &mut World, turn: &mut Turn, holder: Holder) {
         self.gpus_at_risk -= holder.gpus;
-        world.ranked.books.close(&holder);
+        world.ranked.close(&holder);
         let class = world.preempt(turn, holder.task, holder.seat);
         if self.blocked.len() <= class {
             self.blocked.resize(class + 1, false);
