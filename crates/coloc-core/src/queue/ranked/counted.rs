@@ -1,12 +1,12 @@
 //! The walk where any free GPU will do: who runs is worked out by counting, and only then is anybody
 //! moved. Whoever loses GPUs to one task and finds others a moment later was never preempted.
 
+use super::Holder;
 use super::pass::{Candidate, Walk};
-use super::{Asks, Holder, Seat};
 use crate::place::Search;
 use crate::policy::Place;
 use crate::scheduler::{Turn, World};
-use coloc_model::{Millis, TaskId, Time};
+use coloc_model::{Millis, TaskId};
 use std::ops::Bound::{Excluded, Unbounded};
 
 impl World {
@@ -44,7 +44,7 @@ impl Walk {
             }
             self.pass_better_holders(seat);
             let wanted = world.ranked.gangs[class];
-            let Some(victims) = self.fewest_by_count(world, free, wanted) else {
+            let Some(victims) = self.fewest_by_count(free, wanted) else {
                 self.blocked[class] = true;
                 continue;
             };
@@ -88,29 +88,19 @@ impl Walk {
             world.ranked.close(holder);
             world.preempt(turn, holder.task, holder.seat);
         }
-        let mut absent = 0;
+        let mut vacant = Vec::new();
         for &(place, task) in &moves.coming {
-            let place = place - absent;
             let demand = world.demand(task);
             // A GPU that left the fleet with a task on it was counted and is not there.
             let Some(gpus) = world.find(turn, &demand, Search::Everywhere) else {
-                self.holders.remove(place);
-                absent += 1;
+                vacant.push(place);
                 continue;
             };
             world.start(turn, &demand, gpus);
             self.holders[place] = world.hold(turn.now, self.holders[place].seat, task);
         }
-    }
-}
-
-impl World {
-    /// Opens the books of a task that just started.
-    pub(super) fn hold(&mut self, now: Time, seat: Seat, task: TaskId) -> Holder {
-        let record = self.tasks.live(task);
-        let (asks, standing) = (Asks::of(record), record.standing);
-        let mut holder = self.ranked.books.open(seat, task, asks, standing);
-        self.ranked.open(now, &self.policy, &mut holder);
-        holder
+        for place in vacant.into_iter().rev() {
+            self.holders.remove(place);
+        }
     }
 }

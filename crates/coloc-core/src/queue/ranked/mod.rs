@@ -10,6 +10,7 @@ mod holders;
 mod las2d;
 mod levels;
 mod order;
+mod packed;
 mod pass;
 mod seat;
 mod shortest;
@@ -168,6 +169,13 @@ impl Ranked {
         if let Some(holder) = self.running.iter_mut().find(|holder| holder.task == task) {
             self.books.set_class(holder, class_of(priority));
             self.steady_until = Time::START;
+        }
+    }
+
+    /// A running task is to go for good; there is nothing to preempt any more.
+    pub(crate) fn cancelled(&mut self, task: TaskId) {
+        if let Some(holder) = self.running.iter_mut().find(|holder| holder.task == task) {
+            holder.cancelled = true;
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::holders::{Books, Course};
 use super::seat::{Group, Seat, Tie};
-use super::{Holder, Ranked};
+use super::{Asks, Holder, Ranked};
 use crate::demand::Demand;
 use crate::gpus::Booking;
 use crate::place::Search;
@@ -137,7 +137,6 @@ impl Walk {
 
     /// Gives each task in turn what it gets.
     fn one_by_one(&mut self, world: &mut World, turn: &mut Turn) {
-        self.number_from(0);
         let mut before = None;
         while let Some((seat, task, class)) = self.candidates.pop() {
             if turn.is_over() {
@@ -194,10 +193,11 @@ impl Walk {
     /// in it.
     pub(super) fn number_from(&mut self, first: usize) {
         let unnumbered = self.holders.len() - self.numbered;
-        for holder in self.holders[..unnumbered].iter_mut().skip(first).rev() {
+        let fresh = &mut self.holders[first.min(unnumbered)..unnumbered];
+        self.numbered += fresh.len();
+        for holder in fresh.iter_mut().rev() {
             self.number -= 1;
             holder.seat.1 = Tie { epoch: self.epoch, group: Group::Ran, index: self.number };
-            self.numbered += 1;
         }
     }
 
@@ -217,16 +217,15 @@ impl Walk {
         let demand = world.demand(task);
         let any = world.policy.place == Place::Any && demand.barred.is_empty();
         let victims = if whole && any {
-            self.fewest_by_count(world, world.gpus.idle(), wanted)
+            self.fewest_by_count(world.gpus.idle(), wanted)
+        } else if world.rooms_suffice(&demand) {
+            self.fewest_by_rooms(world, &demand)
         } else {
             self.fewest(world, turn, &demand, wanted)
         };
-        let victims = victims?;
-        for victim in victims {
+        for victim in victims? {
             self.drop_holder(victim.task);
-            if whole && any {
-                world.lift_for_good(victim.task);
-            }
+            world.lift_for_good(victim.task);
             self.preempt(world, turn, victim);
         }
         let gpus = world.find(turn, &demand, Search::Everywhere)?;
@@ -249,18 +248,12 @@ impl Walk {
 
     /// Whom to preempt where any GPU will do and counting is enough: from the worst on until there are
     /// enough, and of those, best first, whoever need not go stays.
-    pub(super) fn fewest_by_count(
-        &mut self,
-        world: &World,
-        mut free: u32,
-        wanted: u32,
-    ) -> Option<Vec<Holder>> {
+    pub(super) fn fewest_by_count(&mut self, mut free: u32, wanted: u32) -> Option<Vec<Holder>> {
         let mut first = self.holders.len();
-        let is_cancelled = |world: &World, task| world.tasks.live(task).cancelled;
         while free < wanted && first > self.at_risk {
             first -= 1;
             let holder = &self.holders[first];
-            if !is_cancelled(world, holder.task) {
+            if !holder.cancelled {
                 free += holder.gpus;
             }
         }
@@ -270,7 +263,7 @@ impl Walk {
         self.number_from(first);
         let mut victims = Vec::new();
         for holder in &self.holders[first..] {
-            if is_cancelled(world, holder.task) {
+            if holder.cancelled {
                 continue;
             }
             if free - holder.gpus >= wanted {
@@ -284,7 +277,7 @@ impl Walk {
 
     /// Whom to preempt, found out by trying.
     fn fewest(
-        &self,
+        &mut self,
         world: &mut World,
         turn: &mut Turn,
         demand: &Demand,
@@ -299,10 +292,11 @@ impl Walk {
         if fits(world) {
             return Some(victims);
         }
+        self.number_from(self.at_risk);
         let mut lifted = Vec::new();
         let mut found = false;
         for holder in self.holders[self.at_risk..].iter().rev() {
-            if world.tasks.live(holder.task).cancelled {
+            if holder.cancelled {
                 continue;
             }
             lifted.push((holder, world.lift(holder.task)));
@@ -312,13 +306,15 @@ impl Walk {
             }
         }
         // Best first: whoever can stay beside the newcomer does.
+        let mut again = Vec::new();
         for (holder, bookings) in lifted.into_iter().rev() {
             world.put_back(&bookings);
             if found && !fits(world) {
-                world.lift(holder.task);
+                again.push(world.lift(holder.task));
                 victims.push(*holder);
             }
         }
+        again.iter().for_each(|bookings| world.put_back(bookings));
         found.then_some(victims)
     }
 
@@ -335,6 +331,16 @@ impl Walk {
 }
 
 impl World {
+    /// Opens the books of a task that just started.
+    pub(super) fn hold(&mut self, now: Time, seat: Seat, task: TaskId) -> Holder {
+        let record = self.tasks.live(task);
+        let (asks, standing) = (Asks::of(record), record.standing);
+        let mut holder = self.ranked.books.open(seat, task, asks, standing);
+        holder.node = self.only_node(task);
+        self.ranked.open(now, &self.policy, &mut holder);
+        holder
+    }
+
     pub(super) fn lift_for_good(&mut self, task: TaskId) {
         let World { tasks, gpus, .. } = self;
         for gpu in tasks.live(task).run.iter().flat_map(|run| run.placement.gpus()) {
