@@ -8,6 +8,7 @@ use crate::args::service::ServiceArgs;
 use crate::error::CliError;
 use crate::output::{Answer, comparison, files, print_text, progress::Progress};
 use crate::report;
+use crate::verbs::simulate::tell_the_unknown;
 use clap::Args;
 use coloc_model::{Fleet, GpuId};
 use coloc_sim::{Attempt, AttemptEnd, Simulation, Summary, Timeline, Trace};
@@ -99,6 +100,7 @@ pub(crate) fn play(
     let play_one = |named: &NamedPolicy| {
         let mut simulation =
             Simulation::new(fleet.clone(), named.args.policy(), named.args.estimator());
+        tell_the_unknown(simulation.estimator, trace);
         physics.apply(&mut simulation, trace)?;
         named.args.service.apply(&mut simulation)?;
         named.args.accounts.apply(&mut simulation, trace)?;
