@@ -3,6 +3,7 @@
 use crate::args::input::InputArgs;
 use crate::args::physics::PhysicsArgs;
 use crate::args::policy::PolicyArgs;
+use crate::args::without_effect;
 use crate::error::CliError;
 use crate::output::visible::visible;
 use crate::output::{Answer, files, progress::Progress, summary};
@@ -38,10 +39,11 @@ impl Simulate {
         }
         let (trace, fleet) = self.input.load()?;
         let mut simulation = Simulation::new(fleet, self.policy.policy(), self.policy.estimator());
-        tell_the_unknown(simulation.estimator, &trace);
         self.physics.apply(&mut simulation, &trace)?;
         self.policy.service.apply(&mut simulation)?;
         self.policy.accounts.apply(&mut simulation, &trace)?;
+        tell_the_unknown(simulation.estimator, &trace);
+        without_effect::tell([&self.policy], &self.physics);
         let began = Instant::now();
         let mut progress = Progress::new(trace.tasks().len());
         let (summary, results) = match &self.timeline {
