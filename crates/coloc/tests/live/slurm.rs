@@ -71,6 +71,20 @@ echo $NVIDIA_VISIBLE_DEVICES; echo $MASTER_ADDR $MASTER_PORT
     said(&home, "coloc", &given);
     let written = std::fs::read_to_string(home.path().join("given.txt")).expect("its output");
     assert_eq!(written, "9\n");
+    // However a script asks for GPUs, what is typed counts.
+    let gpus = |asked: &str, typed: &[&str]| {
+        let script = format!("#!/bin/sh\n#SBATCH {asked}\ntrue\n");
+        std::fs::write(home.path().join("asks.sh"), script).expect("a script");
+        let words = [&["-H", "--parsable"], typed, &["asks.sh"]].concat();
+        let id = said(&home, "sbatch", &words);
+        home.show(id.trim().parse().expect("an id"))["gpus"].clone()
+    };
+    for asked in ["--gres=gpu:2", "-G 2", "--gpus-per-node=2", "--gpus-per-task=2"] {
+        assert_eq!(gpus(asked, &[]), 2, "{asked}");
+        for typed in ["--gpus=1", "--gres=gpu:1", "--gpus-per-node=1", "--gpus-per-task=1"] {
+            assert_eq!(gpus(asked, &[typed]), 1, "{asked} {typed}");
+        }
+    }
     let unknown = slurm(&home, "sbatch", &["--burst-buffer=x", "job.sh"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("--burst-buffer"), "{}", text(&unknown.stderr));
@@ -167,6 +181,12 @@ fn whatever_waits_can_be_changed() {
     assert_eq!(task["time_limit_s"], json!(null));
     let refused = |arguments: &[&str]| text(&home.try_run(arguments).stderr);
     assert!(refused(&["update", &id, "--after", &other]).contains("would wait for itself"));
+    // The number of an array means all of it.
+    let array = home.submit(&["-H", "-a", "1-3", "--", "true"]);
+    let (first, second) = (array.to_string(), (array + 1).to_string());
+    assert!(refused(&["update", &second, "--after", &first]).contains("would wait for itself"));
+    home.run(&["update", &second, "--after", &id]);
+    home.run(&["cancel", &format!("{array}-{}", array + 2)]);
     assert!(refused(&["update", &id, "-G", "9"]).contains("needs 9 GPUs"));
     assert!(refused(&["update", &busy.to_string(), "-G", "1"]).contains("fixed while it runs"));
     home.run(&["update", &busy.to_string(), "--retry", "1"]);
