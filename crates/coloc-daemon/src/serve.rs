@@ -149,6 +149,11 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let watcher = Watcher::start(move |task, attempt| {
         let _ = ends.send(Input::ShimGone { task, attempt });
     });
+    let mut sharing = Sharing::new(options.state.clone(), Guarded::nvml(hardware::DEADLINE));
+    let answers = inbox.clone();
+    sharing.mps.ring(move || {
+        let _ = answers.send(Input::MpsAnswered);
+    });
     let launcher = Launcher {
         runs: runs.clone(),
         program: options.program,
@@ -158,7 +163,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         socket: options.socket.clone(),
         time_scale: options.time_scale,
         grace: options.settings.grace,
-        sharing: Sharing::new(options.state.clone(), Guarded::nvml(hardware::DEADLINE)),
+        sharing,
         groups: Groups::find(&options.state).map_err(|none| none.to_string()),
         addresses: hardware.addresses(),
         capacities: hardware.capacities(),

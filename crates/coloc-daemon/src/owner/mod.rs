@@ -75,6 +75,8 @@ pub enum Input {
         /// Which attempt.
         attempt: u32,
     },
+    /// A control daemon of MPS has answered, or will not.
+    MpsAnswered,
     /// The monitor looked.
     Seen(Box<Sighting>),
     /// Stop, leaving tasks alone: they are found again.
@@ -140,6 +142,8 @@ pub struct Owner {
     deferred: Vec<Effect>,
     /// Launches that are on the disk, and whose turn will come.
     to_launch: VecDeque<TaskId>,
+    /// Those among them whose MPS server is being set up.
+    for_mps: Vec<TaskId>,
     wake_at: Time,
     /// Entries of this batch.
     pending: Vec<Entry>,
@@ -238,6 +242,7 @@ impl Owner {
             next_spec: saved.next_spec,
             deferred: Vec::new(),
             to_launch: VecDeque::new(),
+            for_mps: Vec::new(),
             wake_at: Time::NEVER,
             pending: Vec::new(),
             disk_full: false,
@@ -303,6 +308,7 @@ impl Owner {
                 Input::ShimGone { task, attempt } => {
                     self.shim_gone(now, task, attempt, &mut wishes);
                 }
+                Input::MpsAnswered => self.to_launch.extend(self.for_mps.drain(..)),
                 Input::Seen(sighting) => self.seen(now, *sighting, &mut wishes),
                 Input::Shutdown => self.stop = true,
             }
