@@ -222,9 +222,9 @@ impl Failure {
             Failure::Refused(Refused::Invalid(_) | Refused::TooManyToForesee { .. }) => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
-            Failure::Refused(Refused::WrongPhase { .. } | Refused::NotHeld { .. }) => {
-                StatusCode::CONFLICT
-            }
+            Failure::Refused(
+                Refused::WrongPhase { .. } | Refused::NotHeld { .. } | Refused::NotRunning { .. },
+            ) => StatusCode::CONFLICT,
             Failure::Refused(Refused::DiskFull | Refused::NotKept) => {
                 StatusCode::INSUFFICIENT_STORAGE
             }

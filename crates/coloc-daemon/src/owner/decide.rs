@@ -172,7 +172,7 @@ impl Owner {
                 live.record.started = Some(now);
                 live.record.first_started.get_or_insert(now);
                 self.roots_changed = true;
-                self.gates.started(task);
+                self.gates.look_again(task);
                 self.changed(task, without);
                 if let Some(memory) = server_memory {
                     self.restate_holds(task, memory);
