@@ -48,6 +48,7 @@ use crate::hardware::Sighting;
 use crate::journal::{Entry, Journal, JournalError, StoryLine};
 use crate::launch::Launcher;
 use crate::record::{Moment, Phase, Record, Uid};
+use crate::retention::Retention;
 use crate::settings::Settings;
 use crate::spec::TaskSpec;
 use coloc_core::{Effect, Event, Scheduler};
@@ -80,6 +81,8 @@ pub enum Input {
     },
     /// A control daemon of MPS has answered, or will not.
     MpsAnswered,
+    /// What these tasks left was removed.
+    Removed(Vec<TaskId>),
     /// The monitor looked.
     Seen(Box<Sighting>),
     /// Stop, leaving tasks alone: they are found again.
@@ -102,6 +105,12 @@ fn answer(answers: Vec<(Reply, Answer)>, written: bool) {
         };
         let _ = reply.send(answer);
     }
+}
+
+/// The last line of a story.
+fn removed(task: TaskId) -> Entry {
+    let what = "what it left, its log among it, was removed".to_owned();
+    Entry::Story(task, StoryLine { at: Moment::now(), what })
 }
 
 /// A task that has not ended.
@@ -154,6 +163,7 @@ pub struct Owner {
     disk_full: bool,
     draining: bool,
     roots: mpsc::Sender<Vec<TaskRoots>>,
+    retention: mpsc::Sender<Retention>,
     roots_changed: bool,
     last_seen: Sighting,
     last_look: Time,
@@ -221,6 +231,8 @@ pub struct Parts {
     pub launcher: Launcher,
     /// Tells the monitor which tasks run.
     pub roots: mpsc::Sender<Vec<TaskRoots>>,
+    /// Tells for how long what ended tasks leave is kept.
+    pub retention: mpsc::Sender<Retention>,
     /// Tells the world of changes.
     pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
 }
@@ -251,6 +263,7 @@ impl Owner {
             disk_full: false,
             draining: false,
             roots: parts.roots,
+            retention: parts.retention,
             roots_changed: true,
             last_seen: Sighting::default(),
             last_look: Time::NEVER,
@@ -262,6 +275,7 @@ impl Owner {
             news: parts.news,
             stop: false,
         };
+        let _ = owner.retention.send(owner.settings.retention);
         owner.remember(saved.lessons);
         owner.read_history()?;
         owner.restore(saved.live)?;
@@ -312,6 +326,7 @@ impl Owner {
                     self.shim_gone(now, task, attempt, &mut wishes);
                 }
                 Input::MpsAnswered => self.to_launch.extend(self.for_mps.drain(..)),
+                Input::Removed(tasks) => self.pending.extend(tasks.into_iter().map(removed)),
                 Input::Seen(sighting) => self.seen(now, *sighting, &mut wishes),
                 Input::Shutdown => self.stop = true,
             }
