@@ -16,6 +16,7 @@ pub mod outcome;
 pub mod owner;
 pub mod past;
 pub mod record;
+pub mod retention;
 pub mod run;
 pub mod script;
 pub mod serve;

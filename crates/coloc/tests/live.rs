@@ -24,6 +24,7 @@ mod live {
     mod reconnect;
     mod reload;
     mod remote;
+    mod retention;
     mod scripts;
     mod setup;
     mod slurm;

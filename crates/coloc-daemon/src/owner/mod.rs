@@ -10,6 +10,7 @@
 mod beside;
 mod command;
 mod decide;
+mod dependencies;
 mod gates;
 mod greedy;
 mod happen;
@@ -22,6 +23,7 @@ mod loss;
 mod page;
 mod reconfigure;
 mod restore;
+mod signal;
 mod snapshot;
 mod submit;
 mod teach;
@@ -34,6 +36,7 @@ pub use command::{Answer, Caller, Change, Command, Refused};
 pub(crate) use page::Rows;
 pub use page::{Form, Page, PageRequest};
 pub(crate) use reconfigure::scheduler;
+pub use signal::SignalRequest;
 pub use snapshot::{Snapshot, Standing};
 pub use submit::{ArrayRequest, Submission};
 pub use teach::Teaching;
@@ -46,6 +49,7 @@ use crate::hardware::Sighting;
 use crate::journal::{Entry, Journal, JournalError, StoryLine};
 use crate::launch::Launcher;
 use crate::record::{Moment, Phase, Record, Uid};
+use crate::retention::Retention;
 use crate::settings::Settings;
 use crate::spec::TaskSpec;
 use coloc_core::{Effect, Event, Scheduler};
@@ -76,6 +80,10 @@ pub enum Input {
         /// Which attempt.
         attempt: u32,
     },
+    /// A control daemon of MPS has answered, or will not.
+    MpsAnswered,
+    /// What these tasks left was removed.
+    Removed(Vec<TaskId>),
     /// The monitor looked.
     Seen(Box<Sighting>),
     /// Stop, leaving tasks alone: they are found again.
@@ -98,6 +106,12 @@ fn answer(answers: Vec<(Reply, Answer)>, written: bool) {
         };
         let _ = reply.send(answer);
     }
+}
+
+/// The last line of a story.
+fn removed(task: TaskId) -> Entry {
+    let what = "what it left, its log among it, was removed".to_owned();
+    Entry::Story(task, StoryLine { at: Moment::now(), what })
 }
 
 /// A task that has not ended.
@@ -141,6 +155,8 @@ pub struct Owner {
     deferred: Vec<Effect>,
     /// Launches that are on the disk, and whose turn will come.
     to_launch: VecDeque<TaskId>,
+    /// Those among them whose MPS server is being set up.
+    for_mps: Vec<TaskId>,
     wake_at: Time,
     /// Entries of this batch.
     pending: Vec<Entry>,
@@ -148,6 +164,7 @@ pub struct Owner {
     disk_full: bool,
     draining: bool,
     roots: mpsc::Sender<Vec<TaskRoots>>,
+    retention: mpsc::Sender<Retention>,
     roots_changed: bool,
     last_seen: Sighting,
     last_look: Time,
@@ -215,6 +232,8 @@ pub struct Parts {
     pub launcher: Launcher,
     /// Tells the monitor which tasks run.
     pub roots: mpsc::Sender<Vec<TaskRoots>>,
+    /// Tells for how long what ended tasks leave is kept.
+    pub retention: mpsc::Sender<Retention>,
     /// Tells the world of changes.
     pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
 }
@@ -239,11 +258,13 @@ impl Owner {
             next_spec: saved.next_spec,
             deferred: Vec::new(),
             to_launch: VecDeque::new(),
+            for_mps: Vec::new(),
             wake_at: Time::NEVER,
             pending: Vec::new(),
             disk_full: false,
             draining: false,
             roots: parts.roots,
+            retention: parts.retention,
             roots_changed: true,
             last_seen: Sighting::default(),
             last_look: Time::NEVER,
@@ -255,6 +276,7 @@ impl Owner {
             news: parts.news,
             stop: false,
         };
+        let _ = owner.retention.send(owner.settings.retention);
         owner.remember(saved.lessons);
         owner.read_history()?;
         owner.restore(saved.live)?;
@@ -304,6 +326,8 @@ impl Owner {
                 Input::ShimGone { task, attempt } => {
                     self.shim_gone(now, task, attempt, &mut wishes);
                 }
+                Input::MpsAnswered => self.to_launch.extend(self.for_mps.drain(..)),
+                Input::Removed(tasks) => self.pending.extend(tasks.into_iter().map(removed)),
                 Input::Seen(sighting) => self.seen(now, *sighting, &mut wishes),
                 Input::Shutdown => self.stop = true,
             }

@@ -54,6 +54,7 @@ impl Owner {
             self.introduce(now, wishes);
         }
         self.launcher.grace = settings.grace;
+        let _ = self.retention.send(settings.retention);
         self.settings = settings;
         Ok(())
     }

@@ -5,7 +5,7 @@ use crate::journal::{Entry, Keyed, StoryLine};
 use crate::record::{ArrayPlace, Moment, Record, SpecId};
 use crate::script;
 use crate::spec::{Dependency, DependencyKind, TaskSpec};
-use coloc_model::{Bytes, Estimate, Task, TaskId};
+use coloc_model::{Bytes, Estimate, Millis, Task, TaskId};
 use rustc_hash::FxHashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,15 +87,7 @@ impl Owner {
             return Err(Refused::PriorityAboveZero);
         }
         self.check(&spec, array.as_ref())?;
-        if singleton {
-            let before = self
-                .tasks
-                .values()
-                .filter(|live| live.record.owner == caller.uid && live.spec.name == spec.name);
-            let ended =
-                |live: &Live| Dependency { task: live.record.id, when: DependencyKind::AfterAny };
-            spec.after.extend(before.map(ended));
-        }
+        spec.singleton |= singleton;
         self.estimate(&mut spec);
         // The way in of whoever submitted, which is nobody else's business and not the task's.
         spec.environment
@@ -107,7 +99,12 @@ impl Owner {
         self.pending.push(Entry::Spec(spec_id, spec.clone()));
         let first = TaskId(self.next_task);
         let indices: Vec<Option<u32>> = match &array {
-            Some(array) => array.indices.iter().copied().map(Some).collect(),
+            Some(array) => {
+                // In order, so that one of them is found by its number.
+                let mut indices = array.indices.clone();
+                indices.sort_unstable();
+                indices.into_iter().map(Some).collect()
+            }
             None => vec![None],
         };
         let at_once = array.and_then(|array| array.at_once);
@@ -207,7 +204,12 @@ impl Owner {
                 limit.secs()
             )));
         }
-        for Dependency { task, .. } in &spec.after {
+        for Dependency { task, when, delay } in &spec.after {
+            if *delay > Millis::ZERO && *when != DependencyKind::After {
+                return invalid(
+                    "only who waits for the start of a task (after) can wait on for a while",
+                );
+            }
             if !self.tasks.contains_key(task) && !matches!(self.journal.task(*task), Ok(Some(_))) {
                 return Err(Refused::Invalid(format!(
                     "it is to wait for task {task}, which never was"

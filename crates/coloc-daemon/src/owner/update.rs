@@ -3,10 +3,9 @@
 use super::{Caller, Owner, Refused};
 use crate::journal::Entry;
 use crate::record::SpecId;
-use crate::spec::{Dependency, TaskUpdate};
+use crate::spec::TaskUpdate;
 use coloc_core::{Effect, Event};
 use coloc_model::{TaskId, Time};
-use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 impl Owner {
@@ -36,7 +35,8 @@ impl Owner {
         if !phase.is_on_gpus() {
             self.check(&spec, None)?;
         }
-        if self.waits_for_itself(task, update.after.as_deref().unwrap_or_default()) {
+        let other_order = update.after.is_some() || update.name.is_some();
+        if other_order && self.waits_for_itself(task, &spec) {
             let what = format!("task {task} would wait for itself");
             return Err(Refused::Invalid(what));
         }
@@ -60,27 +60,11 @@ impl Owner {
         if waits {
             self.gates.knock(task);
         }
-        Ok(())
-    }
-
-    /// Whether a task that waits for these would wait for its own end.
-    fn waits_for_itself(&self, task: TaskId, after: &[Dependency]) -> bool {
-        let mut next: Vec<TaskId> = after.iter().map(|dependency| dependency.task).collect();
-        let mut seen = FxHashSet::default();
-        let array = self.tasks.get(&task).and_then(|live| live.record.array);
-        while let Some(on) = next.pop() {
-            // The number of an array means all of its tasks.
-            if on == task || array.is_some_and(|place| place.array == on) {
-                return true;
-            }
-            if seen.insert(on) {
-                let live = self.tasks.get(&on).into_iter();
-                next.extend(
-                    live.flat_map(|live| &live.spec.after).map(|dependency| dependency.task),
-                );
-            }
+        if update.name.is_some() {
+            // Whoever waits for all of its name may no longer wait for it.
+            self.gates.look_again(task);
         }
-        false
+        Ok(())
     }
 }
 

@@ -106,6 +106,9 @@ pub struct TaskDetail {
     pub directory: crate::text::RawText,
     /// Where its output is.
     pub log: String,
+    /// What it left was removed, and with it that log.
+    #[serde(default)]
+    pub log_removed: bool,
     /// What its GPUs' memory is booked with before it is seen: it is expected to stay below.
     #[serde(default)]
     pub estimate_bound_bytes: Option<u64>,
@@ -255,6 +258,7 @@ impl Owner {
             log: output_of(&self.launcher.run_dir(&live.record), &live.record, &live.spec)
                 .display()
                 .to_string(),
+            log_removed: false,
             estimate_bound_bytes: live.spec.estimate.map(|estimate| estimate.bound.0),
             estimator: live.spec.estimator.clone(),
             host_mem_bytes: live.spec.host_memory.map(|memory| memory.0),

@@ -1,8 +1,9 @@
 //! A task's flags, on the command line and in the head of a script.
 
 use super::batch::{self, Prepared};
+use super::dependencies::{self, Dependencies};
 use super::environment;
-use super::script::{self, Dependencies, GpuWish, Limit};
+use super::script::{self, GpuWish, Limit};
 use super::slurm::SlurmArgs;
 use super::when;
 use crate::error::CliError;
@@ -75,8 +76,8 @@ pub(crate) struct TaskArgs {
     /// Stop it after this long: 90 (minutes), 1:30:00, 2-12, 1h30m; 0 or UNLIMITED for never
     #[arg(short = 't', long, value_name = "TIME", value_parser = script::limit)]
     time: Option<Limit>,
-    /// Tasks that must end first: 7, afterok:7:8, afterany:7, afternotok:7, after:7 (once it has started), aftercorr:7 (number by number of two arrays), singleton (all before it of its name)
-    #[arg(short = 'd', long, visible_alias = "dependency", value_name = "TASKS", value_parser = script::dependencies)]
+    /// Tasks that must end first: 7, afterok:7:8, afterany:7, afternotok:7, after:7 (once it has started), after:7+30 (30 minutes later), aftercorr:7 (number by number of two arrays), singleton (all before it of its name); ? between them: any one is enough
+    #[arg(short = 'd', long, visible_alias = "dependency", value_name = "TASKS", value_parser = dependencies::dependencies)]
     after: Option<Dependencies>,
     /// Many tasks: 1-100, 0-9:3, 1,5,9; %8 lets 8 run at once
     #[arg(short = 'a', long, value_name = "INDICES", value_parser = script::array)]
@@ -199,6 +200,8 @@ impl TaskArgs {
             exclusive: args.exclusive,
             time_limit: args.time.and_then(|Limit(limit)| limit),
             after: after.tasks,
+            after_any: after.any,
+            singleton: after.singleton,
             begin_ms: args.begin.map(|begin| begin.0),
             priority: args.priority - args.nice,
             retries: args.retry,
@@ -212,8 +215,7 @@ impl TaskArgs {
             truncate: args.open_mode == Some(OpenMode::Truncate),
         };
         let key = args.key.or_else(own_key);
-        let singleton = after.singleton;
-        Ok(Submission { spec, array: args.array, held: args.hold, key, singleton })
+        Ok(Submission { key, array: args.array, held: args.hold, ..Submission::of(spec) })
     }
 
     /// The command, of which the first word may be a script.

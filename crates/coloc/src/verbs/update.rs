@@ -1,7 +1,8 @@
 //! `coloc update`: tasks that are to be different.
 
+use crate::args::dependencies::{self, Dependencies};
 use crate::args::live::{Selection, SocketArg, resolve};
-use crate::args::script::{self, Dependencies, Limit};
+use crate::args::script::{self, Limit};
 use crate::args::task::OnOomFlag;
 use crate::args::when;
 use crate::error::CliError;
@@ -16,7 +17,7 @@ use coloc_model::{Bytes, Millis};
 fn after(text: &str) -> Result<Dependencies, String> {
     match text {
         "none" | "" => Ok(Dependencies::default()),
-        text => match script::dependencies(text)? {
+        text => match dependencies::dependencies(text)? {
             Dependencies { singleton: true, .. } => {
                 Err("singleton is for `submit` alone".to_owned())
             }
@@ -84,6 +85,7 @@ impl Update {
             gpus: self.gpus,
             exclusive: self.exclusive,
             begin_ms: self.begin.map(|begin| begin.0),
+            after_any: self.after.as_ref().map(|after| after.any),
             after: self.after.map(|after| after.tasks),
             retries: self.retry,
             on_oom: self.on_oom.map(OnOom::from),
