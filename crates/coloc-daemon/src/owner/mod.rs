@@ -16,6 +16,7 @@ mod greedy;
 mod happen;
 mod history;
 mod idle;
+mod json;
 mod leaving;
 pub mod lines;
 mod loss;
