@@ -17,6 +17,7 @@ mod happen;
 mod history;
 mod idle;
 mod json;
+mod kinds;
 mod leaving;
 pub mod lines;
 mod loss;
@@ -56,7 +57,7 @@ use crate::settings::Settings;
 use crate::spec::TaskSpec;
 use coloc_core::{Effect, Event, Scheduler};
 use coloc_gpu::process::TaskRoots;
-use coloc_model::{Fleet, GpuId, TaskId, Time};
+use coloc_model::{Fleet, GpuId, SpeedTable, TaskId, Time};
 use gates::Gates;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -147,6 +148,8 @@ pub struct Owner {
     on_gpus: BTreeSet<TaskId>,
     gates: Gates,
     names: Names,
+    /// What may not run on which kind of GPU.
+    barred: SpeedTable,
     fleet: Fleet,
     settings: Settings,
     book: Book,
@@ -219,6 +222,7 @@ impl Owner {
             on_gpus: BTreeSet::new(),
             gates: Gates::default(),
             names: parts.names,
+            barred: SpeedTable::default(),
             fleet: parts.fleet,
             settings: parts.settings,
             book: parts.book,

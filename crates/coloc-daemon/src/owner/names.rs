@@ -1,7 +1,6 @@
 //! Users and kinds of tasks, which the scheduler knows by numbers.
 
 use crate::record::Uid;
-use crate::spec::TaskSpec;
 use coloc_model::{SignatureId, UserId};
 use rustc_hash::FxHashMap;
 
@@ -28,12 +27,19 @@ impl Names {
         self.users.iter().enumerate().map(|(index, &uid)| (UserId::from(index), Uid(uid)))
     }
 
-    pub(super) fn signature(&mut self, spec: &TaskSpec) -> SignatureId {
-        self.number(spec.signature())
-    }
-
     pub(super) fn number(&mut self, signature: String) -> SignatureId {
         let next = self.signatures.len() as u32;
         SignatureId(*self.signatures.entry(signature).or_insert(next))
+    }
+
+    /// Those whose names begin so.
+    pub(super) fn beginning_with(&self, head: &str) -> Vec<SignatureId> {
+        let meant = self.signatures.iter().filter(|(name, _)| name.starts_with(head));
+        meant.map(|(_, &number)| SignatureId(number)).collect()
+    }
+
+    /// A number that nobody has.
+    pub(super) fn next(&self) -> SignatureId {
+        SignatureId(self.signatures.len() as u32)
     }
 }

@@ -65,6 +65,9 @@ pub(crate) struct TaskArgs {
     /// GPUs at once
     #[arg(short = 'G', long, value_name = "N", default_value = "1", value_parser = script::gpu_wish, overrides_with_all = ["gres", "gpus_per_node", "gpus_per_task"])]
     gpus: GpuWish,
+    /// Kinds of GPU that it may run on, such as A100 or a100-80gb,h100 [default: all]
+    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    gpu_kind: Vec<String>,
     /// Memory it needs on each GPU, such as 12G; a bare number is MiB
     #[arg(long, value_name = "MEMORY")]
     gpu_mem: Option<Bytes>,
@@ -169,7 +172,7 @@ impl TaskArgs {
         let here = std::env::current_dir()
             .map_err(|source| CliError::Write { file: PathBuf::from("."), source })?;
         let directory = args.chdir.as_ref().map_or(here.clone(), |chdir| here.join(chdir));
-        for remark in args.slurm.remarks(&args.gpus) {
+        for remark in args.slurm.remarks() {
             eprintln!("coloc: {remark}");
         }
         if let Some(framework) = args.framework {
@@ -200,6 +203,10 @@ impl TaskArgs {
             directory: directory.into_os_string().into(),
             environment: environment::chosen(args.user_env, args.export.as_deref())?,
             gpus: args.slurm.gpus().unwrap_or(args.gpus.count),
+            gpu_kinds: match args.gpu_kind {
+                said if !said.is_empty() => said,
+                _ => args.slurm.kinds(&args.gpus),
+            },
             gpu_memory: args.gpu_mem,
             host_memory: args.mem.filter(|&memory| memory > Bytes::ZERO),
             estimate: estimate.as_ref().map(coloc_model::Estimate::from),
