@@ -10,6 +10,7 @@ pub mod fingerprint;
 pub mod foresee;
 pub mod hardware;
 pub mod journal;
+pub mod kinds;
 pub mod launch;
 pub mod notify;
 pub mod outcome;

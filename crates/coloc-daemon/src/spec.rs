@@ -27,6 +27,9 @@ pub struct TaskSpec {
     pub environment: Vec<(RawText, RawText)>,
     /// GPUs at once.
     pub gpus: u32,
+    /// Kinds of GPU that it may run on, such as a100; without any, all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpu_kinds: Vec<String>,
     /// What the user says it needs on each GPU.
     #[serde(default)]
     #[schemars(with = "Option<u64>")]
@@ -124,6 +127,8 @@ pub struct TaskUpdate {
     pub time_limit: Option<Millis>,
     /// GPUs at once.
     pub gpus: Option<u32>,
+    /// Kinds of GPU that it may run on; none is all.
+    pub gpu_kinds: Option<Vec<String>>,
     /// It wants its GPUs to itself.
     pub exclusive: Option<bool>,
     /// When it may begin, in milliseconds since 1970.
@@ -146,16 +151,14 @@ pub struct TaskUpdate {
 impl TaskUpdate {
     /// Whether it is about what a task has while it runs.
     pub fn needs_a_task_that_waits(&self) -> bool {
-        let TaskUpdate {
-            time_limit, gpu_memory, gpus, exclusive, begin_ms, after, after_any, ..
-        } = self;
-        time_limit.is_some()
-            || gpu_memory.is_some()
-            || gpus.is_some()
-            || exclusive.is_some()
-            || begin_ms.is_some()
-            || after.is_some()
-            || after_any.is_some()
+        self.time_limit.is_some()
+            || self.gpu_memory.is_some()
+            || self.gpus.is_some()
+            || self.gpu_kinds.is_some()
+            || self.exclusive.is_some()
+            || self.begin_ms.is_some()
+            || self.after.is_some()
+            || self.after_any.is_some()
     }
 
     /// The submission as it should have been.
@@ -164,6 +167,7 @@ impl TaskUpdate {
             name: self.name.clone().unwrap_or_else(|| spec.name.clone()),
             time_limit: self.time_limit.or(spec.time_limit).filter(|&limit| limit > Millis::ZERO),
             gpus: self.gpus.unwrap_or(spec.gpus),
+            gpu_kinds: self.gpu_kinds.clone().unwrap_or_else(|| spec.gpu_kinds.clone()),
             exclusive: self.exclusive.unwrap_or(spec.exclusive),
             begin_ms: self.begin_ms.or(spec.begin_ms),
             after: self.after.clone().unwrap_or_else(|| spec.after.clone()),
@@ -274,6 +278,7 @@ impl TaskSpec {
             directory,
             environment: Vec::new(),
             gpus: 1,
+            gpu_kinds: Vec::new(),
             gpu_memory: None,
             host_memory: None,
             estimate: None,

@@ -14,6 +14,7 @@ mod live {
     mod groups;
     mod history;
     mod hostile;
+    mod kinds;
     mod limits;
     mod loss;
     mod memory;

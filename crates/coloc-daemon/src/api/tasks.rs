@@ -60,6 +60,7 @@ pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<TaskDetai
             task,
             command,
             directory,
+            gpu_kinds: spec.gpu_kinds,
             log,
             log_removed,
             estimate_bound_bytes,

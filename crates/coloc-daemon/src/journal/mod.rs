@@ -199,6 +199,13 @@ impl Journal {
         Ok(lessons)
     }
 
+    /// What was measured of tasks with this signature.
+    pub fn lesson(&self, signature: &str) -> Result<Option<Lesson>, JournalError> {
+        let query = "SELECT body FROM lessons WHERE signature = ?1";
+        let body = self.db.query_row(query, [signature], |row| row.get::<_, String>(0));
+        body.optional()?.map(|body| parse("a lesson", &body)).transpose()
+    }
+
     /// A submission.
     pub fn spec(&self, id: SpecId) -> Result<TaskSpec, JournalError> {
         let body: String =

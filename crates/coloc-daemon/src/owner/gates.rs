@@ -123,7 +123,8 @@ impl Owner {
         }
         for task in std::mem::take(&mut self.gates.knocking) {
             let Some(live) = self.tasks.get(&task) else { continue };
-            if live.in_core || live.record.phase.is_on_gpus() {
+            // Whom the scheduler is about to let go of knocks again when it has: to come back before would be to go.
+            if live.in_core || live.ending.is_some() || live.record.phase.is_on_gpus() {
                 continue;
             }
             match self.gate(live, moment) {

@@ -17,9 +17,11 @@ mod happen;
 mod history;
 mod idle;
 mod json;
+mod kinds;
 mod leaving;
 pub mod lines;
 mod loss;
+mod names;
 mod page;
 mod reconfigure;
 mod restore;
@@ -33,6 +35,7 @@ mod usage;
 mod view;
 
 pub use command::{Answer, Caller, Change, Command, Refused};
+pub use names::Names;
 pub(crate) use page::Rows;
 pub use page::{Form, Page, PageRequest};
 pub(crate) use reconfigure::scheduler;
@@ -48,13 +51,13 @@ use crate::clock::Clock;
 use crate::hardware::Sighting;
 use crate::journal::{Entry, Journal, JournalError, StoryLine};
 use crate::launch::Launcher;
-use crate::record::{Moment, Phase, Record, Uid};
+use crate::record::{Moment, Phase, Record};
 use crate::retention::Retention;
 use crate::settings::Settings;
 use crate::spec::TaskSpec;
 use coloc_core::{Effect, Event, Scheduler};
 use coloc_gpu::process::TaskRoots;
-use coloc_model::{Fleet, GpuId, TaskId, Time, UserId};
+use coloc_model::{Fleet, GpuId, SpeedTable, TaskId, Time};
 use gates::Gates;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -145,6 +148,8 @@ pub struct Owner {
     on_gpus: BTreeSet<TaskId>,
     gates: Gates,
     names: Names,
+    /// What may not run on which kind of GPU.
+    barred: SpeedTable,
     fleet: Fleet,
     settings: Settings,
     book: Book,
@@ -177,39 +182,6 @@ pub struct Owner {
     history: coloc_estimate::history::History,
     news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
     stop: bool,
-}
-
-/// Users and kinds of tasks as the scheduler numbers them.
-#[derive(Default)]
-pub struct Names {
-    users: Vec<u32>,
-    signatures: FxHashMap<String, u32>,
-}
-
-impl Names {
-    /// The number of a user, and whether it is new.
-    fn user(&mut self, uid: u32) -> (UserId, bool) {
-        let known = self.users.iter().position(|&known| known == uid);
-        let index = known.unwrap_or_else(|| {
-            self.users.push(uid);
-            self.users.len() - 1
-        });
-        (UserId::from(index), known.is_none())
-    }
-
-    /// Everybody who was seen.
-    fn known(&self) -> impl Iterator<Item = (UserId, Uid)> + '_ {
-        self.users.iter().enumerate().map(|(index, &uid)| (UserId::from(index), Uid(uid)))
-    }
-
-    fn signature(&mut self, spec: &TaskSpec) -> coloc_model::SignatureId {
-        self.number(spec.signature())
-    }
-
-    fn number(&mut self, signature: String) -> coloc_model::SignatureId {
-        let next = self.signatures.len() as u32;
-        coloc_model::SignatureId(*self.signatures.entry(signature).or_insert(next))
-    }
 }
 
 /// What an owner is made of.
@@ -250,6 +222,7 @@ impl Owner {
             on_gpus: BTreeSet::new(),
             gates: Gates::default(),
             names: parts.names,
+            barred: SpeedTable::default(),
             fleet: parts.fleet,
             settings: parts.settings,
             book: parts.book,

@@ -221,6 +221,7 @@ impl Owner {
                 "this daemon gives tasks MIG instances, and a process sees one of them: ask for one GPU",
             );
         }
+        self.check_kinds(spec)?;
         let largest = self.scheduler.most_memory(spec.gpus);
         if spec.gpu_memory.is_some_and(|need| need > largest) && largest > Bytes::ZERO {
             return Err(Refused::Invalid(format!(
@@ -231,7 +232,8 @@ impl Owner {
         }
         let task = Task {
             id: TaskId(self.next_task),
-            signature: coloc_model::SignatureId(0),
+            // What kinds it may have was looked at before.
+            signature: self.names.next(),
             user: coloc_model::UserId(0),
             gpus: spec.gpus,
             exclusive: spec.exclusive,
@@ -291,9 +293,11 @@ impl Owner {
             None => Estimate::exact(wanted),
         });
         let user = self.user(owner);
+        // What is wished for because of it is wished for at the next decision.
+        let signature = self.signature(self.clock.now(), &spec, &mut Vec::new());
         Some(Task {
             id: task,
-            signature: self.names.signature(&spec),
+            signature,
             user,
             gpus: spec.gpus,
             exclusive,

@@ -69,8 +69,9 @@ impl Owner {
         let spec = TaskSpec { script, ..TaskSpec::new(String::new(), command, directory) };
         let signature = spec.signature();
         self.pending.push(Entry::Lesson(signature.clone(), lesson));
-        let signature = self.names.number(signature);
-        self.scheduler.note(now, Event::Taught { signature, lesson }, wishes);
+        for signature in self.all_signatures(&signature) {
+            self.scheduler.note(now, Event::Taught { signature, lesson }, wishes);
+        }
         Answer::Taught
     }
 

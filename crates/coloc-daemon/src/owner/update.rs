@@ -52,6 +52,8 @@ impl Owner {
         let (in_core, waits) = (live.in_core, !phase.is_on_gpus());
         // Who came back from an end for want of memory has its place by that, which only a new entry changes.
         let anew = update.begin_ms.is_some() || update.after.is_some() || live.record.ooms > 0;
+        // So has who may run elsewhere: it is something else to the scheduler.
+        let anew = anew || update.gpu_kinds.is_some();
         if in_core && waits && anew && update.needs_a_task_that_waits() {
             self.leave_core(now, task, wishes);
         } else if in_core && let Some(core_task) = self.as_core_task(task) {
@@ -76,6 +78,10 @@ fn told(update: &TaskUpdate) -> String {
         update.gpu_memory.map(|memory| format!("GPU memory {memory}")),
         update.priority.map(|priority| format!("priority {priority}")),
         update.gpus.map(|gpus| format!("{gpus} GPUs")),
+        update.gpu_kinds.as_ref().map(|kinds| match kinds.as_slice() {
+            [] => "GPUs of any kind".to_owned(),
+            kinds => format!("GPUs of kind {}", kinds.join(" or ")),
+        }),
         update.exclusive.map(|alone| if alone { "alone" } else { "beside others" }.to_owned()),
         update.begin_ms.map(|_| "begin".to_owned()),
         update.after.as_ref().map(|after| match after.len() {

@@ -104,6 +104,9 @@ pub struct TaskDetail {
     pub command: Vec<crate::text::RawText>,
     /// Where it runs.
     pub directory: crate::text::RawText,
+    /// Kinds of GPU that it may run on; without any, all.
+    #[serde(default)]
+    pub gpu_kinds: Vec<String>,
     /// Where its output is.
     pub log: String,
     /// What it left was removed, and with it that log.
@@ -255,6 +258,7 @@ impl Owner {
             task: self.view(live),
             command: live.spec.command.clone(),
             directory: live.spec.directory.clone(),
+            gpu_kinds: live.spec.gpu_kinds.clone(),
             log: output_of(&self.launcher.run_dir(&live.record), &live.record, &live.spec)
                 .display()
                 .to_string(),

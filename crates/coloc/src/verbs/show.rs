@@ -129,8 +129,12 @@ fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
         (
             "GPUs",
             format!(
-                "{} wanted, {}",
+                "{}{} wanted, {}",
                 task.gpus,
+                match detail.gpu_kinds.as_slice() {
+                    [] => String::new(),
+                    kinds => format!(" of kind {}", kinds.join(" or ")),
+                },
                 if gpus.is_empty() {
                     "none given".into()
                 } else {

@@ -44,6 +44,9 @@ pub(crate) struct Update {
     /// GPUs at once
     #[arg(short = 'G', long, value_name = "N", group = "what")]
     gpus: Option<u32>,
+    /// Kinds of GPU that it may run on, such as A100, or any
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', group = "what")]
+    gpu_kind: Option<Vec<String>>,
     /// No other task on its GPUs, or (--exclusive=false) others too
     #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_missing_value = "true", group = "what")]
     exclusive: Option<bool>,
@@ -83,6 +86,10 @@ impl Update {
             gpu_memory: self.gpu_mem,
             priority: self.priority.or(self.nice.map(|nice| -nice)),
             gpus: self.gpus,
+            gpu_kinds: self.gpu_kind.map(|kinds| match kinds.as_slice() {
+                [any] if any.eq_ignore_ascii_case("any") => Vec::new(),
+                _ => kinds,
+            }),
             exclusive: self.exclusive,
             begin_ms: self.begin.map(|begin| begin.0),
             after_any: self.after.as_ref().map(|after| after.any),
