@@ -192,12 +192,22 @@ mod tests {
             "RuntimeError: CUDA error: the MPS server is not ready to accept new MPS client requests",
             "cudaErrorMpsRpcFailure: the remote procedural call failed",
             "step 3\nCUDA_ERROR_MPS_CLIENT_TERMINATED\nTraceback",
+            "MPS client failed to connect to the MPS control daemon or the MPS server",
+            "CUDA error: the hardware resources required to create MPS client have been exhausted",
+            "the hardware resources required to support device connections have been exhausted",
+            "MPS client has been terminated by the server. Either a client fault or a request",
+            "failed to communicate with the MPS RPC server",
         ] {
             let told = verdict(Exit::Code(1), words);
             assert!(matches!(told, Verdict::MpsTrouble(_)), "{words}: {told:?}");
         }
-        let apple = "RuntimeError: MPS backend out of shapes";
-        assert_eq!(verdict(Exit::Code(1), apple), Verdict::Failed);
+        for own in [
+            "RuntimeError: MPS backend out of shapes",
+            "starting the MPS server\nAssertionError: no MPS client here",
+            "see how to start the MPS control daemon",
+        ] {
+            assert_eq!(verdict(Exit::Code(1), own), Verdict::Failed, "{own}");
+        }
         assert_eq!(verdict(Exit::Code(0), "MPS server"), Verdict::Completed);
     }
 

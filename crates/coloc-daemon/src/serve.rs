@@ -8,6 +8,7 @@ use crate::hardware::{self, Hardware, HardwareError};
 use crate::journal::{Journal, JournalError, Setup};
 use crate::launch::{Launcher, runs_below};
 use crate::owner::{self, Caller, Input, Names, Owner, Parts};
+use crate::retention::{self, Retention};
 use crate::settings::{Settings, Source};
 use crate::sharing::Sharing;
 use crate::tls::{Identity, TlsError};
@@ -144,10 +145,17 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
 
     let (inbox, inputs) = mpsc::sync_channel(INBOX);
     let (roots, new_roots) = mpsc::channel();
+    let retention = keep_what_is_left(&runs, &journal_file, inbox.clone());
+    let retention = retention.map_err(at(&options.state))?;
     let (news, _) = tokio::sync::broadcast::channel(NEWS);
     let ends = inbox.clone();
     let watcher = Watcher::start(move |task, attempt| {
         let _ = ends.send(Input::ShimGone { task, attempt });
+    });
+    let mut sharing = Sharing::new(options.state.clone(), Guarded::nvml(hardware::DEADLINE));
+    let answers = inbox.clone();
+    sharing.mps.ring(move || {
+        let _ = answers.send(Input::MpsAnswered);
     });
     let launcher = Launcher {
         runs: runs.clone(),
@@ -158,7 +166,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         socket: options.socket.clone(),
         time_scale: options.time_scale,
         grace: options.settings.grace,
-        sharing: Sharing::new(options.state.clone(), Guarded::nvml(hardware::DEADLINE)),
+        sharing,
         groups: Groups::find(&options.state).map_err(|none| none.to_string()),
         addresses: hardware.addresses(),
         capacities: hardware.capacities(),
@@ -177,6 +185,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         journal,
         launcher,
         roots,
+        retention,
         news: news.clone(),
     };
     let eyes = inbox.clone();
@@ -222,6 +231,22 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let ended = owner.join();
     let _ = std::fs::remove_file(&options.socket);
     ended.map_err(|_| DaemonError::OwnerDied)
+}
+
+/// Starts the thread that removes what ended tasks left, and hears for how long it is kept.
+fn keep_what_is_left(
+    runs: &Path,
+    journal: &Path,
+    inbox: mpsc::SyncSender<Input>,
+) -> io::Result<mpsc::Sender<Retention>> {
+    let (rules, said) = mpsc::channel();
+    let (runs, journal) = (runs.to_owned(), journal.to_owned());
+    let tell = move |tasks| {
+        let _ = inbox.send(Input::Removed(tasks));
+    };
+    let keep = move || retention::keep(&runs, &journal, &said, tell);
+    std::thread::Builder::new().name("retention".to_owned()).spawn(keep)?;
+    Ok(rules)
 }
 
 /// The journal holds everybody's commands and environments. SQLite gives its other files the same mode.

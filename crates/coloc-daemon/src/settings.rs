@@ -1,6 +1,7 @@
 //! What can be changed while the daemon runs, and how it finds out what it should be.
 
 use crate::agreements::Agreements;
+use crate::retention::Retention;
 use coloc_core::Policy;
 use coloc_core::service::GpuTime;
 use coloc_model::Millis;
@@ -19,6 +20,8 @@ pub struct Settings {
     pub history: Option<Vec<GpuTime>>,
     /// From a polite request to end to a kill, by the world's clock.
     pub grace: Millis,
+    /// How long what ended tasks leave is kept.
+    pub retention: Retention,
     /// All of them as they were said, with where.
     pub said: Vec<Said>,
 }

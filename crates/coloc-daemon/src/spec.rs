@@ -27,6 +27,9 @@ pub struct TaskSpec {
     pub environment: Vec<(RawText, RawText)>,
     /// GPUs at once.
     pub gpus: u32,
+    /// Kinds of GPU that it may run on, such as a100; without any, all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpu_kinds: Vec<String>,
     /// What the user says it needs on each GPU.
     #[serde(default)]
     #[schemars(with = "Option<u64>")]
@@ -52,6 +55,12 @@ pub struct TaskSpec {
     /// Tasks it waits for.
     #[serde(default)]
     pub after: Vec<Dependency>,
+    /// One of them is enough.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub after_any: bool,
+    /// It waits until whatever its user submitted before under its name has ended.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub singleton: bool,
     /// It is not started before this moment, in milliseconds since 1970.
     #[serde(default)]
     pub begin_ms: Option<u64>,
@@ -90,6 +99,10 @@ pub struct TaskSpec {
     pub truncate: bool,
 }
 
+fn is_off(flag: &bool) -> bool {
+    !flag
+}
+
 /// How an [`Estimate`] is written, for those who write one without us.
 #[derive(JsonSchema)]
 #[schemars(rename = "Estimate")]
@@ -114,12 +127,16 @@ pub struct TaskUpdate {
     pub time_limit: Option<Millis>,
     /// GPUs at once.
     pub gpus: Option<u32>,
+    /// Kinds of GPU that it may run on; none is all.
+    pub gpu_kinds: Option<Vec<String>>,
     /// It wants its GPUs to itself.
     pub exclusive: Option<bool>,
     /// When it may begin, in milliseconds since 1970.
     pub begin_ms: Option<u64>,
     /// Tasks it waits for, instead of those so far.
     pub after: Option<Vec<Dependency>>,
+    /// One of those is enough.
+    pub after_any: Option<bool>,
     /// How often it is run again after a failure of its own.
     pub retries: Option<u32>,
     /// What to do when a GPU has no room for it.
@@ -134,13 +151,14 @@ pub struct TaskUpdate {
 impl TaskUpdate {
     /// Whether it is about what a task has while it runs.
     pub fn needs_a_task_that_waits(&self) -> bool {
-        let TaskUpdate { time_limit, gpu_memory, gpus, exclusive, begin_ms, after, .. } = self;
-        time_limit.is_some()
-            || gpu_memory.is_some()
-            || gpus.is_some()
-            || exclusive.is_some()
-            || begin_ms.is_some()
-            || after.is_some()
+        self.time_limit.is_some()
+            || self.gpu_memory.is_some()
+            || self.gpus.is_some()
+            || self.gpu_kinds.is_some()
+            || self.exclusive.is_some()
+            || self.begin_ms.is_some()
+            || self.after.is_some()
+            || self.after_any.is_some()
     }
 
     /// The submission as it should have been.
@@ -149,9 +167,14 @@ impl TaskUpdate {
             name: self.name.clone().unwrap_or_else(|| spec.name.clone()),
             time_limit: self.time_limit.or(spec.time_limit).filter(|&limit| limit > Millis::ZERO),
             gpus: self.gpus.unwrap_or(spec.gpus),
+            gpu_kinds: self.gpu_kinds.clone().unwrap_or_else(|| spec.gpu_kinds.clone()),
             exclusive: self.exclusive.unwrap_or(spec.exclusive),
             begin_ms: self.begin_ms.or(spec.begin_ms),
             after: self.after.clone().unwrap_or_else(|| spec.after.clone()),
+            // New ones are all waited for, unless somebody says otherwise.
+            after_any: self.after_any.unwrap_or(spec.after_any && self.after.is_none()),
+            // Who is to wait for nobody waits for nobody.
+            singleton: spec.singleton && self.after.is_none(),
             retries: self.retries.unwrap_or(spec.retries),
             on_oom: self.on_oom.unwrap_or(spec.on_oom),
             gpu_memory: self.gpu_memory.or(spec.gpu_memory),
@@ -169,6 +192,21 @@ pub struct Dependency {
     pub task: TaskId,
     /// How it must end.
     pub when: DependencyKind,
+    /// How long to wait on, for `after` alone, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[schemars(with = "u64")]
+    pub delay: Millis,
+}
+
+impl Dependency {
+    /// One without a delay.
+    pub fn new(task: TaskId, when: DependencyKind) -> Self {
+        Dependency { task, when, delay: Millis::ZERO }
+    }
+}
+
+fn is_nothing(span: &Millis) -> bool {
+    *span == Millis::ZERO
 }
 
 /// How a task that is waited for must end.
@@ -240,6 +278,7 @@ impl TaskSpec {
             directory,
             environment: Vec::new(),
             gpus: 1,
+            gpu_kinds: Vec::new(),
             gpu_memory: None,
             host_memory: None,
             estimate: None,
@@ -247,6 +286,8 @@ impl TaskSpec {
             exclusive: false,
             time_limit: None,
             after: Vec::new(),
+            after_any: false,
+            singleton: false,
             begin_ms: None,
             priority: 0,
             retries: 0,

@@ -170,3 +170,23 @@ fn directives_that_make_sense_are_taken() {
     let said = coloc(dir.path(), &["submit", "--socket", "none", "job.sh", "-J", "x"]).stderr();
     assert!(said.contains("c.json") && !said.contains("line"), "{said}");
 }
+
+#[test]
+fn options_of_an_estimate_that_change_nothing_are_refused() {
+    let files = [("summary.txt", "x")];
+    let of = |words: &[&str]| complaint(&files, &[&["estimate"], words].concat());
+    let told = of(&["--task", "resnet", "--gpus", "4"]);
+    assert!(told.contains("--gpus divides nothing without --zero"), "{told}");
+    let told = of(&["--dry-run", "--batch", "8", "--", "true"]);
+    assert!(told.contains("trained as its script says"), "{told}");
+    let told = of(&["--estimator", "history", "--optimizer", "sgd", "--", "true"]);
+    assert!(told.contains("as it ran"), "{told}");
+}
+
+#[test]
+fn a_past_is_asked_for_or_read_but_not_both() {
+    for flag in ["--host=a:1", "--socket=/x"] {
+        let told = complaint(&[], &["whatif", "--state", ".", flag]);
+        assert!(told.contains("files to read: give one"), "{told}");
+    }
+}

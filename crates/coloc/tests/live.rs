@@ -14,6 +14,7 @@ mod live {
     mod groups;
     mod history;
     mod hostile;
+    mod kinds;
     mod limits;
     mod loss;
     mod memory;
@@ -24,6 +25,7 @@ mod live {
     mod reconnect;
     mod reload;
     mod remote;
+    mod retention;
     mod scripts;
     mod setup;
     mod slurm;

@@ -162,6 +162,11 @@ pub(super) enum Failure {
     /// The journal cannot be read.
     #[error(transparent)]
     Journal(JournalError),
+    /// Its time is over.
+    #[error(
+        "the log of task {0} is gone: what ended tasks leave is kept for a while only (--keep-logs)"
+    )]
+    Removed(u32),
     /// A file cannot be read.
     #[error("cannot read {0}: {1}")]
     File(String, std::io::Error),
@@ -192,6 +197,7 @@ impl Failure {
             Failure::Busy => BUSY,
             Failure::Stopping => STOPPING,
             Failure::File(..) => "no_file",
+            Failure::Removed(_) => "removed",
             Failure::Journal(_)
             | Failure::Unexpected(_)
             | Failure::Token(TokenError::NoRandomness | TokenError::File { .. }) => "internal",
@@ -222,9 +228,9 @@ impl Failure {
             Failure::Refused(Refused::Invalid(_) | Refused::TooManyToForesee { .. }) => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
-            Failure::Refused(Refused::WrongPhase { .. } | Refused::NotHeld { .. }) => {
-                StatusCode::CONFLICT
-            }
+            Failure::Refused(
+                Refused::WrongPhase { .. } | Refused::NotHeld { .. } | Refused::NotRunning { .. },
+            ) => StatusCode::CONFLICT,
             Failure::Refused(Refused::DiskFull | Refused::NotKept) => {
                 StatusCode::INSUFFICIENT_STORAGE
             }
@@ -232,6 +238,7 @@ impl Failure {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Failure::File(..) => StatusCode::NOT_FOUND,
+            Failure::Removed(_) => StatusCode::GONE,
             Failure::Journal(_) | Failure::Unexpected(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

@@ -21,6 +21,12 @@ pub struct ConfigInForce {
     /// Seconds from a polite request to end to a kill.
     #[serde(default)]
     pub grace_s: f64,
+    /// Seconds that what ended tasks leave is kept; without a number, for ever.
+    #[serde(default)]
+    pub keep_logs_s: Option<f64>,
+    /// The most that all tasks may leave, in bytes.
+    #[serde(default)]
+    pub keep_logs_bytes: Option<u64>,
 }
 
 /// What a reload came to.
@@ -71,11 +77,17 @@ impl Desk {
 pub(super) async fn show(desk: State, peer: Peer) -> Result<Json<ConfigInForce>, Failure> {
     match desk.ask(peer.caller(), Command::Settings).await? {
         Answer::Settings(settings) => {
-            let Settings { said, policy, grace, .. } = *settings;
+            let Settings { said, policy, grace, retention, .. } = *settings;
             let policy = serde_json::to_value(policy);
             let policy = policy.map_err(|error| Failure::Unexpected(error.to_string()))?;
-            let grace_s = grace.secs();
-            Ok(Json(ConfigInForce { schema: SCHEMA, settings: said, policy, grace_s }))
+            Ok(Json(ConfigInForce {
+                schema: SCHEMA,
+                settings: said,
+                policy,
+                grace_s: grace.secs(),
+                keep_logs_s: retention.age.map(coloc_model::Millis::secs),
+                keep_logs_bytes: retention.size.map(|size| size.0),
+            }))
         }
         other => Err(Failure::unexpected(other)),
     }

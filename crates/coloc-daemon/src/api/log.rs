@@ -37,6 +37,9 @@ pub(super) async fn read(
     if task.task.user != crate::users::name(caller.uid) && !caller.admin {
         return Err(Failure::NotYours(id));
     }
+    if task.log_removed {
+        return Err(Failure::Removed(id));
+    }
     let last = task.task.attempts;
     let own = RunDir::of(&desk.runs, TaskId(id), last).log() == std::path::Path::new(&task.log);
     let attempt = if own { attempt.unwrap_or(last).max(1) } else { 0 };

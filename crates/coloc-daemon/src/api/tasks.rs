@@ -49,6 +49,8 @@ pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<TaskDetai
         let story = journal.story(TaskId(id))?;
         let run = RunDir::of(&runs, record.id, record.attempt);
         let log = output_of(&run, &record, &spec).display().to_string();
+        let log_removed =
+            spec.output.is_none() && record.first_started.is_some() && !run.path().exists();
         let (command, directory) = (spec.command.clone(), spec.directory.clone());
         let (task, holds) = (view(&record, &spec), record.holds);
         let estimate_bound_bytes = spec.estimate.map(|estimate| estimate.bound.0);
@@ -58,7 +60,9 @@ pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<TaskDetai
             task,
             command,
             directory,
+            gpu_kinds: spec.gpu_kinds,
             log,
+            log_removed,
             estimate_bound_bytes,
             estimator,
             host_mem_bytes,

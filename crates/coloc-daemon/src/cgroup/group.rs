@@ -80,7 +80,11 @@ impl TaskGroup {
     /// Opens what a shim needs of it. To be done as root: afterwards the shim is somebody else.
     pub fn open(&self) -> io::Result<Doors> {
         let open = |file: &str| OpenOptions::new().write(true).open(self.path.join(file));
-        Ok(Doors { enter: open("cgroup.procs")?, kill: open("cgroup.kill").ok() })
+        Ok(Doors {
+            folder: File::open(&self.path)?,
+            enter: open("cgroup.procs")?,
+            kill: open("cgroup.kill").ok(),
+        })
     }
 
     /// A process is in it.
@@ -139,6 +143,8 @@ fn field(text: &str, name: &str) -> Option<u64> {
 /// Files of a group, opened with more rights than their user has later.
 #[derive(Debug)]
 pub struct Doors {
+    /// A process can be born in it.
+    pub folder: File,
     /// Whoever writes `0` here is in the group.
     pub enter: File,
     kill: Option<File>,

@@ -39,8 +39,20 @@ pub fn foresee(snapshot: Snapshot, times: &RunTimes, target: Option<TaskId>) -> 
     let mut bases = FxHashMap::default();
     let beliefs = scheduler.beliefs().clone();
     let mut forecast = Forecast::new(scheduler, now, wake_at);
+    let mut names = FxHashMap::default();
     for standing in &tasks {
         let Standing { task, spec, .. } = standing;
+        // The last before it of its user and name, outside of its array.
+        let own = standing.array.map_or(task.id, |place| place.array);
+        let [last, earlier] = names.entry((task.user, spec.name.as_str())).or_insert([None; 2]);
+        let before: Option<TaskId> = match *last {
+            Some((array, _)) if array == own => earlier.map(|(_, id)| id),
+            other => other.map(|(_, id)| id),
+        };
+        if last.is_none_or(|(array, _)| array != own) {
+            *earlier = last.take();
+        }
+        *last = Some((own, task.id));
         let sm = beliefs.sm_demand(task.signature, task.estimate.and_then(|e| e.sm));
         let said = task.estimate.map(|estimate| estimate.peak);
         let seen = beliefs.peak(task.signature).map(|peak| peak.exact);
@@ -58,7 +70,7 @@ pub fn foresee(snapshot: Snapshot, times: &RunTimes, target: Option<TaskId>) -> 
             _ => {
                 if never(standing, &live).is_none() {
                     let begin = spec.begin_ms.map(|at| clock.time(crate::record::Moment(at)));
-                    forecast.comes(task.clone(), gate(standing, begin, &live), expected);
+                    forecast.comes(task.clone(), gate(standing, begin, &live, before), expected);
                 }
             }
         }
@@ -118,15 +130,24 @@ fn never(standing: &Standing, live: &FxHashSet<TaskId>) -> Option<String> {
     let waits = |dependency: &&Dependency| {
         dependency.when == DependencyKind::AfterNotOk && live.contains(&dependency.task)
     };
+    if standing.spec.after_any {
+        return Some("it starts after any one of several tasks".to_owned());
+    }
     let on_failure = standing.spec.after.iter().find(waits)?;
     Some(format!("it starts only if task {} does not end well", on_failure.task))
 }
 
-fn gate(standing: &Standing, begin: Option<Time>, live: &FxHashSet<TaskId>) -> Gate {
+fn gate(
+    standing: &Standing,
+    begin: Option<Time>,
+    live: &FxHashSet<TaskId>,
+    of_its_name: Option<TaskId>,
+) -> Gate {
     let after = standing.spec.after.iter().map(|dependency| dependency.task);
+    let after = after.filter(|task| live.contains(task));
     Gate {
         begin,
-        after: after.filter(|task| live.contains(task)).collect(),
+        after: after.chain(of_its_name.filter(|_| standing.spec.singleton)).collect(),
         array: standing.array.map(|place| (place.array, place.at_once)),
     }
 }

@@ -199,6 +199,13 @@ impl Journal {
         Ok(lessons)
     }
 
+    /// What was measured of tasks with this signature.
+    pub fn lesson(&self, signature: &str) -> Result<Option<Lesson>, JournalError> {
+        let query = "SELECT body FROM lessons WHERE signature = ?1";
+        let body = self.db.query_row(query, [signature], |row| row.get::<_, String>(0));
+        body.optional()?.map(|body| parse("a lesson", &body)).transpose()
+    }
+
     /// A submission.
     pub fn spec(&self, id: SpecId) -> Result<TaskSpec, JournalError> {
         let body: String =
@@ -278,6 +285,7 @@ fn json(value: &impl Serialize) -> String {
 }
 
 fn parse<T: serde::de::DeserializeOwned>(what: &str, body: &str) -> Result<T, JournalError> {
-    serde_json::from_str(body)
+    // As bytes, like everything else that is read: each other way to read is compiled for each type.
+    serde_json::from_slice(body.as_bytes())
         .map_err(|error| JournalError::Garbled { what: what.to_owned(), error })
 }

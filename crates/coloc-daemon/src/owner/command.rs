@@ -1,8 +1,8 @@
 //! What people can ask for, and whether they may.
 
 use super::{
-    Ending, Owner, Page, PageRequest, Snapshot, StatusView, Submission, TaskDetail, TaskView,
-    Teaching, WhyView,
+    Ending, Owner, Page, PageRequest, SignalRequest, Snapshot, StatusView, Submission, TaskDetail,
+    TaskView, Teaching, WhyView,
 };
 use crate::record::{Phase, Uid};
 use crate::settings::Settings;
@@ -71,6 +71,8 @@ pub enum Change {
     Requeue,
     /// Let it be different.
     Update(TaskUpdate),
+    /// Tell its processes something.
+    Signal(SignalRequest),
 }
 
 /// What is answered.
@@ -140,6 +142,14 @@ pub enum Refused {
         /// Where it stands.
         phase: Phase,
     },
+    /// It has no processes.
+    #[error("task {task} is {phase}: only a task that runs hears signals")]
+    NotRunning {
+        /// The task.
+        task: TaskId,
+        /// Where it stands.
+        phase: Phase,
+    },
     /// The submission makes no sense.
     #[error("{0}")]
     Invalid(String),
@@ -173,6 +183,7 @@ impl Refused {
             Refused::NoSuchTask(_) => "no_such_task",
             Refused::WrongPhase { .. } => "wrong_state",
             Refused::NotHeld { .. } => "not_held",
+            Refused::NotRunning { .. } => "not_running",
             Refused::Invalid(_) => "invalid",
             Refused::DiskFull => "disk_full",
             Refused::NotKept => "not_kept",
@@ -248,6 +259,7 @@ impl Owner {
             Change::Hold => self.hold(now, task, wishes)?,
             Change::Release => self.release(task)?,
             Change::Requeue => self.requeue(now, task, wishes)?,
+            Change::Signal(request) => self.signal(task, *request)?,
             Change::Update(update) => self.update(now, caller, task, update, wishes)?,
         }
         Ok(())

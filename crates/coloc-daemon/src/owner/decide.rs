@@ -1,8 +1,9 @@
 //! Carrying out what the scheduler decided.
 
 use super::{Ending, Owner, TURN};
-use crate::launch::Farewell;
+use crate::launch::{Farewell, LaunchError};
 use crate::record::{Moment, Phase};
+use crate::sharing::SharingError;
 use coloc_core::{Effect, Event};
 use coloc_model::mig::Instance;
 use coloc_model::{Bytes, GpuId, Placement, Share, Slot, TaskId, TaskState, Time};
@@ -13,6 +14,8 @@ use std::time::Instant;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Launched {
     Yes,
+    /// Its MPS server is being set up; it is launched when that is done.
+    Soon,
     /// The machine is not ready for it.
     NotNow,
     No,
@@ -65,8 +68,12 @@ impl Owner {
         let (began, mut again) = (Instant::now(), Vec::new());
         while let Some(task) = self.to_launch.pop_front() {
             let launched = if written { self.launch(task) } else { Launched::NotNow };
-            if launched != Launched::Yes {
-                self.not_launched(now, task, launched, &mut again);
+            match launched {
+                Launched::Yes => {}
+                Launched::Soon => self.for_mps.push(task),
+                Launched::NotNow | Launched::No => {
+                    self.not_launched(now, task, launched, &mut again);
+                }
             }
             if written && began.elapsed() > TURN {
                 break;
@@ -87,9 +94,12 @@ impl Owner {
         if self.deferred.len() < deferred {
             return true;
         }
-        let waits = self.to_launch.iter().position(|&launch| launch == task);
-        let Some(at) = waits else { return false };
-        self.to_launch.remove(at);
+        let waiting = self.to_launch.len() + self.for_mps.len();
+        self.to_launch.retain(|&launch| launch != task);
+        self.for_mps.retain(|&launch| launch != task);
+        if self.to_launch.len() + self.for_mps.len() == waiting {
+            return false;
+        }
         if let Some(live) = self.tasks.get_mut(&task) {
             live.record.phase = Phase::Pending;
             live.record.placement = None;
@@ -158,15 +168,20 @@ impl Owner {
                 let now = Moment::now();
                 live.record.holds = Some(Box::new(holds));
                 live.record.phase = Phase::Running;
+                live.record.reason = None;
                 live.record.started = Some(now);
                 live.record.first_started.get_or_insert(now);
                 self.roots_changed = true;
-                self.gates.started(task);
+                self.gates.look_again(task);
                 self.changed(task, without);
                 if let Some(memory) = server_memory {
                     self.restate_holds(task, memory);
                 }
                 Launched::Yes
+            }
+            Err(LaunchError::Mps(SharingError::NotYet)) => {
+                live.record.reason = Some(SharingError::NotYet.to_string());
+                Launched::Soon
             }
             Err(error) => {
                 self.disk_full |= error.is_disk_full();

@@ -2,8 +2,7 @@
 //! or enough of its array run.
 
 use super::{Live, Owner};
-use crate::record::{Moment, Phase, Record};
-use crate::spec::{Dependency, DependencyKind};
+use crate::record::{Moment, Phase};
 use coloc_core::{Effect, Event};
 use coloc_model::{TaskId, Time};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -15,8 +14,18 @@ pub(super) enum Gate {
     Held,
     Begin(Moment),
     Dependency(TaskId),
+    /// A while after the start of another.
+    Since {
+        task: TaskId,
+        at: Moment,
+    },
+    /// One of them has to open.
+    AnyOf(Vec<Gate>),
     Never(TaskId),
-    Array { array: TaskId, at_once: u32 },
+    Array {
+        array: TaskId,
+        at_once: u32,
+    },
 }
 
 impl Gate {
@@ -25,6 +34,13 @@ impl Gate {
             Gate::Held => "held: `coloc release` lets it go on".to_owned(),
             Gate::Begin(_) => "waits for its begin time".to_owned(),
             Gate::Dependency(task) => format!("waits for task {task} to end"),
+            Gate::Since { task, .. } => {
+                format!("waits until a while after the start of task {task}")
+            }
+            Gate::AnyOf(gates) => {
+                let all: Vec<String> = gates.iter().map(Gate::reason).collect();
+                all.join(", or ")
+            }
             Gate::Never(task) => format!("task {task} did not end as it had to"),
             Gate::Array { at_once, .. } => format!("{at_once} of its array are at work"),
         }
@@ -53,8 +69,8 @@ impl Gates {
         self.not_at_work(task, array);
     }
 
-    /// A task was started: those that wait for no more than that are let in.
-    pub(super) fn started(&mut self, task: TaskId) {
+    /// A task was started, or is called otherwise: those that wait for it look again.
+    pub(super) fn look_again(&mut self, task: TaskId) {
         self.knocking.extend(self.after.remove(&task).unwrap_or_default());
     }
 
@@ -71,7 +87,10 @@ impl Gates {
     fn wait(&mut self, task: TaskId, gate: &Gate) {
         match gate {
             Gate::Held | Gate::Never(_) => {}
-            Gate::Begin(at) => self.by_time.entry(*at).or_default().push(task),
+            Gate::AnyOf(gates) => gates.iter().for_each(|gate| self.wait(task, gate)),
+            Gate::Begin(at) | Gate::Since { at, .. } => {
+                self.by_time.entry(*at).or_default().push(task)
+            }
             Gate::Dependency(on) => self.after.entry(*on).or_default().push(task),
             Gate::Array { array, .. } => {
                 self.of_array.entry(*array).or_default().insert(task);
@@ -104,7 +123,8 @@ impl Owner {
         }
         for task in std::mem::take(&mut self.gates.knocking) {
             let Some(live) = self.tasks.get(&task) else { continue };
-            if live.in_core || live.record.phase.is_on_gpus() {
+            // Whom the scheduler is about to let go of knocks again when it has: to come back before would be to go.
+            if live.in_core || live.ending.is_some() || live.record.phase.is_on_gpus() {
                 continue;
             }
             match self.gate(live, moment) {
@@ -151,10 +171,7 @@ impl Owner {
         if let Some(begin) = live.spec.begin_ms.map(Moment).filter(|begin| *begin > now) {
             return Some(Gate::Begin(begin));
         }
-        let index = record.array.map(|place| place.index);
-        // The newest first: of many that wait for all before them, one knocks when one ends.
-        let mut after = live.spec.after.iter().rev();
-        let waits = after.find_map(|dep| self.waits_for(self.meant(*dep, index)));
+        let waits = self.waits_for_others(live, now);
         if waits.is_some() {
             return waits;
         }
@@ -162,70 +179,6 @@ impl Owner {
         let at_once = place.at_once?;
         let at_work = self.gates.at_work.get(&place.array).map_or(0, FxHashSet::len);
         (at_work >= at_once as usize).then_some(Gate::Array { array: place.array, at_once })
-    }
-
-    /// The task that is meant: of an array, for `aftercorr`, the one with the same number.
-    fn meant(&self, dependency: Dependency, index: Option<u32>) -> Dependency {
-        let Dependency { task, when } = dependency;
-        let (DependencyKind::AfterCorr, Some(index)) = (when, index) else { return dependency };
-        let place = |task: TaskId| match self.tasks.get(&task) {
-            Some(live) => live.record.array,
-            None => self.journal.task(task).ok().flatten()?.array,
-        };
-        let of_array = |id: u32| place(TaskId(id)).filter(|place| place.array == task);
-        let Some(first) = of_array(task.0) else { return dependency };
-        // Numbers mostly follow each other, as ids do.
-        let likely = task.0.saturating_add(index.saturating_sub(first.index));
-        let mut ids = [likely].into_iter().chain(task.0..self.next_task);
-        let found = ids.find_map(|id| match of_array(id) {
-            Some(place) if place.index == index => Some(Some(id)),
-            Some(_) => None,
-            // The likely one may be beyond the end; what comes after the array is not looked at.
-            None if id == likely => None,
-            None => Some(None),
-        });
-        match found.flatten() {
-            Some(id) => Dependency { task: TaskId(id), when: DependencyKind::AfterCorr },
-            None => dependency,
-        }
-    }
-
-    fn waits_for(&self, Dependency { task, when }: Dependency) -> Option<Gate> {
-        if let Some(live) = self.tasks.get(&task) {
-            let started = live.record.first_started.is_some();
-            let enough = started && when == DependencyKind::After;
-            return (!enough).then_some(Gate::Dependency(task));
-        }
-        // The number of an array is that of its first task, and means all of them.
-        let ended = |task| self.journal.task(task).ok().flatten();
-        let of_array = |record: &Record| record.array.is_some_and(|place| place.array == task);
-        let later = (task.0 + 1..self.next_task).map(TaskId);
-        let phases = match ended(task) {
-            None => return Some(Gate::Never(task)),
-            Some(first) if of_array(&first) && when != DependencyKind::AfterCorr => {
-                let mut phases = vec![first.phase];
-                for member in later {
-                    match self.tasks.get(&member) {
-                        Some(live) if of_array(&live.record) => {
-                            return Some(Gate::Dependency(member));
-                        }
-                        Some(_) => break,
-                        None => {}
-                    }
-                    let Some(record) = ended(member).filter(of_array) else { break };
-                    phases.push(record.phase);
-                }
-                phases
-            }
-            Some(only) => vec![only.phase],
-        };
-        let well = |phase: &Phase| *phase == Phase::Completed;
-        let good = match when {
-            DependencyKind::AfterOk | DependencyKind::AfterCorr => phases.iter().all(well),
-            DependencyKind::AfterNotOk => !phases.iter().all(well),
-            DependencyKind::AfterAny | DependencyKind::After => true,
-        };
-        (!good).then_some(Gate::Never(task))
     }
 
     /// A task is over: it is written down for the last time and forgotten.

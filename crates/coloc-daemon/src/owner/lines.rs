@@ -30,18 +30,9 @@ pub enum BadLine {
     NoText,
 }
 
-/// Writes a number, without the machinery that knows of widths and signs.
-pub fn write_number(text: &mut Vec<u8>, mut number: u64) {
-    let (mut digits, mut first) = ([b'0'; 20], 20);
-    loop {
-        first -= 1;
-        digits[first] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    text.extend_from_slice(&digits[first..]);
+/// Writes a number.
+pub fn write_number(text: &mut Vec<u8>, number: u64) {
+    text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// Writes a task and ends the line.
@@ -123,134 +114,173 @@ impl Line<'_> {
 
     /// What would end a cell is written as programs do.
     fn text(&mut self, text: &str) {
-        let mut rest = text.as_bytes();
-        while let Some(at) = memchr::memchr3(b'\t', b'\n', b'\\', rest) {
-            self.0.extend_from_slice(&rest[..at]);
-            self.0.extend_from_slice(match rest[at] {
-                b'\t' => b"\\t",
-                b'\n' => b"\\n",
-                _ => b"\\\\",
-            });
-            rest = &rest[at + 1..];
+        if !any_byte(text, |byte| matches!(byte, b'\t' | b'\n' | b'\\')) {
+            return self.word(text);
         }
-        self.0.extend_from_slice(rest);
+        for &byte in text.as_bytes() {
+            match byte {
+                b'\t' => self.0.extend_from_slice(b"\\t"),
+                b'\n' => self.0.extend_from_slice(b"\\n"),
+                b'\\' => self.0.extend_from_slice(b"\\\\"),
+                other => self.0.push(other),
+            }
+        }
         self.end_cell();
     }
+}
+
+/// Whether a text has such a byte. All are looked at, many at once: most texts are short and have none.
+pub(super) fn any_byte(text: &str, such: impl Fn(u8) -> bool) -> bool {
+    text.bytes().fold(false, |found, byte| found | such(byte))
 }
 
 /// Reads a line. Texts are borrowed from it where they can be.
 pub fn read(line: &[u8]) -> Result<TaskView<Cow<'_, str>>, BadLine> {
     let line = std::str::from_utf8(line).map_err(|_| BadLine::NoText)?;
-    let mut cells = Cells { line, at: Some(0) };
-    let id = cells.number("id")?;
-    let state = cells.next("state")?;
-    let state = Phase::named(state).ok_or_else(|| bad("state", state))?;
-    Ok(TaskView {
+    let mut cells = Cells { line, at: Some(0), wrong: None };
+    let id = cells.number("id");
+    let state = cells.next("state");
+    let known = Phase::named(state);
+    if known.is_none() {
+        cells.is_bad("state", state);
+    }
+    let state = known.unwrap_or_default();
+    let task = TaskView {
         id,
         state,
-        array_id: cells.maybe("array_id")?,
-        array_index: cells.maybe("array_index")?,
-        submitted_s: cells.seconds("submitted_ms")?.unwrap_or(0.0),
-        started_s: cells.seconds("started_ms")?,
-        ended_s: cells.seconds("ended_ms")?,
-        priority: cells.signed("priority")?.unwrap_or(0),
-        time_limit_s: cells.seconds("time_limit_ms")?,
-        gpus: cells.number("gpus")?,
-        gpu_mem_bytes: cells.maybe("gpu_mem_bytes")?,
-        estimate_bytes: cells.maybe("estimate_bytes")?,
-        peak_bytes: cells.number("peak_bytes")?,
-        attempts: cells.number("attempts")?,
-        ooms: cells.number("ooms")?,
-        preemptions: cells.number("preemptions")?,
-        exit_code: cells.signed("exit_code")?,
-        gpu_ids: cells.numbers("gpu_ids")?,
-        name: unescape(cells.next("name")?),
-        user: unescape(cells.next("user")?),
-        reason: match cells.next("reason")? {
+        array_id: cells.maybe("array_id"),
+        array_index: cells.maybe("array_index"),
+        submitted_s: cells.seconds("submitted_ms").unwrap_or(0.0),
+        started_s: cells.seconds("started_ms"),
+        ended_s: cells.seconds("ended_ms"),
+        priority: cells.signed("priority").unwrap_or(0),
+        time_limit_s: cells.seconds("time_limit_ms"),
+        gpus: cells.number("gpus"),
+        gpu_mem_bytes: cells.maybe("gpu_mem_bytes"),
+        estimate_bytes: cells.maybe("estimate_bytes"),
+        peak_bytes: cells.number("peak_bytes"),
+        attempts: cells.number("attempts"),
+        ooms: cells.number("ooms"),
+        preemptions: cells.number("preemptions"),
+        exit_code: cells.signed("exit_code"),
+        gpu_ids: cells.numbers("gpu_ids"),
+        name: unescape(cells.next("name")),
+        user: unescape(cells.next("user")),
+        reason: match cells.next("reason") {
             "" => (state == Phase::Pending).then_some(WAITING.into()),
             reason => Some(unescape(reason)),
         },
-    })
+    };
+    match cells.wrong {
+        None => Ok(task),
+        Some(wrong) => Err(wrong),
+    }
 }
 
-fn bad(column: &'static str, found: &str) -> BadLine {
-    BadLine::Cell { column, found: found.chars().take(80).collect() }
-}
-
-/// The cells of a line, one after the other.
+/// The cells of a line, one after the other. One that cannot be read is nothing, and remembered: to ask after each would
+/// take longer than to read it.
 struct Cells<'a> {
     line: &'a str,
     /// Where the next begins.
     at: Option<usize>,
+    /// The first of what was wrong.
+    wrong: Option<BadLine>,
 }
 
 impl<'a> Cells<'a> {
-    fn next(&mut self, column: &'static str) -> Result<&'a str, BadLine> {
-        let from = self.at.ok_or(BadLine::Short(column))?;
-        let length = memchr::memchr(b'\t', &self.line.as_bytes()[from..]);
+    #[cold]
+    fn is_bad(&mut self, column: &'static str, found: &str) {
+        let found = || found.chars().take(80).collect();
+        self.wrong.get_or_insert_with(|| BadLine::Cell { column, found: found() });
+    }
+
+    #[cold]
+    fn is_short(&mut self, column: &'static str) {
+        self.wrong.get_or_insert(BadLine::Short(column));
+    }
+
+    #[inline]
+    fn next(&mut self, column: &'static str) -> &'a str {
+        let Some(from) = self.at else {
+            self.is_short(column);
+            return "";
+        };
+        let length = self.line.as_bytes()[from..].iter().position(|&byte| byte == b'\t');
         self.at = length.map(|length| from + length + 1);
-        Ok(&self.line[from..length.map_or(self.line.len(), |length| from + length)])
+        &self.line[from..length.map_or(self.line.len(), |length| from + length)]
     }
 
-    /// Most cells are empty or short numbers, which are read in one go.
     #[inline]
-    fn digits(&mut self, column: &'static str) -> Result<Option<u64>, BadLine> {
-        let from = self.at.ok_or(BadLine::Short(column))?;
-        let (mut at, mut number) = (from, Some(0u64));
-        loop {
-            match self.line.as_bytes().get(at) {
-                Some(digit @ b'0'..=b'9') => {
-                    let digit = u64::from(digit - b'0');
-                    number = number.and_then(|n| n.checked_mul(10)?.checked_add(digit));
+    fn maybe<N: TryFrom<u64>>(&mut self, column: &'static str) -> Option<N> {
+        /// So many digits always fit.
+        const SURE: usize = 19;
+        let from = self.at.unwrap_or(self.line.len());
+        let (mut number, mut digits) = (0u64, 0);
+        let end = loop {
+            match self.line.as_bytes().get(from + digits) {
+                Some(digit @ b'0'..=b'9') if digits < SURE => {
+                    number = number * 10 + u64::from(digit - b'0');
+                    digits += 1;
                 }
-                end @ (None | Some(b'\t')) => {
-                    self.at = end.map(|_| at + 1);
-                    let cell = &self.line[from..at];
-                    let number = number.ok_or_else(|| bad(column, cell))?;
-                    return Ok((at > from).then_some(number));
-                }
-                Some(_) => return Err(bad(column, self.next(column)?)),
+                end => break end,
             }
-            at += 1;
+        };
+        if end != Some(&b'\t') {
+            return self.unusual(column);
+        }
+        self.at = Some(from + digits + 1);
+        let fits = number.try_into().ok();
+        if fits.is_none() {
+            self.is_bad(column, &self.line[from..from + digits]);
+        }
+        fits.filter(|_| digits > 0)
+    }
+
+    /// The last cell, a very long number, or none.
+    #[cold]
+    fn unusual<N: TryFrom<u64>>(&mut self, column: &'static str) -> Option<N> {
+        let cell = self.next(column);
+        let is_number = cell.bytes().all(|byte| byte.is_ascii_digit());
+        let number = cell.parse::<u64>().ok().filter(|_| is_number);
+        let number = number.and_then(|number| number.try_into().ok());
+        if number.is_none() && !cell.is_empty() {
+            self.is_bad(column, cell);
+        }
+        number
+    }
+
+    #[inline]
+    fn number<N: TryFrom<u64> + Default>(&mut self, column: &'static str) -> N {
+        self.maybe(column).unwrap_or_default()
+    }
+
+    #[inline]
+    fn seconds(&mut self, column: &'static str) -> Option<f64> {
+        self.maybe::<u64>(column).map(|millis| millis as f64 / 1000.0)
+    }
+
+    #[inline]
+    fn signed(&mut self, column: &'static str) -> Option<i32> {
+        match self.next(column) {
+            "" => None,
+            cell => cell.parse().map_err(|_| self.is_bad(column, cell)).ok(),
         }
     }
 
     #[inline]
-    fn maybe<N: TryFrom<u64>>(&mut self, column: &'static str) -> Result<Option<N>, BadLine> {
-        let Some(number) = self.digits(column)? else { return Ok(None) };
-        number.try_into().map(Some).map_err(|_| bad(column, &number.to_string()))
-    }
-
-    #[inline]
-    fn number<N: TryFrom<u64> + Default>(&mut self, column: &'static str) -> Result<N, BadLine> {
-        Ok(self.maybe(column)?.unwrap_or_default())
-    }
-
-    fn signed(&mut self, column: &'static str) -> Result<Option<i32>, BadLine> {
-        match self.next(column)? {
-            "" => Ok(None),
-            cell => cell.parse().map(Some).map_err(|_| bad(column, cell)),
-        }
-    }
-
-    #[inline]
-    fn seconds(&mut self, column: &'static str) -> Result<Option<f64>, BadLine> {
-        Ok(self.digits(column)?.map(|millis| millis as f64 / 1000.0))
-    }
-
-    fn numbers(&mut self, column: &'static str) -> Result<Vec<u32>, BadLine> {
-        match self.next(column)? {
-            "" => Ok(Vec::new()),
+    fn numbers(&mut self, column: &'static str) -> Vec<u32> {
+        match self.next(column) {
+            "" => Vec::new(),
             cell => {
-                let numbers = cell.split(',').map(str::parse);
-                numbers.collect::<Result<_, _>>().map_err(|_| bad(column, cell))
+                let numbers: Result<_, _> = cell.split(',').map(str::parse).collect();
+                numbers.map_err(|_| self.is_bad(column, cell)).unwrap_or_default()
             }
         }
     }
 }
 
 fn unescape(cell: &str) -> Cow<'_, str> {
-    if memchr::memchr(b'\\', cell.as_bytes()).is_none() {
+    if !any_byte(cell, |byte| byte == b'\\') {
         return Cow::Borrowed(cell);
     }
     let (mut text, mut chars) = (String::with_capacity(cell.len()), cell.chars());
@@ -268,7 +298,7 @@ fn unescape(cell: &str) -> Cow<'_, str> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
@@ -278,7 +308,7 @@ mod tests {
         waits.then(|| WAITING.to_owned())
     }
 
-    fn task() -> impl Strategy<Value = TaskView> {
+    pub(in super::super) fn task() -> impl Strategy<Value = TaskView> {
         let numbers = (any::<u32>(), any::<[u32; 4]>(), any::<[Option<u32>; 2]>());
         let times = any::<(u32, Option<u32>, Option<u32>, Option<u32>)>();
         let sizes = any::<(u64, Option<u64>, Option<u64>)>();

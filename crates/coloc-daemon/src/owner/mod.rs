@@ -10,17 +10,22 @@
 mod beside;
 mod command;
 mod decide;
+mod dependencies;
 mod gates;
 mod greedy;
 mod happen;
 mod history;
 mod idle;
+mod json;
+mod kinds;
 mod leaving;
 pub mod lines;
 mod loss;
+mod names;
 mod page;
 mod reconfigure;
 mod restore;
+mod signal;
 mod snapshot;
 mod submit;
 mod teach;
@@ -30,9 +35,11 @@ mod usage;
 mod view;
 
 pub use command::{Answer, Caller, Change, Command, Refused};
+pub use names::Names;
 pub(crate) use page::Rows;
 pub use page::{Form, Page, PageRequest};
 pub(crate) use reconfigure::scheduler;
+pub use signal::SignalRequest;
 pub use snapshot::{Snapshot, Standing};
 pub use submit::{ArrayRequest, Submission};
 pub use teach::Teaching;
@@ -44,12 +51,13 @@ use crate::clock::Clock;
 use crate::hardware::Sighting;
 use crate::journal::{Entry, Journal, JournalError, StoryLine};
 use crate::launch::Launcher;
-use crate::record::{Moment, Phase, Record, Uid};
+use crate::record::{Moment, Phase, Record};
+use crate::retention::Retention;
 use crate::settings::Settings;
 use crate::spec::TaskSpec;
 use coloc_core::{Effect, Event, Scheduler};
 use coloc_gpu::process::TaskRoots;
-use coloc_model::{Fleet, GpuId, TaskId, Time, UserId};
+use coloc_model::{Fleet, GpuId, SpeedTable, TaskId, Time};
 use gates::Gates;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -75,6 +83,10 @@ pub enum Input {
         /// Which attempt.
         attempt: u32,
     },
+    /// A control daemon of MPS has answered, or will not.
+    MpsAnswered,
+    /// What these tasks left was removed.
+    Removed(Vec<TaskId>),
     /// The monitor looked.
     Seen(Box<Sighting>),
     /// Stop, leaving tasks alone: they are found again.
@@ -97,6 +109,12 @@ fn answer(answers: Vec<(Reply, Answer)>, written: bool) {
         };
         let _ = reply.send(answer);
     }
+}
+
+/// The last line of a story.
+fn removed(task: TaskId) -> Entry {
+    let what = "what it left, its log among it, was removed".to_owned();
+    Entry::Story(task, StoryLine { at: Moment::now(), what })
 }
 
 /// A task that has not ended.
@@ -130,6 +148,8 @@ pub struct Owner {
     on_gpus: BTreeSet<TaskId>,
     gates: Gates,
     names: Names,
+    /// What may not run on which kind of GPU.
+    barred: SpeedTable,
     fleet: Fleet,
     settings: Settings,
     book: Book,
@@ -140,6 +160,8 @@ pub struct Owner {
     deferred: Vec<Effect>,
     /// Launches that are on the disk, and whose turn will come.
     to_launch: VecDeque<TaskId>,
+    /// Those among them whose MPS server is being set up.
+    for_mps: Vec<TaskId>,
     wake_at: Time,
     /// Entries of this batch.
     pending: Vec<Entry>,
@@ -147,6 +169,7 @@ pub struct Owner {
     disk_full: bool,
     draining: bool,
     roots: mpsc::Sender<Vec<TaskRoots>>,
+    retention: mpsc::Sender<Retention>,
     roots_changed: bool,
     last_seen: Sighting,
     last_look: Time,
@@ -159,39 +182,6 @@ pub struct Owner {
     history: coloc_estimate::history::History,
     news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
     stop: bool,
-}
-
-/// Users and kinds of tasks as the scheduler numbers them.
-#[derive(Default)]
-pub struct Names {
-    users: Vec<u32>,
-    signatures: FxHashMap<String, u32>,
-}
-
-impl Names {
-    /// The number of a user, and whether it is new.
-    fn user(&mut self, uid: u32) -> (UserId, bool) {
-        let known = self.users.iter().position(|&known| known == uid);
-        let index = known.unwrap_or_else(|| {
-            self.users.push(uid);
-            self.users.len() - 1
-        });
-        (UserId::from(index), known.is_none())
-    }
-
-    /// Everybody who was seen.
-    fn known(&self) -> impl Iterator<Item = (UserId, Uid)> + '_ {
-        self.users.iter().enumerate().map(|(index, &uid)| (UserId::from(index), Uid(uid)))
-    }
-
-    fn signature(&mut self, spec: &TaskSpec) -> coloc_model::SignatureId {
-        self.number(spec.signature())
-    }
-
-    fn number(&mut self, signature: String) -> coloc_model::SignatureId {
-        let next = self.signatures.len() as u32;
-        coloc_model::SignatureId(*self.signatures.entry(signature).or_insert(next))
-    }
 }
 
 /// What an owner is made of.
@@ -214,6 +204,8 @@ pub struct Parts {
     pub launcher: Launcher,
     /// Tells the monitor which tasks run.
     pub roots: mpsc::Sender<Vec<TaskRoots>>,
+    /// Tells for how long what ended tasks leave is kept.
+    pub retention: mpsc::Sender<Retention>,
     /// Tells the world of changes.
     pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
 }
@@ -230,6 +222,7 @@ impl Owner {
             on_gpus: BTreeSet::new(),
             gates: Gates::default(),
             names: parts.names,
+            barred: SpeedTable::default(),
             fleet: parts.fleet,
             settings: parts.settings,
             book: parts.book,
@@ -238,11 +231,13 @@ impl Owner {
             next_spec: saved.next_spec,
             deferred: Vec::new(),
             to_launch: VecDeque::new(),
+            for_mps: Vec::new(),
             wake_at: Time::NEVER,
             pending: Vec::new(),
             disk_full: false,
             draining: false,
             roots: parts.roots,
+            retention: parts.retention,
             roots_changed: true,
             last_seen: Sighting::default(),
             last_look: Time::NEVER,
@@ -254,6 +249,7 @@ impl Owner {
             news: parts.news,
             stop: false,
         };
+        let _ = owner.retention.send(owner.settings.retention);
         owner.remember(saved.lessons);
         owner.read_history()?;
         owner.restore(saved.live)?;
@@ -303,6 +299,8 @@ impl Owner {
                 Input::ShimGone { task, attempt } => {
                     self.shim_gone(now, task, attempt, &mut wishes);
                 }
+                Input::MpsAnswered => self.to_launch.extend(self.for_mps.drain(..)),
+                Input::Removed(tasks) => self.pending.extend(tasks.into_iter().map(removed)),
                 Input::Seen(sighting) => self.seen(now, *sighting, &mut wishes),
                 Input::Shutdown => self.stop = true,
             }

@@ -2,10 +2,9 @@
 //! the whole list.
 
 use super::view::{TaskView, task_view};
-use super::{Live, Owner, lines};
+use super::{Live, Owner, json, lines};
 use crate::record::Uid;
 use coloc_model::TaskId;
-use serde::Serialize;
 
 /// Tasks that are looked at for one page.
 const LONGEST_PAGE: usize = 4096;
@@ -93,13 +92,12 @@ impl Rows {
         rows.text
     }
 
-    fn push<T: AsRef<str> + Serialize>(&mut self, view: &TaskView<T>) {
+    fn push<T: AsRef<str>>(&mut self, view: &TaskView<T>) {
         let text = &mut self.text;
         match self.form {
             Form::Json => {
                 text.extend_from_slice(if self.begun { b",\n" } else { b"" });
-                serde_json::to_writer(&mut *text, view)
-                    .expect("a view is written into memory, and its keys are strings");
+                json::write(text, view);
             }
             Form::Lines => lines::write(text, view),
         }

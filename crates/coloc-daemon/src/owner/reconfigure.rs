@@ -49,11 +49,12 @@ impl Owner {
             let setup = Setup { policy: settings.policy, gpus, time_scale };
             self.journal.note_setup(&setup).map_err(|error| refused(&error))?;
             new.remember(now, &self.scheduler);
-            self.scheduler = new;
+            self.scheduler = new.with_speeds(self.barred.clone());
             self.book = book;
             self.introduce(now, wishes);
         }
         self.launcher.grace = settings.grace;
+        let _ = self.retention.send(settings.retention);
         self.settings = settings;
         Ok(())
     }

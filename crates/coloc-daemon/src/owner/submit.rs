@@ -5,7 +5,7 @@ use crate::journal::{Entry, Keyed, StoryLine};
 use crate::record::{ArrayPlace, Moment, Record, SpecId};
 use crate::script;
 use crate::spec::{Dependency, DependencyKind, TaskSpec};
-use coloc_model::{Bytes, Estimate, Task, TaskId};
+use coloc_model::{Bytes, Estimate, Millis, Task, TaskId};
 use rustc_hash::FxHashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,15 +87,7 @@ impl Owner {
             return Err(Refused::PriorityAboveZero);
         }
         self.check(&spec, array.as_ref())?;
-        if singleton {
-            let before = self
-                .tasks
-                .values()
-                .filter(|live| live.record.owner == caller.uid && live.spec.name == spec.name);
-            let ended =
-                |live: &Live| Dependency { task: live.record.id, when: DependencyKind::AfterAny };
-            spec.after.extend(before.map(ended));
-        }
+        spec.singleton |= singleton;
         self.estimate(&mut spec);
         // The way in of whoever submitted, which is nobody else's business and not the task's.
         spec.environment
@@ -107,7 +99,12 @@ impl Owner {
         self.pending.push(Entry::Spec(spec_id, spec.clone()));
         let first = TaskId(self.next_task);
         let indices: Vec<Option<u32>> = match &array {
-            Some(array) => array.indices.iter().copied().map(Some).collect(),
+            Some(array) => {
+                // In order, so that one of them is found by its number.
+                let mut indices = array.indices.clone();
+                indices.sort_unstable();
+                indices.into_iter().map(Some).collect()
+            }
             None => vec![None],
         };
         let at_once = array.and_then(|array| array.at_once);
@@ -207,7 +204,12 @@ impl Owner {
                 limit.secs()
             )));
         }
-        for Dependency { task, .. } in &spec.after {
+        for Dependency { task, when, delay } in &spec.after {
+            if *delay > Millis::ZERO && *when != DependencyKind::After {
+                return invalid(
+                    "only who waits for the start of a task (after) can wait on for a while",
+                );
+            }
             if !self.tasks.contains_key(task) && !matches!(self.journal.task(*task), Ok(Some(_))) {
                 return Err(Refused::Invalid(format!(
                     "it is to wait for task {task}, which never was"
@@ -219,6 +221,7 @@ impl Owner {
                 "this daemon gives tasks MIG instances, and a process sees one of them: ask for one GPU",
             );
         }
+        self.check_kinds(spec)?;
         let largest = self.scheduler.most_memory(spec.gpus);
         if spec.gpu_memory.is_some_and(|need| need > largest) && largest > Bytes::ZERO {
             return Err(Refused::Invalid(format!(
@@ -229,7 +232,8 @@ impl Owner {
         }
         let task = Task {
             id: TaskId(self.next_task),
-            signature: coloc_model::SignatureId(0),
+            // What kinds it may have was looked at before.
+            signature: self.names.next(),
             user: coloc_model::UserId(0),
             gpus: spec.gpus,
             exclusive: spec.exclusive,
@@ -289,9 +293,11 @@ impl Owner {
             None => Estimate::exact(wanted),
         });
         let user = self.user(owner);
+        // What is wished for because of it is wished for at the next decision.
+        let signature = self.signature(self.clock.now(), &spec, &mut Vec::new());
         Some(Task {
             id: task,
-            signature: self.names.signature(&spec),
+            signature,
             user,
             gpus: spec.gpus,
             exclusive,

@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 pub struct Teaching {
     /// The command.
     pub command: Vec<RawText>,
+    /// The script that is its first word, if submitted tasks have a copy of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<RawText>,
     /// Where it ran.
     pub directory: RawText,
     /// What was found.
@@ -55,17 +58,20 @@ impl Owner {
         teaching: Teaching,
         wishes: &mut Vec<Effect>,
     ) -> Answer {
-        let Teaching { command, directory, lesson } = teaching;
+        let Teaching { command, script, directory, lesson } = teaching;
         if command.is_empty() {
             return Answer::Refused(Refused::Invalid("no command was given".to_owned()));
         }
         if self.disk_full {
             return Answer::Refused(Refused::DiskFull);
         }
-        let signature = TaskSpec::new(String::new(), command, directory).signature();
+        // As a task has it that is submitted so.
+        let spec = TaskSpec { script, ..TaskSpec::new(String::new(), command, directory) };
+        let signature = spec.signature();
         self.pending.push(Entry::Lesson(signature.clone(), lesson));
-        let signature = self.names.number(signature);
-        self.scheduler.note(now, Event::Taught { signature, lesson }, wishes);
+        for signature in self.all_signatures(&signature) {
+            self.scheduler.note(now, Event::Taught { signature, lesson }, wishes);
+        }
         Answer::Taught
     }
 

@@ -3,10 +3,9 @@
 use super::{Caller, Owner, Refused};
 use crate::journal::Entry;
 use crate::record::SpecId;
-use crate::spec::{Dependency, TaskUpdate};
+use crate::spec::TaskUpdate;
 use coloc_core::{Effect, Event};
 use coloc_model::{TaskId, Time};
-use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 impl Owner {
@@ -36,7 +35,8 @@ impl Owner {
         if !phase.is_on_gpus() {
             self.check(&spec, None)?;
         }
-        if self.waits_for_itself(task, update.after.as_deref().unwrap_or_default()) {
+        let other_order = update.after.is_some() || update.name.is_some();
+        if other_order && self.waits_for_itself(task, &spec) {
             let what = format!("task {task} would wait for itself");
             return Err(Refused::Invalid(what));
         }
@@ -52,6 +52,8 @@ impl Owner {
         let (in_core, waits) = (live.in_core, !phase.is_on_gpus());
         // Who came back from an end for want of memory has its place by that, which only a new entry changes.
         let anew = update.begin_ms.is_some() || update.after.is_some() || live.record.ooms > 0;
+        // So has who may run elsewhere: it is something else to the scheduler.
+        let anew = anew || update.gpu_kinds.is_some();
         if in_core && waits && anew && update.needs_a_task_that_waits() {
             self.leave_core(now, task, wishes);
         } else if in_core && let Some(core_task) = self.as_core_task(task) {
@@ -60,27 +62,11 @@ impl Owner {
         if waits {
             self.gates.knock(task);
         }
-        Ok(())
-    }
-
-    /// Whether a task that waits for these would wait for its own end.
-    fn waits_for_itself(&self, task: TaskId, after: &[Dependency]) -> bool {
-        let mut next: Vec<TaskId> = after.iter().map(|dependency| dependency.task).collect();
-        let mut seen = FxHashSet::default();
-        let array = self.tasks.get(&task).and_then(|live| live.record.array);
-        while let Some(on) = next.pop() {
-            // The number of an array means all of its tasks.
-            if on == task || array.is_some_and(|place| place.array == on) {
-                return true;
-            }
-            if seen.insert(on) {
-                let live = self.tasks.get(&on).into_iter();
-                next.extend(
-                    live.flat_map(|live| &live.spec.after).map(|dependency| dependency.task),
-                );
-            }
+        if update.name.is_some() {
+            // Whoever waits for all of its name may no longer wait for it.
+            self.gates.look_again(task);
         }
-        false
+        Ok(())
     }
 }
 
@@ -92,6 +78,10 @@ fn told(update: &TaskUpdate) -> String {
         update.gpu_memory.map(|memory| format!("GPU memory {memory}")),
         update.priority.map(|priority| format!("priority {priority}")),
         update.gpus.map(|gpus| format!("{gpus} GPUs")),
+        update.gpu_kinds.as_ref().map(|kinds| match kinds.as_slice() {
+            [] => "GPUs of any kind".to_owned(),
+            kinds => format!("GPUs of kind {}", kinds.join(" or ")),
+        }),
         update.exclusive.map(|alone| if alone { "alone" } else { "beside others" }.to_owned()),
         update.begin_ms.map(|_| "begin".to_owned()),
         update.after.as_ref().map(|after| match after.len() {

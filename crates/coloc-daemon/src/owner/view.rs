@@ -104,8 +104,14 @@ pub struct TaskDetail {
     pub command: Vec<crate::text::RawText>,
     /// Where it runs.
     pub directory: crate::text::RawText,
+    /// Kinds of GPU that it may run on; without any, all.
+    #[serde(default)]
+    pub gpu_kinds: Vec<String>,
     /// Where its output is.
     pub log: String,
+    /// What it left was removed, and with it that log.
+    #[serde(default)]
+    pub log_removed: bool,
     /// What its GPUs' memory is booked with before it is seen: it is expected to stay below.
     #[serde(default)]
     pub estimate_bound_bytes: Option<u64>,
@@ -252,9 +258,11 @@ impl Owner {
             task: self.view(live),
             command: live.spec.command.clone(),
             directory: live.spec.directory.clone(),
+            gpu_kinds: live.spec.gpu_kinds.clone(),
             log: output_of(&self.launcher.run_dir(&live.record), &live.record, &live.spec)
                 .display()
                 .to_string(),
+            log_removed: false,
             estimate_bound_bytes: live.spec.estimate.map(|estimate| estimate.bound.0),
             estimator: live.spec.estimator.clone(),
             host_mem_bytes: live.spec.host_memory.map(|memory| memory.0),

@@ -13,17 +13,17 @@ use coloc_gpu::mps::{
 use coloc_gpu::process::ProcessTable;
 use coloc_model::Bytes;
 use rustc_hash::FxHashMap;
+use std::fmt;
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
 /// A control daemon that takes longer to answer is not there.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(5);
-/// Nobody else is kept waiting longer than this; what takes longer is looked for again a moment later.
-const PATIENCE: Duration = Duration::from_secs(1);
 /// One that did not answer is left alone this long.
 const LEFT_ALONE: Duration = Duration::from_secs(60);
 
@@ -113,6 +113,25 @@ impl Server {
 
 type Errand = Receiver<Result<Server, SharingError>>;
 
+/// Tells whoever waits that an errand has ended.
+#[derive(Clone)]
+struct Bell(Arc<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for Bell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Bell")
+    }
+}
+
+/// Rings when it goes, however that comes.
+struct AtTheEnd(Bell);
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        (self.0.0)();
+    }
+}
+
 /// The control daemons.
 #[derive(Debug)]
 pub struct Mps {
@@ -121,6 +140,7 @@ pub struct Mps {
     servers: FxHashMap<PathBuf, Server>,
     errands: FxHashMap<PathBuf, Errand>,
     silent: FxHashMap<PathBuf, Instant>,
+    bell: Bell,
 }
 
 impl Mps {
@@ -132,18 +152,23 @@ impl Mps {
             servers: FxHashMap::default(),
             errands: FxHashMap::default(),
             silent: FxHashMap::default(),
+            bell: Bell(Arc::new(|| {})),
         }
     }
 
+    /// Whoever heard [`SharingError::NotYet`] is told so when it is worth asking again.
+    pub fn ring(&mut self, bell: impl Fn() + Send + Sync + 'static) {
+        self.bell = Bell(Arc::new(bell));
+    }
+
     /// Makes a task a client of its user's server on these GPUs, which answers by then and lets nobody have more than the
-    /// largest of its tasks. However long that takes, it returns soon: with [`SharingError::NotYet`] if need be.
+    /// largest of its tasks. It waits for nobody: while the control daemon is talked to, it is [`SharingError::NotYet`].
     pub fn admit(&mut self, newcomer: &Newcomer<'_>) -> Result<Admitted, SharingError> {
         let layout = DaemonLayout::new(&self.state, newcomer.owner.0, newcomer.gpus)?;
         let all = newcomer.others.iter().copied().chain([newcomer.limits]);
         let limits = ClientLimits::loosest(all);
         self.collect(&layout.pipe)?;
-        let known = self.servers.get(&layout.pipe).cloned();
-        let known = known.filter(|server| server.process.is_there() && is_alive(&layout.pipe));
+        let known = self.known(&layout.pipe);
         let server = match known {
             // Nothing is asked where nothing changes: every launch waits for this.
             Some(server) if server.was_told(&limits) => server,
@@ -165,7 +190,7 @@ impl Mps {
         let newcomer = Newcomer { owner, gpus, limits, others: &[], whole };
         loop {
             match self.admit(&newcomer) {
-                Err(SharingError::NotYet) => std::thread::sleep(Duration::from_millis(50)),
+                Err(SharingError::NotYet) => std::thread::sleep(Duration::from_millis(10)),
                 done => return done,
             }
         }
@@ -180,7 +205,13 @@ impl Mps {
             || self.servers.get(&layout.pipe).is_some_and(replaced)
     }
 
-    /// Takes note of what an errand has brought that took longer than anybody waited for it.
+    /// The server of a pipe directory, if it and its control daemon are there.
+    fn known(&self, pipe: &Path) -> Option<Server> {
+        let known = self.servers.get(pipe).cloned();
+        known.filter(|server| server.process.is_there() && is_alive(pipe))
+    }
+
+    /// Takes note of what an errand has brought.
     fn collect(&mut self, pipe: &Path) -> Result<(), SharingError> {
         let Some(errand) = self.errands.remove(pipe) else { return Ok(()) };
         match errand.try_recv() {
@@ -188,16 +219,25 @@ impl Mps {
                 self.servers.insert(pipe.to_owned(), server);
                 Ok(())
             }
-            Ok(Err(error)) => Err(self.note(pipe, error)),
+            Ok(Err(error)) => {
+                let silent = matches!(error, SharingError::Mps(MpsError::TimedOut { .. }));
+                if silent {
+                    self.silent.insert(pipe.to_owned(), Instant::now());
+                }
+                // A server does its work without its control daemon's words.
+                if silent && self.known(pipe).is_some() { Ok(()) } else { Err(error) }
+            }
             Err(TryRecvError::Empty) => {
                 self.errands.insert(pipe.to_owned(), errand);
                 Err(SharingError::NotYet)
             }
-            Err(TryRecvError::Disconnected) => Ok(()),
+            Err(TryRecvError::Disconnected) => {
+                Err(SharingError::NoServer { pipe: pipe.to_owned() })
+            }
         }
     }
 
-    /// Talks to the control daemon on a thread of its own, one at a time, so that one that hangs holds up nobody.
+    /// Has a thread of its own talk to the control daemon, one at a time, so that one that hangs holds up nobody.
     fn set_up(
         &mut self,
         layout: &DaemonLayout,
@@ -205,13 +245,20 @@ impl Mps {
         limits: ClientLimits,
         whole: Bytes,
     ) -> Result<Server, SharingError> {
-        let pipe = &layout.pipe;
-        if self.silent.get(pipe).is_some_and(|since| since.elapsed() < LEFT_ALONE) {
-            return Err(SharingError::Silent { pipe: pipe.clone() });
+        let pipe = layout.pipe.clone();
+        if self.silent.get(&pipe).is_some_and(|since| since.elapsed() < LEFT_ALONE) {
+            let silent = SharingError::Silent { pipe };
+            let Some(known) = known else { return Err(silent) };
+            let trouble = Some((silent.to_string(), Instant::now()));
+            return Ok(Server { limits, trouble, ..known });
         }
         let (tell, errand) = sync_channel(1);
         let (state, program, layout) = (self.state.clone(), self.program.clone(), layout.clone());
+        let bell = self.bell.clone();
         let work = move || {
+            // It goes after what it tells of.
+            let _bell = AtTheEnd(bell);
+            let tell = tell;
             // Nobody may be listening any more.
             let _ = tell.send(bring_up(&state, &program, &layout, known, limits, whole));
         };
@@ -219,24 +266,8 @@ impl Mps {
             .name("mps".to_owned())
             .spawn(work)
             .map_err(SharingError::Thread)?;
-        match errand.recv_timeout(PATIENCE) {
-            Ok(done) => done.map_err(|error| self.note(pipe, error)),
-            Err(RecvTimeoutError::Timeout) => {
-                self.errands.insert(pipe.clone(), errand);
-                Err(SharingError::NotYet)
-            }
-            Err(RecvTimeoutError::Disconnected) => {
-                Err(SharingError::NoServer { pipe: pipe.clone() })
-            }
-        }
-    }
-
-    /// Remembers who does not answer.
-    fn note(&mut self, pipe: &Path, error: SharingError) -> SharingError {
-        if matches!(error, SharingError::Mps(MpsError::TimedOut { .. })) {
-            self.silent.insert(pipe.to_owned(), Instant::now());
-        }
-        error
+        self.errands.insert(pipe, errand);
+        Err(SharingError::NotYet)
     }
 
     /// Folders of daemons, ours and those that an earlier daemon of ours set up: `mps/UID/GPUS/pipe`.

@@ -15,15 +15,14 @@ use crate::run::{
     Claim, Ended, GroupPlace, Order, Process, RunAs, RunDir, RunError, Started, Stopped,
 };
 use crate::text::RawText;
+use child::Program;
 use coloc_gpu::process::ProcessTable;
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus, pidfd_open, waitpid};
 use std::io::{self, PipeReader, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -59,6 +58,9 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
     let order = dir.order()?;
     // As root, where the daemon is root: the group is not its user's to change.
     let group = order.group.as_ref().map(Group::open);
+    rustix::process::setsid().map_err(system("lead a session"))?;
+    let doors = group.as_ref().and_then(|group| group.as_ref().ok()).map(|group| &group.doors);
+    let program = Program::bear(&order, doors);
     if let Some(user) = &order.user {
         become_user(user)?;
     }
@@ -66,9 +68,6 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
         // The daemon gave this attempt up, or another shim has it.
         return Ok(());
     }
-    // A task that can run may run, with room for its last word or without.
-    let _ = dir.make_room_for_the_end();
-    rustix::process::setsid().map_err(system("lead a session"))?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(system("adopt orphans"))?;
     let asked = Asked { at_once: on(Signal::SIGTERM)?, after_warning: on(Signal::SIGUSR1)? };
@@ -90,8 +89,9 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
         let _ = log.say(&format!("coloc: runs without a control group: {error}\n"));
     }
     let group = group.and_then(Result::ok);
-    let (child, streams) = match start(&order, group.as_ref()) {
-        Ok(started) => started,
+    let begin = |(program, streams): (Program, Streams)| Ok((program.begin()?, streams));
+    let (program, streams) = match program.and_then(begin) {
+        Ok(begun) => begun,
         Err(error) => {
             let why = why_not(&order, &error);
             let _ = log.say(&format!("coloc: {why}\n"));
@@ -100,12 +100,14 @@ pub fn run(dir: &RunDir) -> Result<(), ShimError> {
     };
     let began = |pid| ProcessTable::default().started(pid).unwrap_or(0);
     let process = |pid| Process { pid, began: began(pid) };
-    let (shim, main) = (process(std::process::id()), process(child.id()));
+    let (shim, main) = (process(std::process::id()), process(program.as_raw_pid() as u32));
     let group = group.filter(|group| group.group.holds(main.pid));
     let (at, in_group) = (Moment::now(), group.is_some());
     dir.write_started(&Started { shim, main, at, in_group, can_warn: true })?;
+    // A task that can run may run, with room for its last word or without.
+    let _ = dir.make_room_for_the_end();
     let copies = log.copy(streams);
-    let watch = Watch { order: &order, child, asked, stopped: None, group: group.as_ref() };
+    let watch = Watch { order: &order, program, asked, stopped: None, group: group.as_ref() };
     let ended = watch.until_the_end()?;
     finish(&order, copies, group.as_ref());
     let host_memory = group.as_ref().and_then(|group| group.group.host_memory());
@@ -193,33 +195,10 @@ pub(crate) struct Streams {
     pub(crate) errors: Option<PipeReader>,
 }
 
-fn start(order: &Order, group: Option<&Group>) -> io::Result<(Child, Streams)> {
-    let (program, arguments) =
-        order.command.split_first().ok_or_else(|| io::Error::other("no command was given"))?;
-    let (output, out) = io::pipe()?;
-    // One pipe for both keeps lines in the order in which they were written.
-    let (errors, err) = match order.errors {
-        None => (None, out.try_clone()?),
-        Some(_) => io::pipe().map(|(errors, err)| (Some(errors), err))?,
-    };
-    let mut command = Command::new(program.as_os_str());
-    command
-        .args(arguments.iter().map(RawText::as_os_str))
-        .env_clear()
-        .envs(order.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())))
-        .current_dir(order.directory.as_path())
-        .stdin(Stdio::null())
-        .stdout(out)
-        .stderr(err)
-        .process_group(0);
-    child::prepare(&mut command, group.map(|group| group.doors.enter.try_clone()).transpose()?);
-    Ok((command.spawn()?, Streams { output, errors }))
-}
-
 /// The program while it runs.
 struct Watch<'a> {
     order: &'a Order,
-    child: Child,
+    program: Pid,
     asked: Asked,
     stopped: Option<Stopped>,
     group: Option<&'a Group>,
@@ -227,8 +206,8 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     fn until_the_end(mut self) -> Result<Ended, ShimError> {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(system("watch the program"))?;
+        let pidfd =
+            pidfd_open(self.program, PidfdFlags::empty()).map_err(system("watch the program"))?;
         let began = Instant::now();
         let after = |span: coloc_model::Millis| began + Duration::from_millis(span.0);
         let limit = self.order.time_limit;
@@ -299,17 +278,18 @@ impl Watch<'_> {
 
     /// The program alone: its workers would die of a signal that it handles.
     fn signal(&self, signal: Option<Signal>) {
-        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
+        let pid = nix::unistd::Pid::from_raw(self.program.as_raw_pid());
         if let Some(signal) = signal {
             let _ = nix::sys::signal::kill(pid, signal);
         }
     }
 
-    fn reap(mut self) -> Result<Ended, ShimError> {
-        let status = self.child.wait().map_err(system("wait for the program"))?;
-        let exit = match status.code() {
+    fn reap(self) -> Result<Ended, ShimError> {
+        let reaped = waitpid(Some(self.program), WaitOptions::empty());
+        let status = reaped.map_err(system("wait for the program"))?.map(|(_, status)| status);
+        let exit = match status.and_then(WaitStatus::exit_status) {
             Some(code) => Exit::Code(code),
-            None => Exit::Signal(status.signal().unwrap_or(0)),
+            None => Exit::Signal(status.and_then(WaitStatus::terminating_signal).unwrap_or(0)),
         };
         Ok(Ended {
             exit,

@@ -152,18 +152,27 @@ pub(crate) fn run(arguments: &[String]) -> Answer {
     }
     let mut first = true;
     loop {
-        let text = command.show(&*emulator.lock()?, std::mem::take(&mut first))?;
+        let text = command.show(&*emulator.lock()?, first)?;
         match &command.file {
-            Some(file) => std::fs::write(file, text + "\n").map_err(|error| {
+            Some(file) => write(file, &(text + "\n"), first).map_err(|error| {
                 ToolError::new(1, format!("Unable to write to the file {file:?}: {error}"))
             })?,
             None => print(&text)?,
         }
+        first = false;
         match command.every {
             Some(span) => std::thread::sleep(span),
             None => return Ok(()),
         }
     }
+}
+
+/// What is looked at again goes on where the last look ended.
+fn write(file: &str, text: &str, first: bool) -> std::io::Result<()> {
+    use std::io::Write as _;
+    let mut options = std::fs::File::options();
+    let options = options.create(true).write(true).truncate(first).append(!first);
+    options.open(file)?.write_all(text.as_bytes())
 }
 
 fn version() -> &'static str {

@@ -142,6 +142,15 @@ pub(crate) struct Prepared {
     pub(crate) script: Option<RawText>,
 }
 
+impl Prepared {
+    /// What is started where no copy of a script is made: what its first line names, with the file.
+    pub(crate) fn in_place(&self) -> Vec<RawText> {
+        let named = self.script.as_ref().and_then(|body| interpreter(body.as_bytes()));
+        let command = self.command.iter().cloned().map(RawText::from);
+        named.unwrap_or_default().into_iter().chain(command).collect()
+    }
+}
+
 /// Makes ready what was typed. Scripts are copied now, so that what is run is what was submitted, unless they are to stay
 /// where they are.
 pub(crate) fn prepared(

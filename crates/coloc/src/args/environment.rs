@@ -3,8 +3,12 @@
 use crate::error::CliError;
 use coloc_daemon::text::RawText;
 use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::process::{Command, Stdio};
+use std::os::unix::process::CommandExt as _;
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 type Variables = Vec<(RawText, RawText)>;
 
@@ -50,40 +54,91 @@ fn wanted(export: Option<&[OsString]>, all: &[(OsString, OsString)]) -> Variable
     kept
 }
 
+/// Stand before and after what a login shell is asked for: what its profile prints is something else.
+const MARKS: [&[u8]; 2] = [b"<coloc-environment>", b"</coloc-environment>"];
+/// A profile that takes longer waits for something that will not come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// The variables that a login shell of this user has, whatever is set here.
 fn of_login() -> Result<Variables, CliError> {
     let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
     let shell = shell.unwrap_or_else(|| "/bin/sh".into());
     let failed =
         |problem: String| CliError::Usage(format!("--user-env: {}: {problem}", shell.display()));
+    let said = ask_a_login_shell(&shell, PATIENCE).map_err(|error| failed(error.to_string()))?;
+    let told = between(&said);
+    told.map(read).ok_or_else(|| failed("a login shell ended without a word".to_owned()))
+}
+
+/// What a login shell prints, as far as it matters.
+fn ask_a_login_shell(shell: &OsStr, patience: Duration) -> io::Result<Vec<u8>> {
     let kept = ["HOME", "USER", "LOGNAME", "SHELL", "LANG"];
     let kept = kept.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
-    let output = Command::new(&shell)
-        .args(["-l", "-c", "env -0"])
+    let [before, after] = MARKS.map(String::from_utf8_lossy);
+    // Words that every shell understands.
+    let question = format!("printf '%s' '{before}'; env -0; printf '%s' '{after}'");
+    let mut child = Command::new(shell)
+        .args(["-l", "-c", &question])
         .env_clear()
         .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
         .envs(kept)
         .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| failed(error.to_string()))?;
-    if !output.status.success() {
-        return Err(failed(format!("a login shell ended with {}", output.status)));
+        .stdout(Stdio::piped())
+        .process_group(0)
+        .spawn()?;
+    let heard = child.stdout.take().map(listen);
+    let (began, mut said) = (Instant::now(), Vec::new());
+    // What a profile has left running may hold the pipe for ever: nobody waits for its end.
+    while let Some(part) = heard
+        .as_ref()
+        .and_then(|heard| heard.recv_timeout(patience.saturating_sub(began.elapsed())).ok())
+    {
+        said.extend(part);
+        if between(&said).is_some() {
+            break;
+        }
     }
-    Ok(read(&output.stdout))
+    if began.elapsed() >= patience {
+        coloc_daemon::signals::end_group(child.id(), true);
+        let _ = child.wait();
+        let what = format!("its profile has not ended within {} s", patience.as_secs());
+        return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+    }
+    child.wait()?;
+    Ok(said)
 }
 
-/// What `env -0` printed. What a profile printed before has no name that a variable could have.
+/// Has a thread read, which may have to wait for ever.
+fn listen(mut from: ChildStdout) -> Receiver<Vec<u8>> {
+    let (tell, heard) = channel();
+    std::thread::spawn(move || {
+        let mut part = [0; 4096];
+        while let Ok(length @ 1..) = from.read(&mut part) {
+            if tell.send(part[..length].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    heard
+}
+
+/// What stands between the marks, once both are there.
+fn between(said: &[u8]) -> Option<&[u8]> {
+    let find = |text: &[u8], mark: &[u8]| text.windows(mark.len()).position(|part| part == mark);
+    let [before, after] = MARKS;
+    let rest = &said[find(said, before)? + before.len()..];
+    Some(&rest[..find(rest, after)?])
+}
+
+/// What `env -0` printed.
 fn read(text: &[u8]) -> Variables {
     let pair = |entry: &[u8]| {
         let at = entry.iter().position(|&byte| byte == b'=')?;
-        let name = entry[..at].rsplit(|&byte| byte == b'\n').next()?;
-        let sane = !name.is_empty() && name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');
+        let (name, value) = (&entry[..at], &entry[at + 1..]);
         let text = |bytes: &[u8]| RawText::from(OsString::from_vec(bytes.to_vec()));
         // The shell's own notes on itself.
-        let own =
-            matches!(OsStr::from_bytes(name).to_str(), Some("_" | "SHLVL" | "PWD" | "OLDPWD"));
-        (sane && !own).then(|| (text(name), text(&entry[at + 1..])))
+        let own = matches!(name, b"" | b"_" | b"SHLVL" | b"PWD" | b"OLDPWD");
+        (!own).then(|| (text(name), text(value)))
     };
     text.split(|&byte| byte == 0).filter_map(pair).collect()
 }
@@ -112,7 +167,33 @@ mod tests {
 
     #[test]
     fn what_a_profile_prints_is_no_variable() {
-        let text = b"Welcome!\nHOME=/h\0EMPTY=\0SHLVL=1\0no variable\0=x\0M=a\nb=c\0";
-        assert_eq!(shown(read(text)), ["HOME=/h", "EMPTY=", r"M=a\nb=c"]);
+        let text = b"A=1\nWelcome!<coloc-environment>HOME=/h\0EMPTY=\0SHLVL=1\0no variable\0=x\0\
+            BASH_FUNC_f%%=() {  echo a=b\n}\0M=a\nb=c\0</coloc-environment>bye";
+        let told = shown(read(between(text).unwrap()));
+        assert_eq!(told, ["HOME=/h", "EMPTY=", r"BASH_FUNC_f%%=() {  echo a=b\n}", r"M=a\nb=c"]);
+        for cut in [&b""[..], b"x", &text[..40], &text[..text.len() - 5]] {
+            assert_eq!(between(cut), None);
+        }
+    }
+
+    #[test]
+    fn a_profile_may_leave_something_running_but_not_wait_for_ever() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let place = tempfile::tempdir().unwrap();
+        let shell = place.path().join("shell");
+        let ask = |profile: &str, patience| {
+            let script = format!("#!/bin/sh\n{profile}\nexec /bin/sh -c \"$3\"\n");
+            std::fs::write(&shell, script).unwrap();
+            std::fs::set_permissions(&shell, std::fs::Permissions::from_mode(0o755)).unwrap();
+            ask_a_login_shell(shell.as_os_str(), patience)
+        };
+        // It holds the pipe for longer than any test.
+        let left = "sleep 600 & echo $! >&2; export LEFT=$!";
+        let told = shown(read(between(&ask(left, PATIENCE).unwrap()).unwrap()));
+        let left = told.iter().find_map(|pair| pair.strip_prefix("LEFT=")).unwrap();
+        coloc_daemon::signals::ask_to_end(left.parse().unwrap());
+        let error = ask("sleep 600", Duration::from_millis(300)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(ask("exit 3", PATIENCE).is_ok_and(|said| between(&said).is_none()));
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod accounts;
 pub(crate) mod batch;
+pub(crate) mod dependencies;
 pub(crate) mod environment;
 pub(crate) mod input;
 pub(crate) mod live;

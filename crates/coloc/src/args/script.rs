@@ -1,8 +1,8 @@
-//! What people's hands know from Slurm: times, arrays, dependencies.
+//! What people's hands know from Slurm: times, arrays, signals, GPUs.
 
 use coloc_daemon::owner::ArrayRequest;
-use coloc_daemon::spec::{Dependency, DependencyKind, Warning};
-use coloc_model::{Millis, TaskId};
+use coloc_daemon::spec::Warning;
+use coloc_model::Millis;
 
 /// The most tasks that one array may have.
 const LARGEST_ARRAY: usize = 100_000;
@@ -64,58 +64,6 @@ fn spelled_out(text: &str) -> Option<Millis> {
     (sum > Millis::ZERO).then_some(sum)
 }
 
-/// What must be over before a task begins.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Dependencies {
-    /// These tasks, each as said.
-    pub(crate) tasks: Vec<Dependency>,
-    /// Whatever the same user submitted before under the same name.
-    pub(crate) singleton: bool,
-}
-
-/// `7`, `7,8`, `afterok:7:8`, `afterany:7`, `aftercorr:7`, `singleton`; all of them have to be met.
-pub(crate) fn dependencies(text: &str) -> Result<Dependencies, String> {
-    let fail = || {
-        format!(
-            "{text:?}: expected task ids such as 7, afterok:7:8, afterany:7, afternotok:7, aftercorr:7 or singleton, \
-             with commas between them"
-        )
-    };
-    if text.contains('?') {
-        return Err(format!(
-            "{text:?}: that any one of several is enough cannot be asked for; commas ask for all"
-        ));
-    }
-    let mut all = Dependencies::default();
-    for part in text.split(',') {
-        if part == "singleton" {
-            all.singleton = true;
-            continue;
-        }
-        let mut words = part.split(':').peekable();
-        let kind = match words.peek() {
-            Some(&"afterok") => Some(DependencyKind::AfterOk),
-            Some(&"afterany") => Some(DependencyKind::AfterAny),
-            Some(&"after") => Some(DependencyKind::After),
-            Some(&"afternotok") => Some(DependencyKind::AfterNotOk),
-            Some(&"aftercorr") => Some(DependencyKind::AfterCorr),
-            _ => None,
-        };
-        if kind.is_some() {
-            words.next();
-        }
-        let before = all.tasks.len();
-        for word in words {
-            let task = TaskId(word.parse().map_err(|_| fail())?);
-            all.tasks.push(Dependency { task, when: kind.unwrap_or(DependencyKind::AfterOk) });
-        }
-        if all.tasks.len() == before {
-            return Err(fail());
-        }
-    }
-    Ok(all)
-}
-
 /// `1-100`, `0-9:3`, `1,5,9`, each with `%8`.
 pub(super) fn array(text: &str) -> Result<ArrayRequest, String> {
     let fail = || format!("{text:?} is no array: expected 1-100, 0-9:3, 1,5,9 or 1-100%8");
@@ -154,16 +102,14 @@ pub(super) fn warning(text: &str) -> Result<Warning, String> {
     let text = text.strip_prefix("B:").unwrap_or(text);
     let (name, seconds) = text.split_once('@').unwrap_or((text, "60"));
     let seconds: u64 = seconds.parse().map_err(|_| fail())?;
-    let signal = match name.trim_start_matches("SIG") {
-        "HUP" => 1,
-        "INT" => 2,
-        "USR1" => 10,
-        "USR2" => 12,
-        "TERM" => 15,
-        "CONT" => 18,
-        number => number.parse().ok().filter(|n| (1..=64).contains(n)).ok_or_else(fail)?,
-    };
+    let signal = signal(name).map_err(|_| fail())?;
     Ok(Warning { signal, before: Millis::from_secs(seconds) })
+}
+
+/// `USR1`, `SIGUSR1` or `10`.
+pub(crate) fn signal(text: &str) -> Result<i32, String> {
+    let fail = || format!("{text:?}: expected a signal, such as USR1, SIGTERM or 10");
+    coloc_daemon::signals::number(text).ok_or_else(fail)
 }
 
 /// So many GPUs, perhaps of a kind.
@@ -245,13 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn dependencies_and_signals() {
-        let all = dependencies("afterok:1:2,singleton,afterany:3,4").unwrap();
-        assert!(all.tasks.len() == 4 && all.singleton);
-        assert_eq!(all.tasks[2], Dependency { task: TaskId(3), when: DependencyKind::AfterAny });
-        for wrong in ["afterok:", "x", "", "afterok:1?afterok:2", "singleton:3", "afterok:-1"] {
-            assert!(dependencies(wrong).is_err(), "{wrong}");
-        }
+    fn signals_and_kinds_of_gpus() {
         assert_eq!(warning("B:USR1@120").unwrap().before, Millis::from_secs(120));
         assert!(warning("NOPE@1").is_err());
         let count = |text: &str| gres(text).map(|wish| (wish.count, wish.kind.is_some()));

@@ -1,8 +1,9 @@
 //! A task's flags, on the command line and in the head of a script.
 
 use super::batch::{self, Prepared};
+use super::dependencies::{self, Dependencies};
 use super::environment;
-use super::script::{self, Dependencies, GpuWish, Limit};
+use super::script::{self, GpuWish, Limit};
 use super::slurm::SlurmArgs;
 use super::when;
 use crate::error::CliError;
@@ -12,6 +13,7 @@ use coloc_daemon::owner::{ArrayRequest, Submission};
 use coloc_daemon::record::Moment;
 use coloc_daemon::spec::{OnOom, TaskSpec, Warning};
 use coloc_daemon::text::RawText;
+use coloc_gpu::enforce::{Cap, Framework, cap};
 use coloc_model::{Bytes, Millis};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -63,6 +65,9 @@ pub(crate) struct TaskArgs {
     /// GPUs at once
     #[arg(short = 'G', long, value_name = "N", default_value = "1", value_parser = script::gpu_wish, overrides_with_all = ["gres", "gpus_per_node", "gpus_per_task"])]
     gpus: GpuWish,
+    /// Kinds of GPU that it may run on, such as A100 or a100-80gb,h100 [default: all]
+    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    gpu_kind: Vec<String>,
     /// Memory it needs on each GPU, such as 12G; a bare number is MiB
     #[arg(long, value_name = "MEMORY")]
     gpu_mem: Option<Bytes>,
@@ -75,8 +80,8 @@ pub(crate) struct TaskArgs {
     /// Stop it after this long: 90 (minutes), 1:30:00, 2-12, 1h30m; 0 or UNLIMITED for never
     #[arg(short = 't', long, value_name = "TIME", value_parser = script::limit)]
     time: Option<Limit>,
-    /// Tasks that must end first: 7, afterok:7:8, afterany:7, afternotok:7, after:7 (once it has started), aftercorr:7 (number by number of two arrays), singleton (all before it of its name)
-    #[arg(short = 'd', long, visible_alias = "dependency", value_name = "TASKS", value_parser = script::dependencies)]
+    /// Tasks that must end first: 7, afterok:7:8, afterany:7, afternotok:7, after:7 (once it has started), after:7+30 (30 minutes later), aftercorr:7 (number by number of two arrays), singleton (all before it of its name); ? between them: any one is enough
+    #[arg(short = 'd', long, visible_alias = "dependency", value_name = "TASKS", value_parser = dependencies::dependencies)]
     after: Option<Dependencies>,
     /// Many tasks: 1-100, 0-9:3, 1,5,9; %8 lets 8 run at once
     #[arg(short = 'a', long, value_name = "INDICES", value_parser = script::array)]
@@ -104,7 +109,7 @@ pub(crate) struct TaskArgs {
     sm_percent: Option<u8>,
     /// What it trains with, so that its allocator can be told its limit: pytorch, jax or tensorflow
     #[arg(long, value_name = "NAME")]
-    framework: Option<coloc_gpu::enforce::Framework>,
+    framework: Option<Framework>,
     /// A layer summary of its model, from which its memory is estimated: torchsummary or torchinfo, or a printed module
     #[arg(long, value_name = "FILE", group = "model")]
     model_summary: Option<PathBuf>,
@@ -167,8 +172,14 @@ impl TaskArgs {
         let here = std::env::current_dir()
             .map_err(|source| CliError::Write { file: PathBuf::from("."), source })?;
         let directory = args.chdir.as_ref().map_or(here.clone(), |chdir| here.join(chdir));
-        for remark in args.slurm.remarks(&args.gpus) {
+        for remark in args.slurm.remarks() {
             eprintln!("coloc: {remark}");
+        }
+        if let Some(framework) = args.framework {
+            let said = args.gpu_mem.is_some() || args.model_summary.is_some();
+            if let Some(remark) = remark_on(framework, said || args.hf_config.is_some()) {
+                eprintln!("coloc: {remark}");
+            }
         }
         let after = args.after.unwrap_or_default();
         let estimate = match (&args.model_summary, &args.hf_config) {
@@ -192,6 +203,10 @@ impl TaskArgs {
             directory: directory.into_os_string().into(),
             environment: environment::chosen(args.user_env, args.export.as_deref())?,
             gpus: args.slurm.gpus().unwrap_or(args.gpus.count),
+            gpu_kinds: match args.gpu_kind {
+                said if !said.is_empty() => said,
+                _ => args.slurm.kinds(&args.gpus),
+            },
             gpu_memory: args.gpu_mem,
             host_memory: args.mem.filter(|&memory| memory > Bytes::ZERO),
             estimate: estimate.as_ref().map(coloc_model::Estimate::from),
@@ -199,6 +214,8 @@ impl TaskArgs {
             exclusive: args.exclusive,
             time_limit: args.time.and_then(|Limit(limit)| limit),
             after: after.tasks,
+            after_any: after.any,
+            singleton: after.singleton,
             begin_ms: args.begin.map(|begin| begin.0),
             priority: args.priority - args.nice,
             retries: args.retry,
@@ -212,8 +229,7 @@ impl TaskArgs {
             truncate: args.open_mode == Some(OpenMode::Truncate),
         };
         let key = args.key.or_else(own_key);
-        let singleton = after.singleton;
-        Ok(Submission { spec, array: args.array, held: args.hold, key, singleton })
+        Ok(Submission { key, array: args.array, held: args.hold, ..Submission::of(spec) })
     }
 
     /// The command, of which the first word may be a script.
@@ -227,8 +243,35 @@ impl TaskArgs {
     }
 }
 
+/// What those should know who name a framework: what it is told depends on what the task needs, and some hear nothing.
+fn remark_on(framework: Framework, said: bool) -> Option<String> {
+    let unsaid = "--framework: there is no limit to tell it without --gpu-mem, a model, or an earlier run of the same command";
+    // What the limit is makes no difference to the advice.
+    match cap(framework, Bytes::ZERO, Bytes::ZERO, 1) {
+        _ if !said => Some(unsaid.to_owned()),
+        Cap::Environment { .. } => None,
+        Cap::Unable { instead, .. } => Some(format!(
+            "--framework: no variable holds it to its memory; its script can call {instead}"
+        )),
+    }
+}
+
 /// A key that nobody else has, so that a submission can be sent again when its answer was lost.
 fn own_key() -> Option<String> {
     let random = std::fs::read_to_string("/proc/sys/kernel/random/uuid").ok()?;
     Some(random.trim().to_owned()).filter(|key| !key.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_names_a_framework_is_told_what_that_is_worth() {
+        assert_eq!(remark_on(Framework::Jax, true), None);
+        let told = |framework, said| remark_on(framework, said).unwrap_or_default();
+        assert!(told(Framework::Jax, false).contains("without --gpu-mem"));
+        assert!(told(Framework::PyTorch, true).contains("set_per_process_memory_fraction"));
+        assert!(told(Framework::TensorFlow, true).contains("set_logical_device_configuration"));
+    }
 }

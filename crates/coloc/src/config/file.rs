@@ -77,13 +77,15 @@ pub(crate) fn read_for(verb: &str, file: &Path) -> Result<Vec<Setting>, ConfigEr
     let (table, errors) = DeTable::parse_recoverable(&text);
     let listens =
         |name: &str| SECTIONS.iter().any(|(s, verbs)| *s == name && verbs.contains(&verb));
-    if let Some(error) = errors.first() {
-        let wrong = reader.broken(error);
-        let concerns_others = |section: &str| !listens(section);
-        if !reader.section_at(error.span().unwrap_or(0..0).start).is_some_and(concerns_others) {
-            return Err(wrong);
-        }
-        eprintln!("coloc: {wrong}; the rest of the file counts");
+    let concerns_others = |error: &&toml::de::Error| {
+        let section = reader.section_at(error.span().unwrap_or(0..0).start);
+        section.is_some_and(|section| !listens(section))
+    };
+    if let Some(ours) = errors.iter().find(|error| !concerns_others(error)) {
+        return Err(reader.broken(ours));
+    }
+    if let Some(others) = errors.first() {
+        eprintln!("coloc: {}; the rest of the file counts", reader.broken(others));
     }
     reader.settings(&table, listens)
 }
@@ -314,6 +316,10 @@ mod tests {
             assert_eq!(read("queue", wrong).unwrap(), 1, "{wrong}");
         }
         assert!(read("daemon", "[daemon]\nqueue = 'lifo'\n").is_err());
+        let both = "[daemon]\nqueue = \n[submit]\nname = \n";
+        assert!(read("queue", both).is_ok());
+        let told = read("submit", both).unwrap_err().to_string();
+        assert!(told.contains("line 6"), "its own mistake, though not the first: {told}");
         assert!(read("queue", "host = \n").is_err(), "that is this verb's");
         assert!(read("queue", "[daemon\n").is_ok() && read("queue", "\u{1}").is_err());
         assert!(read("queue", "[daemon]\nqueue = 'lifo'\n[client]\n").is_err(), "said twice");

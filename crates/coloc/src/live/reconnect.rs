@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Pauses between two tries grow from this to this.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// Looked for this long, unless somebody says otherwise.
+const USUAL: Millis = Millis::from_secs(600);
 /// Who is gone for less is not talked about.
 const UNNOTICED: Duration = Duration::from_millis(500);
 
@@ -20,6 +22,12 @@ pub(crate) struct Reconnect {
     /// How long to look for a daemon that has gone, such as 30s; 0 is not at all
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = span)]
     reconnect: Millis,
+}
+
+impl Default for Reconnect {
+    fn default() -> Self {
+        Reconnect { reconnect: USUAL }
+    }
 }
 
 fn span(text: &str) -> Result<Millis, String> {
@@ -34,12 +42,20 @@ impl Reconnect {
         client: &mut Client,
         mut question: impl FnMut(&mut Client) -> Result<T, ClientError>,
     ) -> Result<T, CliError> {
+        self.again(|| Ok(question(client)?))
+    }
+
+    /// The same for who connects anew each time.
+    pub(crate) fn again<T>(
+        self,
+        mut question: impl FnMut() -> Result<T, CliError>,
+    ) -> Result<T, CliError> {
         let limit = Duration::from_millis(self.reconnect.0);
         let (mut pause, longest) = PAUSES;
         let mut gone: Option<Instant> = None;
         let mut told = false;
         loop {
-            let error = match question(client) {
+            let error = match question() {
                 Ok(answer) => {
                     if let Some(gone) = gone.filter(|_| told) {
                         let seconds = gone.elapsed().as_secs_f64();
@@ -47,11 +63,9 @@ impl Reconnect {
                     }
                     return Ok(answer);
                 }
-                Err(error) => error,
+                Err(CliError::Client(error)) if error.may_pass() && !limit.is_zero() => error,
+                Err(error) => return Err(error),
             };
-            if !error.may_pass() || limit.is_zero() {
-                return Err(error.into());
-            }
             let since = *gone.get_or_insert_with(Instant::now);
             if since.elapsed() >= limit {
                 return Err(CliError::Gone { limit: self.reconnect, error });
@@ -96,7 +110,7 @@ mod tests {
 
     #[test]
     fn spans_are_times_or_nothing() {
-        assert_eq!(span("0"), Ok(Millis::ZERO));
+        assert_eq!((span("0"), span("10m")), (Ok(Millis::ZERO), Ok(USUAL)));
         assert_eq!(span("30s"), Ok(Millis::from_secs(30)));
         assert_eq!(span("2"), Ok(Millis::from_secs(120)));
         for wrong in ["", "-1", "x", "0s0"] {

@@ -15,7 +15,7 @@ pub(crate) fn visible_lines(text: &str) -> Cow<'_, str> {
 
 fn escaped(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     // Nearly every text is plain, and a queue has a hundred thousand.
-    let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let plain = text.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
     if plain || !text.contains(&hidden) {
         return Cow::Borrowed(text);
     }

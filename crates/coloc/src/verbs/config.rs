@@ -67,9 +67,11 @@ impl ConfigVerb {
                 show(settings, None, origin, json)
             }
             What::Show { origin, json, live: true } => {
-                let ConfigInForce { settings, policy, grace_s, .. } =
-                    self.socket.connect()?.config()?;
-                show(in_force(settings), Some(InForce { policy, grace_s }), origin, json)
+                let live = self.socket.connect()?.config()?;
+                let ConfigInForce { settings, policy, grace_s, .. } = live;
+                let ConfigInForce { keep_logs_s, keep_logs_bytes, .. } = live;
+                let force = InForce { policy, grace_s, keep_logs_s, keep_logs_bytes };
+                show(in_force(settings), Some(force), origin, json)
             }
             What::Reload { json } => {
                 let reloaded = self.socket.connect()?.reload()?;
@@ -131,6 +133,8 @@ fn in_force(said: Vec<Said>) -> Vec<Shown> {
 struct InForce {
     policy: serde_json::Value,
     grace_s: f64,
+    keep_logs_s: Option<f64>,
+    keep_logs_bytes: Option<u64>,
 }
 
 impl InForce {
@@ -143,10 +147,13 @@ impl InForce {
         };
         let parts = parts.map(|(name, value)| format!("#   {name}: {}", word(value)));
         let grace = format!("#   grace_s: {}", self.grace_s);
+        let age = self.keep_logs_s.map_or("for ever".to_owned(), |seconds| seconds.to_string());
+        let size = self.keep_logs_bytes.map(|bytes| format!("#   keep_logs_bytes: {bytes}"));
         ["# In force, spans in milliseconds:".to_owned()]
             .into_iter()
             .chain(parts)
-            .chain([grace])
+            .chain([grace, format!("#   keep_logs_s: {age}")])
+            .chain(size)
             .collect()
     }
 }

@@ -7,11 +7,12 @@ use crate::config::{Config, said};
 use crate::error::CliError;
 use crate::invocation::{self, typed};
 use clap::Args;
+use coloc_daemon::retention::Retention;
 use coloc_daemon::serve::{self, Listen, Options};
 use coloc_daemon::settings::{Reloaded, Said, Settings, Source};
 use coloc_daemon::tls::Identity;
 use coloc_emu_tools::run::FleetHome;
-use coloc_model::{Fleet, Millis};
+use coloc_model::{Bytes, Fleet, Millis};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
@@ -52,8 +53,26 @@ pub(crate) struct Daemon {
     /// Seconds from a polite request to end to a kill
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
     grace: f64,
+    /// How long logs, and copies of scripts, of ended tasks are kept, such as 30d, or forever
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = kept)]
+    keep_logs: Kept,
+    /// The most room that logs may take, such as 20G; of more, those go first that ended first [default: no limit]
+    #[arg(long, value_name = "SIZE")]
+    keep_logs_size: Option<Bytes>,
     #[command(flatten)]
     policy: PolicyArgs,
+}
+
+/// For how long, or for ever.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Kept(Option<Millis>);
+
+fn kept(text: &str) -> Result<Kept, String> {
+    if text.eq_ignore_ascii_case("forever") {
+        return Ok(Kept(None));
+    }
+    let fail = |_| format!("{text:?}: expected a time such as 30d or 12h, or forever");
+    text.parse().map(|span| Kept(Some(span))).map_err(fail)
 }
 
 impl Daemon {
@@ -105,6 +124,7 @@ impl Daemon {
             agreements,
             history: policy.service.history()?,
             grace: Millis::from_secs_f64(self.grace),
+            retention: Retention { age: self.keep_logs.0, size: self.keep_logs_size },
             said,
         })
     }
@@ -221,6 +241,21 @@ mod tests {
             "weight" => "root=2",
             "quota" => "@root=320G",
             other => panic!("--{other} is new: does the daemon do what it says?"),
+        }
+    }
+
+    #[test]
+    fn logs_are_kept_for_a_month_unless_somebody_says_otherwise() {
+        let settings = |words: &[&str]| {
+            let cli = Cli::try_parse_from([&["coloc", "daemon"], words].concat()).ok()?;
+            let Some(Verb::Daemon(daemon)) = cli.verb else { panic!("a daemon") };
+            daemon.settings(Vec::new()).ok().map(|settings| settings.retention)
+        };
+        assert_eq!(settings(&[]), Some(Retention::default()));
+        let some = settings(&["--keep-logs", "forever", "--keep-logs-size", "20G"]);
+        assert_eq!(some, Some(Retention { age: None, size: Some(Bytes::from_mib(20 << 10)) }));
+        for wrong in ["", "never", "-1d", "30x", "1e99d"] {
+            assert_eq!(settings(&["--keep-logs", wrong]), None, "{wrong}");
         }
     }
 

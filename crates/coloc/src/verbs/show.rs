@@ -129,8 +129,12 @@ fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
         (
             "GPUs",
             format!(
-                "{} wanted, {}",
+                "{}{} wanted, {}",
                 task.gpus,
+                match detail.gpu_kinds.as_slice() {
+                    [] => String::new(),
+                    kinds => format!(" of kind {}", kinds.join(" or ")),
+                },
                 if gpus.is_empty() {
                     "none given".into()
                 } else {
@@ -157,7 +161,7 @@ fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
         ("Priority", task.priority.to_string()),
         ("Time limit", optional(task.time_limit_s.map(clock))),
         ("Exit code", optional(task.exit_code.map(|code| code.to_string()))),
-        ("Log", detail.log.clone()),
+        ("Log", format!("{}{}", detail.log, if detail.log_removed { ", removed" } else { "" })),
     ];
     let holds = detail.holds.iter().flat_map(|holds| {
         let processes = format!("kept by {}", holds.processes);

@@ -1,7 +1,8 @@
 //! `coloc update`: tasks that are to be different.
 
+use crate::args::dependencies::{self, Dependencies};
 use crate::args::live::{Selection, SocketArg, resolve};
-use crate::args::script::{self, Dependencies, Limit};
+use crate::args::script::{self, Limit};
 use crate::args::task::OnOomFlag;
 use crate::args::when;
 use crate::error::CliError;
@@ -16,7 +17,7 @@ use coloc_model::{Bytes, Millis};
 fn after(text: &str) -> Result<Dependencies, String> {
     match text {
         "none" | "" => Ok(Dependencies::default()),
-        text => match script::dependencies(text)? {
+        text => match dependencies::dependencies(text)? {
             Dependencies { singleton: true, .. } => {
                 Err("singleton is for `submit` alone".to_owned())
             }
@@ -43,6 +44,9 @@ pub(crate) struct Update {
     /// GPUs at once
     #[arg(short = 'G', long, value_name = "N", group = "what")]
     gpus: Option<u32>,
+    /// Kinds of GPU that it may run on, such as A100, or any
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', group = "what")]
+    gpu_kind: Option<Vec<String>>,
     /// No other task on its GPUs, or (--exclusive=false) others too
     #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_missing_value = "true", group = "what")]
     exclusive: Option<bool>,
@@ -82,8 +86,13 @@ impl Update {
             gpu_memory: self.gpu_mem,
             priority: self.priority.or(self.nice.map(|nice| -nice)),
             gpus: self.gpus,
+            gpu_kinds: self.gpu_kind.map(|kinds| match kinds.as_slice() {
+                [any] if any.eq_ignore_ascii_case("any") => Vec::new(),
+                _ => kinds,
+            }),
             exclusive: self.exclusive,
             begin_ms: self.begin.map(|begin| begin.0),
+            after_any: self.after.as_ref().map(|after| after.any),
             after: self.after.map(|after| after.tasks),
             retries: self.retry,
             on_oom: self.on_oom.map(OnOom::from),

@@ -75,6 +75,14 @@ fn nvidia_smi_tells_everything_as_text_and_as_xml() {
     let file = fleet.path().join("log.xml");
     fleet.ask("nvidia-smi", &["-q", "-x", "-f", file.to_str().expect("text")]);
     assert_well_formed(&std::fs::read_to_string(&file).expect("it was written"));
+    // Who looks again and again keeps what was seen, and begins anew the next time.
+    let query = ["--query-gpu=index", "--format=csv", "-lms", "20", "-f"];
+    let words = [&query[..], &[file.to_str().expect("text")]].concat();
+    let _watch = Trainer(fleet.command("nvidia-smi", &words).spawn().expect("a tool"));
+    wait_until("three looks", || {
+        let seen = std::fs::read_to_string(&file).unwrap_or_default();
+        seen.starts_with("index\n0\n1\n0\n1\n0\n1\n")
+    });
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::home::{Home, coloc, text};
 use super::http::ask;
 use serde_json::{Value, json};
-use std::io::Read as _;
+use std::io::{BufRead as _, Read as _};
 use std::process::{Child, Stdio};
 
 /// The program, talking to a home's daemon while the test goes on.
@@ -30,7 +30,7 @@ fn wait_for_guests(home: &Home, guests: usize) {
 }
 
 #[test]
-fn run_wait_and_logs_outlive_a_daemon_that_is_started_again() {
+fn run_wait_logs_and_watch_outlive_a_daemon_that_is_started_again() {
     let mut home = Home::new(&["--emulate", "1xA100-40GB"]);
     let go = home.path().join("go");
     let script = format!(
@@ -42,11 +42,20 @@ fn run_wait_and_logs_outlive_a_daemon_that_is_started_again() {
     let mut logs = beside(&home, &["logs", "-f", "1"]);
     hear(&mut logs, "one\n");
     let waits = beside(&home, &["wait", "1", "--json"]);
+    let format = ["--watch=0.1", "--all", "--noheader", "-o", "%T;"];
+    let mut watch = beside(&home, &[&["queue"], &format[..]].concat());
+    hear(&mut watch, "RUNNING;\n");
     wait_for_guests(&home, 3);
     home.kill();
     std::thread::sleep(std::time::Duration::from_millis(1200));
     home.boot();
     std::fs::write(&go, "").expect("a file");
+    let mut lists = std::io::BufReader::new(watch.stdout.take().expect("a pipe")).lines();
+    assert!(lists.any(|line| line.is_ok_and(|line| line == "FAILED;")), "it ended too early");
+    assert!(lists.next().is_some(), "it goes on");
+    watch.kill().expect("it is ours");
+    let told = text(&watch.wait_with_output().expect("it ends").stderr);
+    assert!(told.contains("the daemon is back"), "{told}");
     let run = run.wait_with_output().expect("it ends");
     let said = text(&run.stderr);
     assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(7), "two\n"), "{said}");
@@ -100,7 +109,7 @@ fn submission(more: &Value) -> Vec<u8> {
     });
     for (key, value) in more.as_object().into_iter().flatten() {
         match key.as_str() {
-            "script" => body["spec"][key] = value.clone(),
+            "script" | "sm_percent" => body["spec"][key] = value.clone(),
             _ => body[key] = value.clone(),
         }
     }
@@ -122,7 +131,7 @@ fn one_key_is_one_submission_however_many_send_it_at_once() {
 }
 
 #[test]
-fn odd_keys_and_scripts_are_refused_with_a_word() {
+fn odd_submissions_are_refused_with_a_word() {
     let home = Home::new(&["--emulate", "1xA100-40GB"]);
     let long = "x".repeat(3 << 20);
     for (more, word) in [
@@ -132,6 +141,8 @@ fn odd_keys_and_scripts_are_refused_with_a_word() {
         (json!({ "script": "echo no interpreter" }), "first line must be #!"),
         (json!({ "script": "#!\n/bin/sh" }), "first line must be #!"),
         (json!({ "script": format!("#!/bin/sh\n{long}") }), "at most 2 MiB"),
+        (json!({ "sm_percent": 0 }), "from 1 to 100 percent"),
+        (json!({ "sm_percent": 101 }), "from 1 to 100 percent"),
     ] {
         let reply = ask(&home, "POST /v1/tasks", "", &submission(&more));
         let said = reply.json();

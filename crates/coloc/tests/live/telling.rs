@@ -29,7 +29,13 @@ fn what_others_chose_does_not_command_a_terminal() {
 
 /// What a terminal of this width shows; `None` where there is no program to make one.
 fn on_a_terminal(home: &Home, columns: u32, words: &str) -> Option<String> {
-    let line = format!("stty cols {columns} && {} {words}", env!("CARGO_BIN_EXE_coloc"));
+    on_a_terminal_with(home, columns, "", words)
+}
+
+/// The same with some more variables.
+fn on_a_terminal_with(home: &Home, columns: u32, set: &str, words: &str) -> Option<String> {
+    let program = env!("CARGO_BIN_EXE_coloc");
+    let line = format!("stty cols {columns} && {set} {program} {words}");
     let mut command = Command::new("script");
     command.args(["-qec", &line, "/dev/null"]).env_remove("COLUMNS").stdin(Stdio::null());
     command.env("COLOC_CONFIG", "/dev/null").env("COLOC_SOCKET", home.socket());
@@ -55,6 +61,18 @@ fn lists_fit_the_terminal_and_pipes_get_all() {
             assert!(told.contains("a-long") && told.contains('…'), "{verb}: {told}");
         }
     }
+    let busy = home.submit(&["-J", &long, "--", "sleep", "60"]);
+    home.wait_for_state(busy, "running");
+    let fleet = home.path().join("state/emulated");
+    let driver = format!("LD_LIBRARY_PATH={}", fleet.join("lib").display());
+    let devices = format!("COLOC_EMU_DIR={} {driver}", fleet.display());
+    for within in ["", &devices] {
+        let told = on_a_terminal_with(&home, 80, within, "gpus").expect("there was one before");
+        let lines: Vec<&str> = told.lines().take_while(|line| !line.is_empty()).collect();
+        assert!(lines[0].ends_with("TASKS") && lines[1].contains('…'), "{told}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{told}");
+    }
+    assert!(home.run(&["gpus"]).contains(&long), "pipes get all");
     assert!(home.run(&["queue"]).contains(&long) && home.run(&["history"]).contains(&long));
 }
 

@@ -23,6 +23,13 @@ fn a_waiting_task_is_changed_and_one_that_runs_only_in_name() {
         );
     };
     changed(&home);
+    // Whoever is to begin at once, and waits for a GPU already, goes on waiting.
+    for (flag, value) in [("--begin", "now"), ("--after", "none"), ("--gpu-kind", "any")] {
+        home.run(&["update", &waits.to_string(), flag, value]);
+        assert_eq!(home.state(waits), "pending", "{flag}");
+    }
+    changed(&home);
+    home.wait_for("the scheduler", |home| home.run(&["why", &waits.to_string()]).contains("GPU 0"));
     let why = home.run(&["why", &waits.to_string()]);
     assert!(why.contains("GPU 0"), "the scheduler has it still: {why}");
     let refused = home.try_run(&["update", &runs.to_string(), "-t", "5"]);

@@ -1,6 +1,6 @@
 //! `coloc collocate -- CMD`: copies of a real command on a GPU that the daemon keeps free for them.
 
-use crate::args::batch;
+use crate::args::batch::{self, Prepared};
 use crate::args::environment::exported;
 use crate::args::live::SocketArg;
 use crate::error::CliError;
@@ -114,10 +114,14 @@ impl LiveArgs {
         }
         Pattern::new(self.progress.as_deref())
             .map_err(|error| CliError::Usage(format!("--progress: {error}")))?;
+        if self.command.first().is_some_and(|first| first == batch::STDIN) {
+            let what = "copies cannot share a script on standard input: name its file";
+            return Err(CliError::Usage(what.to_owned()));
+        }
         // As a submitted task has it, so that what is learned is learned of the same command.
-        let command = batch::runnable(self.command.clone(), &here()?);
+        let prepared = batch::prepared(self.command.clone(), &here()?, false)?;
         let plan = Plan {
-            command: command.into_iter().map(RawText::from).collect(),
+            command: prepared.in_place(),
             with: self
                 .with_command
                 .as_ref()
@@ -131,7 +135,7 @@ impl LiveArgs {
         let Some(fleet) = &self.emulate else {
             let mut client = self.socket.connect()?;
             let found = conduct(&mut client, &plan)?;
-            return self.tell(&plan, &found, Some(&mut client), json);
+            return self.tell(&plan, prepared, &found, Some(&mut client), json);
         };
         let place = std::env::temp_dir().join(format!("coloc-lab-{}", std::process::id()));
         let stage = Stage::open(&place, "lab", &fleet.to_string(), self.time_scale, &[]);
@@ -141,17 +145,18 @@ impl LiveArgs {
             found
         });
         let _ = std::fs::remove_dir_all(&place);
-        self.tell(&plan, &found?, None, json)
+        self.tell(&plan, prepared, &found?, None, json)
     }
 
     fn tell(
         &self,
         plan: &Plan,
+        prepared: Prepared,
         found: &Found,
         client: Option<&mut Client>,
         json: bool,
     ) -> Result<(), CliError> {
-        let (mut learned, mut not_learned) = (lessons(plan, found), None);
+        let (mut learned, mut not_learned) = (lessons(plan, prepared, found), None);
         match client.filter(|_| !self.no_learn) {
             None => learned.clear(),
             Some(client) => {
@@ -257,21 +262,23 @@ fn conclude(task: &TaskDetail, text: &[u8]) -> Result<Found, CliError> {
 }
 
 /// What the scheduler may learn: how busy each command keeps a GPU, its memory, and how the two take each other.
-fn lessons(plan: &Plan, found: &Found) -> Vec<(Teaching, Learned)> {
+fn lessons(plan: &Plan, prepared: Prepared, found: &Found) -> Vec<(Teaching, Learned)> {
     let directory = std::env::current_dir().unwrap_or_default();
-    let of = |command: &[RawText], alone: &Alone, temper: Option<Temper>| {
+    let of = |(command, script): (Vec<RawText>, _), alone: &Alone, temper: Option<Temper>| {
         let peak = Bytes::from_mib_f64(alone.gauge.memory_mib);
         let peak = Some(peak).filter(|peak| *peak > Bytes::ZERO);
         let lesson = Lesson { sm: alone.gauge.smact, peak, temper };
         let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
         let learned = Learned { command: words.join(" "), lesson };
         let directory = directory.clone().into_os_string().into();
-        (Teaching { command: command.to_vec(), directory, lesson }, learned)
+        (Teaching { command, script, directory, lesson }, learned)
     };
     let tempers = tempers(found);
-    let mut lessons = vec![of(&plan.command, &found.alone, tempers.map(|(own, _)| own))];
+    let command = prepared.command.into_iter().map(RawText::from).collect();
+    let own = tempers.map(|(own, _)| own);
+    let mut lessons = vec![of((command, prepared.script), &found.alone, own)];
     if let (Some(with), Some(alone)) = (&plan.with, &found.with_alone) {
-        lessons.push(of(with, alone, tempers.and_then(|(_, other)| other)));
+        lessons.push(of((with.clone(), None), alone, tempers.and_then(|(_, other)| other)));
     }
     lessons
 }
@@ -385,4 +392,49 @@ fn cells(trial: &Trial, best: f64) -> Vec<String> {
         }
     }
     cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_learned_of_a_script_is_learned_of_its_tasks() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("job.sh");
+        std::fs::write(&file, "#!/bin/sh -e\n#SBATCH -G 1\npython train.py\n").unwrap();
+        let typed = || vec![file.clone().into_os_string(), OsString::from("--seed=3")];
+        let prepared = || batch::prepared(typed(), place.path(), false).unwrap();
+        let plan = Plan {
+            command: prepared().in_place(),
+            with: None,
+            copies: vec![1],
+            shares: vec![Share::Streams],
+            progress: None,
+            warmup_s: 0.0,
+            seconds: 1.0,
+        };
+        let text = file.to_str().unwrap();
+        assert_eq!(plan.command, ["/bin/sh", "-e", text, "--seed=3"].map(RawText::from));
+        let found = Found {
+            gpu: "A100".to_owned(),
+            emulated: true,
+            alone: Alone::default(),
+            with_alone: None,
+            trials: Vec::new(),
+        };
+        let (teaching, learned) = lessons(&plan, prepared(), &found).remove(0);
+        assert_eq!(learned.command, format!("{text} --seed=3"));
+        // As `submit` has it.
+        let Prepared { command, script, .. } = prepared();
+        let words = |command: Vec<OsString>| command.into_iter().map(RawText::from).collect();
+        let spec = |command, script, directory| TaskSpec {
+            script,
+            ..TaskSpec::new(String::new(), command, directory)
+        };
+        let submitted = spec(words(command), script, teaching.directory.clone());
+        let taught = spec(teaching.command, teaching.script, teaching.directory);
+        assert!(submitted.script.is_some());
+        assert_eq!(taught.signature(), submitted.signature());
+    }
 }

@@ -56,6 +56,7 @@ pub(super) fn check_use(args: &EstimateArgs, graph: Option<&Graph>) -> Result<()
             args.gradient_checkpointing && args.hf_config.is_none(),
             "--gradient-checkpointing works with --hf-config alone",
         ),
+        (args.gpus > 1 && args.zero == 0, "--gpus divides nothing without --zero"),
         (args.zero > 0 && args.gpus == 1, "--zero divides among GPUs: give --gpus, at least 2"),
         (
             args.seq.is_some() && (fixed || !tokens),
@@ -67,6 +68,20 @@ pub(super) fn check_use(args: &EstimateArgs, graph: Option<&Graph>) -> Result<()
         }
     }
     Ok(())
+}
+
+/// What runs, or ran, says itself how it is trained.
+pub(super) fn check_layers_unused(
+    args: &EstimateArgs,
+    message: &'static str,
+) -> Result<(), EstimateError> {
+    let EstimateArgs { batch, seq, optimizer, precision, lora, zero, gpus, .. } = args;
+    let trains =
+        batch.or(*seq).or(*lora).is_some() || optimizer.is_some() || *zero > 0 || *gpus > 1;
+    match trains || *precision != Precision::Fp32 || args.gradient_checkpointing {
+        true => Err(EstimateError::Unused(message)),
+        false => Ok(()),
+    }
 }
 
 fn assume_batch(graph: &mut Graph, batch: u32) -> u32 {

@@ -188,7 +188,11 @@ fn estimate(args: &EstimateArgs) -> Result<String, EstimateError> {
             let (estimate, fit) = asked_for(args)?;
             return show(args, &estimate, fit, &[]);
         }
-        Who::History => (ladder::history(args)?, Vec::new()),
+        Who::History => {
+            let message = "the history knows the command after -- as it ran: leave out --batch, --optimizer and the like";
+            input::check_layers_unused(args, message)?;
+            (ladder::history(args)?, Vec::new())
+        }
         Who::Ladder => ladder::all(args)?,
         Who::Horus => (published::horus(args)?, Vec::new()),
         Who::Gpumemnet => (published::gpumemnet(args)?, Vec::new()),
@@ -200,7 +204,9 @@ fn estimate(args: &EstimateArgs) -> Result<String, EstimateError> {
 /// The layers, or a dry run.
 fn asked_for(args: &EstimateArgs) -> Result<(Estimate, Option<Fit>), EstimateError> {
     if args.dry_run {
-        input::check_use(args, None)?;
+        let message =
+            "a dry run is trained as its script says: leave out --batch, --optimizer and the like";
+        input::check_layers_unused(args, message)?;
         let estimate = faketensor::dry_run(&args.script, args.steps)?;
         let fit = args.device_memory.map(|device| Fit::of(&estimate, device));
         return Ok((estimate, fit));

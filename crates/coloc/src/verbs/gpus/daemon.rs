@@ -3,7 +3,7 @@
 use super::{memory, percent, render};
 use crate::args::live::SocketArg;
 use crate::error::CliError;
-use crate::output::table::table;
+use crate::output::table::listing;
 use crate::output::visible::visible;
 use crate::output::{Answer, print_text};
 use coloc_daemon::api::Gpus;
@@ -89,7 +89,7 @@ impl Told {
             ]
         };
         let header: Vec<&str> = ["GPU", "MEMORY", "SMACT"].into_iter().chain(COLUMNS).collect();
-        let mut text = table(&header, self.gpus.gpus.iter().map(row));
+        let mut text = listing(&header, self.gpus.gpus.iter().map(row), &[3]);
         if self.gpus.emulated {
             text.push_str("\n\nThese GPUs are emulated: no figure was measured.");
         }

@@ -5,7 +5,7 @@ mod daemon;
 
 use crate::args::live::{Maybe, SocketArg};
 use crate::error::CliError;
-use crate::output::table::table;
+use crate::output::table::listing;
 use crate::output::{Answer, print_text};
 use clap::Args;
 use coloc_gpu::driver::Guarded;
@@ -133,6 +133,9 @@ fn take_activity(answer: &mut Snapshot, mut monitor: Monitor) {
     }
 }
 
+/// On a narrow terminal: how busy memory is, temperature, utilization, processes, power and what is promised.
+const SPARE: [usize; 6] = [4, 6, 2, 7, 5, 8];
+
 fn render(answer: &Snapshot, daemon: Option<&daemon::Told>) -> String {
     let mut header = vec!["GPU", "MEMORY", "UTIL", "SMACT", "DRAMA", "POWER", "TEMP", "PROCS"];
     header.extend(daemon.iter().flat_map(|_| daemon::COLUMNS));
@@ -140,14 +143,15 @@ fn render(answer: &Snapshot, daemon: Option<&daemon::Told>) -> String {
         let more = daemon.map(|daemon| daemon.cells(gpu));
         gpu_row(gpu).into_iter().chain(more.into_iter().flatten()).collect()
     };
-    let mut parts = vec![table(&header, answer.gpus.iter().map(row))];
+    let mut parts = vec![listing(&header, answer.gpus.iter().map(row), &SPARE)];
     let instances: Vec<Vec<String>> = answer.gpus.iter().flat_map(instance_rows).collect();
     if !instances.is_empty() {
-        parts.push(table(&["GPU", "GI", "CI", "MEMORY", "SMACT", "DEVICE"], instances));
+        parts.push(listing(&["GPU", "GI", "CI", "MEMORY", "SMACT", "DEVICE"], instances, &[4]));
     }
     let processes: Vec<Vec<String>> = answer.gpus.iter().flat_map(process_rows).collect();
     if !processes.is_empty() {
-        parts.push(table(&["GPU", "PID", "USER", "MEMORY", "TASK", "COMMAND"], processes));
+        let header = ["GPU", "PID", "USER", "MEMORY", "TASK", "COMMAND"];
+        parts.push(listing(&header, processes, &[]));
     }
     let silent = answer.gpus.iter().filter_map(|gpu| Some((gpu.index, gpu.error.as_ref()?)));
     parts.extend(silent.map(|(index, error)| format!("GPU {index}: {error}")));

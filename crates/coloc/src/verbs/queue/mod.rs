@@ -6,6 +6,7 @@ mod rows;
 use crate::args::live::{Selection, SocketArg, resolve};
 use crate::args::states::StateWish;
 use crate::error::CliError;
+use crate::live::reconnect::Reconnect;
 use crate::output::terminal::width;
 use crate::output::{Answer, to_stdout};
 use clap::Args;
@@ -87,13 +88,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
 impl Queue {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let Some(period) = self.watch else { return self.list() };
+        self.list()?;
         loop {
-            if width().is_some() {
-                // Where it was, over what was there.
-                print!("\x1b[H\x1b[2J");
-            }
-            self.list()?;
             std::thread::sleep(period);
+            // Whoever was there once may come back.
+            Reconnect::default().again(|| self.list())?;
         }
     }
 
@@ -105,6 +104,10 @@ impl Queue {
         };
         let wanted = Wanted { all: self.all, since_s: 0.0, whose };
         let mut client = self.socket.connect()?;
+        if self.watch.is_some() && width().is_some() {
+            // Where it was, over what was there.
+            print!("\x1b[H\x1b[2J");
+        }
         let ids = self.jobs.as_ref().map(|jobs| resolve(&mut client, std::slice::from_ref(jobs)));
         let ids = ids.transpose()?;
         // An array goes by the id of its first task, as Slurm has it.

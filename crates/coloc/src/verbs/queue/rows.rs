@@ -62,9 +62,8 @@ impl Rows {
     pub(super) fn print(&self, out: &mut impl Write) -> io::Result<()> {
         let widths = fit(&self.widths, self.terminal, &SPARE);
         let (mut text, mut line, mut column) = (Vec::with_capacity(2 * PIECE), 0, 0);
-        for cell in self.cells.iter() {
+        for (cell, chars) in self.cells.iter() {
             if let Some(width) = widths[column] {
-                let chars = chars_of(cell);
                 match chars <= width {
                     true => text.extend_from_slice(cell),
                     false => {
@@ -92,11 +91,11 @@ impl Rows {
     }
 }
 
-/// Texts one after the other, each with its length before it.
+/// Texts one after the other, each with its length and its width before it: in a byte each, or in four if they are long.
 #[derive(Default)]
 struct Cells(Vec<u8>);
 
-/// Lengths from here on take four bytes more.
+/// In place of a short length.
 const LONG: u8 = u8::MAX;
 
 impl Cells {
@@ -107,34 +106,38 @@ impl Cells {
         measure: impl FnOnce(&[u8]) -> usize,
     ) -> usize {
         let before = self.0.len();
-        self.0.push(0);
+        self.0.extend_from_slice(&[0, 0]);
         write(&mut self.0);
-        let written = &self.0[before + 1..];
+        let written = &self.0[before + 2..];
         let (length, width) = (written.len(), measure(written));
-        match u8::try_from(length) {
-            Ok(short) if short < LONG => self.0[before] = short,
-            _ => {
-                let prefix = [&[LONG][..], &(length as u32).to_le_bytes()].concat();
-                self.0.splice(before..=before, prefix);
-            }
+        if length < LONG.into() {
+            // No text is wider than it is long.
+            self.0[before..before + 2].copy_from_slice(&[length as u8, width as u8]);
+        } else {
+            let sizes = [(length as u32).to_le_bytes(), (width as u32).to_le_bytes()];
+            let prefix = [&[LONG][..], sizes.as_flattened()].concat();
+            self.0.splice(before..before + 2, prefix);
         }
         width
     }
 
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    /// The texts with their widths.
+    fn iter(&self) -> impl Iterator<Item = (&[u8], usize)> {
         let mut rest = &*self.0;
         std::iter::from_fn(move || {
-            let (&first, after) = rest.split_first()?;
-            let (length, after) = match first {
-                LONG => {
-                    let (length, after) = after.split_first_chunk()?;
-                    (u32::from_le_bytes(*length) as usize, after)
+            let (length, width, after) = match rest {
+                [LONG, sizes @ ..] => {
+                    let (length, sizes) = sizes.split_first_chunk()?;
+                    let (width, after) = sizes.split_first_chunk()?;
+                    let size = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes) as usize;
+                    (size(length), size(width), after)
                 }
-                short => (short.into(), after),
+                [length, width, after @ ..] => ((*length).into(), (*width).into(), after),
+                _ => return None,
             };
             let cell;
             (cell, rest) = after.split_at_checked(length)?;
-            Some(cell)
+            Some((cell, width))
         })
     }
 }

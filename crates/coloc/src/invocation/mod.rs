@@ -1,6 +1,10 @@
 //! From the words that were typed to a verb: what configuration files say comes first, then what the head of a script
 //! says, then what was typed; the last wins.
 
+mod own_words;
+
+pub(crate) use own_words::asks_for_json;
+
 use crate::args::batch::{self, Directive, Script};
 use crate::args::task::{SCRIPT_LINE_ENDS, TaskArgs};
 use crate::config::{self, Config};
@@ -28,11 +32,6 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<Cli, CliError> {
         Some(script) => spoken.with_script(script.file(), command, &script.directives()?),
         None => Ok(cli),
     }
-}
-
-/// Whether JSON is asked for, as far as can be said before the words are understood: errors are then JSON too.
-pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
-    words.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
 /// What clap has to say is said as it says it, and to programs as every other error.
