@@ -3,6 +3,7 @@
 
 use coloc_core::Policy;
 use coloc_core::policy::{Place, Queue};
+use coloc_core::preset::{MemoryKnowledge, Preset};
 use coloc_core::queue::allox::matching::{Costs, Group, matching};
 use coloc_core::service::{GpuTime, Service, Thresholds};
 use coloc_model::{Millis, Share};
@@ -75,6 +76,17 @@ fn contended(c: &mut Criterion) {
     group.finish();
 }
 
+/// The paper's preset: packed gangs, and whoever waited too long goes back to the first queue.
+fn promoted(c: &mut Criterion) {
+    let trace = trace(2_000, 60);
+    let policy = Preset::Tiresias.policy(MemoryKnowledge::Oracle);
+    let simulation = Simulation { policy, ..simulation(15, Queue::Las2d) };
+    let mut group = c.benchmark_group("2000-jobs-60-gpus-promotion");
+    group.sample_size(20);
+    group.bench_function("tiresias", |b| b.iter(|| run(&simulation, black_box(&trace))));
+    group.finish();
+}
+
 fn large(c: &mut Criterion) {
     let trace = trace(100_000, 2_000);
     let mut group = c.benchmark_group("100000-jobs-2000-gpus");
@@ -106,5 +118,5 @@ fn one_matching(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, contended, one_matching, large);
+criterion_group!(benches, contended, promoted, one_matching, large);
 criterion_main!(benches);
