@@ -108,12 +108,12 @@ impl GpuState {
 
     /// It is there, and nobody is on it.
     pub fn is_idle(&self) -> bool {
-        self.residents.is_empty() && self.is_usable()
+        self.residents.is_empty() && !self.away && self.foreign < NOTICEABLE
     }
 
-    /// It is there, and no foreign process keeps it busy.
-    pub(super) fn is_usable(&self) -> bool {
-        !self.away && self.foreign < NOTICEABLE
+    /// It is there, and no foreign process is on it.
+    pub(super) fn is_ours(&self) -> bool {
+        !self.away && self.foreign == Bytes::ZERO
     }
 
     /// Memory that foreign processes leave to tasks.

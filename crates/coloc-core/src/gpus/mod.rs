@@ -30,8 +30,8 @@ pub struct Gpus {
     idle: NumberSet,
     /// Idle GPUs by node, where whole GPUs are wanted close together.
     rooms: Option<Rooms>,
-    /// How many are away or kept busy by foreign processes.
-    unusable: usize,
+    /// How many are away, or not ours alone.
+    not_ours: usize,
     alike: bool,
     /// Loads are expectations of ours (true) or what the monitor shows (false).
     expects_load: bool,
@@ -81,7 +81,7 @@ impl Gpus {
             alike: states.windows(2).all(|pair| pair[0].capacity == pair[1].capacity),
             idle: NumberSet::new(states.len()),
             rooms: policy.packs_whole_gpus().then(|| Rooms::new(fleet)),
-            unusable: 0,
+            not_ours: 0,
             states,
             policy: *policy,
             // Nobody else asks what the monitor shows, which changes all the time.
@@ -246,9 +246,9 @@ impl Gpus {
 
     /// Foreign processes hold this much on a GPU.
     pub(crate) fn see_foreign(&mut self, gpu: GpuId, used: Bytes) {
-        let was_usable = self.get(gpu).is_usable();
+        let was_ours = self.get(gpu).is_ours();
         let before = std::mem::replace(&mut self.states[gpu.index()].foreign, used);
-        self.count_usable(gpu, was_usable);
+        self.count_ours(gpu, was_ours);
         self.usable_changed(gpu, before > used);
     }
 
@@ -266,15 +266,15 @@ impl Gpus {
 
     /// A GPU went away or came back.
     pub(crate) fn set_there(&mut self, gpu: GpuId, there: bool) {
-        let was_usable = self.get(gpu).is_usable();
+        let was_ours = self.get(gpu).is_ours();
         self.states[gpu.index()].away = !there;
-        self.count_usable(gpu, was_usable);
+        self.count_ours(gpu, was_ours);
         self.usable_changed(gpu, there);
     }
 
-    fn count_usable(&mut self, gpu: GpuId, was_usable: bool) {
-        let is_usable = self.get(gpu).is_usable();
-        self.unusable = self.unusable + usize::from(was_usable) - usize::from(is_usable);
+    fn count_ours(&mut self, gpu: GpuId, was_ours: bool) {
+        let is_ours = self.get(gpu).is_ours();
+        self.not_ours = self.not_ours + usize::from(was_ours) - usize::from(is_ours);
     }
 
     fn usable_changed(&mut self, gpu: GpuId, more: bool) {
@@ -299,9 +299,9 @@ impl Gpus {
         self.rooms.as_ref()
     }
 
-    /// None is away or kept busy by foreign processes.
-    pub(crate) fn are_all_usable(&self) -> bool {
-        self.unusable == 0
+    /// None is away, and no foreign process is on any.
+    pub(crate) fn are_all_ours(&self) -> bool {
+        self.not_ours == 0
     }
 
     pub(crate) fn rebook(&mut self, gpu: GpuId, task: TaskId, bytes: Bytes) {

@@ -6,7 +6,7 @@ use crate::gpus::{GangSummary, Gpus, Summarize, Summary, Tournament};
 use crate::pass::PassCounts;
 use crate::policy::{Gate, Place, Policy};
 use crate::screen::Case;
-use coloc_model::{GpuId, NodeId, Time};
+use coloc_model::{GpuId, NodeId, Share, Time};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -118,8 +118,15 @@ impl Question<'_> {
     fn first_idle(&self, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
         let wanted = self.demand.gpus as usize;
         let mut taken = Vec::with_capacity(wanted);
-        let passed = self.gpus.idle_ids().filter(|&gpu| self.screened(gpu, counts));
-        taken.extend(passed.take(wanted));
+        if self.any_idle_will_do()
+            && self.policy.share == Share::Exclusive
+            && self.gpus.are_all_ours()
+        {
+            taken.extend(self.gpus.idle_ids().take(wanted));
+        } else {
+            let passed = self.gpus.idle_ids().filter(|&gpu| self.screened(gpu, counts));
+            taken.extend(passed.take(wanted));
+        }
         (taken.len() == wanted).then_some(taken)
     }
 

@@ -21,8 +21,8 @@ impl World {
 }
 
 /// What a walk comes to.
-#[derive(Default)]
-struct Moves {
+#[derive(Clone, Default, Debug)]
+pub(super) struct Moves {
     /// Running tasks that are to go.
     leaving: Vec<Holder>,
     /// Waiting tasks that are to come, best first, and their places. Nobody moves before them any more.
@@ -32,7 +32,7 @@ struct Moves {
 impl Walk {
     /// Decides for all, then carries it out.
     pub(super) fn by_count(&mut self, world: &mut World, turn: &mut Turn) {
-        let mut moves = Moves::default();
+        let mut moves = std::mem::take(&mut world.ranked.scratch.moves);
         let mut free = world.gpus.idle();
         while let Some(candidate) = self.candidates.pop() {
             if free + self.gpus_at_risk == 0 {
@@ -44,19 +44,24 @@ impl Walk {
             }
             self.pass_better_holders(seat);
             let wanted = world.ranked.gangs[class];
-            let Some(victims) = self.fewest_by_count(free, wanted) else {
+            if !self.fewest_by_count(free, wanted) {
                 self.blocked[class] = true;
                 continue;
-            };
-            for victim in victims {
-                free += victim.gpus;
-                self.send_off(world, &victim);
-                moves.leaving.push(victim);
             }
+            let victims = std::mem::take(&mut self.victims);
+            for victim in &victims {
+                free += victim.gpus;
+                self.send_off(world, victim);
+                moves.leaving.push(*victim);
+            }
+            self.victims = victims;
             free -= wanted;
             self.bring_in(world, candidate, &mut moves);
         }
         self.carry_out(world, turn, &moves);
+        moves.leaving.clear();
+        moves.coming.clear();
+        world.ranked.scratch.moves = moves;
     }
 
     /// A running task loses its GPUs; it may find others.

@@ -13,8 +13,7 @@ impl World {
     pub(super) fn rooms_suffice(&self, demand: &Demand) -> bool {
         let policy = &self.policy;
         let any_time = !policy.time_matters() && policy.patience.is_none() && !policy.idle_first;
-        let any_gpu =
-            demand.barred.is_empty() && self.gpus.are_alike() && self.gpus.are_all_usable();
+        let any_gpu = demand.barred.is_empty() && self.gpus.are_alike() && self.gpus.are_all_ours();
         // Nobody else is on GPUs, and nobody beside others.
         let counted = self.ranked.books.gpus() + self.gpus.idle() == self.gpus.len() as u32;
         policy.packs_whole_gpus() && any_time && any_gpu && counted
@@ -98,15 +97,12 @@ impl Imagined {
 
 impl Walk {
     /// From the worst on until there is room, and of those, best first, whoever need not go stays.
-    pub(super) fn fewest_by_rooms(
-        &mut self,
-        world: &World,
-        demand: &Demand,
-    ) -> Option<Vec<Holder>> {
+    pub(super) fn fewest_by_rooms(&mut self, world: &World, demand: &Demand) -> bool {
         if !demand.packed {
             return self.fewest_by_count(world.gpus.idle(), demand.gpus);
         }
-        let mut imagined = Imagined::new(world.gpus.rooms()?, demand.gpus);
+        let Some(rooms) = world.gpus.rooms() else { return false };
+        let mut imagined = Imagined::new(rooms, demand.gpus);
         let mut found = imagined.fits();
         let mut first = self.holders.len();
         while !found && first > self.at_risk {
@@ -116,17 +112,17 @@ impl Walk {
                 found = imagined.fits();
             }
         }
+        self.victims.clear();
         if !found {
-            return None;
+            return false;
         }
         self.number_from(first);
-        let mut victims = Vec::new();
         for holder in self.holders[first..].iter().filter(|holder| !holder.cancelled) {
             if imagined.shift_task(world, holder, false) && !imagined.fits() {
                 imagined.shift_task(world, holder, true);
-                victims.push(*holder);
+                self.victims.push(*holder);
             }
         }
-        Some(victims)
+        true
     }
 }

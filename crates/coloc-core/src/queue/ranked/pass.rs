@@ -1,5 +1,6 @@
 //! The walk: in the order of ranks, whoever fits gets GPUs; running tasks that lost their place go.
 
+use super::counted::Moves;
 use super::holders::{Books, Course};
 use super::seat::{Group, Seat, Tie};
 use super::{Asks, Holder, Ranked};
@@ -19,6 +20,8 @@ pub(super) type Candidate = (Seat, TaskId, usize);
 pub(super) struct Scratch {
     heads: Vec<Candidate>,
     blocked: Vec<bool>,
+    victims: Vec<Holder>,
+    pub(super) moves: Moves,
 }
 
 /// One walk over all tasks.
@@ -33,6 +36,8 @@ pub(super) struct Walk {
     pub(super) candidates: Vec<Candidate>,
     /// Classes of which one found no room.
     pub(super) blocked: Vec<bool>,
+    /// Those who would have to go for a task that is considered.
+    pub(super) victims: Vec<Holder>,
     /// Number of this pass.
     epoch: i64,
     /// How many of the last running tasks have their ties of this pass, and the first of these. Of the
@@ -54,6 +59,7 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     world.ranked.running = walk.holders;
     let crossing = world.ranked.first_crossing(&world.policy);
     (world.ranked.scratch.heads, world.ranked.scratch.blocked) = (walk.candidates, walk.blocked);
+    world.ranked.scratch.victims = walk.victims;
     world.ranked.epoch += 1;
     world.ranked.arrived = 0;
     world.ranked.look_at = world.next_change(now, crossing);
@@ -124,6 +130,7 @@ impl Walk {
             gpus_at_risk: ranked.books.gpus(),
             candidates,
             blocked: ranked.none_blocked(),
+            victims: std::mem::take(&mut ranked.scratch.victims),
             epoch: ranked.epoch,
             numbered: if ranked.numbered { ranked.running.len() } else { 0 },
             number: u32::MAX,
@@ -216,18 +223,23 @@ impl Walk {
         }
         let demand = world.demand(task);
         let any = world.policy.place == Place::Any && demand.barred.is_empty();
-        let victims = if whole && any {
+        let found = if whole && any {
             self.fewest_by_count(world.gpus.idle(), wanted)
         } else if world.rooms_suffice(&demand) {
             self.fewest_by_rooms(world, &demand)
         } else {
             self.fewest(world, turn, &demand, wanted)
         };
-        for victim in victims? {
+        if !found {
+            return None;
+        }
+        let victims = std::mem::take(&mut self.victims);
+        for &victim in &victims {
             self.drop_holder(victim.task);
             world.lift_for_good(victim.task);
             self.preempt(world, turn, victim);
         }
+        self.victims = victims;
         let gpus = world.find(turn, &demand, Search::Everywhere)?;
         Some((demand, gpus))
     }
@@ -248,7 +260,8 @@ impl Walk {
 
     /// Whom to preempt where any GPU will do and counting is enough: from the worst on until there are
     /// enough, and of those, best first, whoever need not go stays.
-    pub(super) fn fewest_by_count(&mut self, mut free: u32, wanted: u32) -> Option<Vec<Holder>> {
+    pub(super) fn fewest_by_count(&mut self, mut free: u32, wanted: u32) -> bool {
+        self.victims.clear();
         let mut first = self.holders.len();
         while free < wanted && first > self.at_risk {
             first -= 1;
@@ -258,10 +271,9 @@ impl Walk {
             }
         }
         if free < wanted {
-            return None;
+            return false;
         }
         self.number_from(first);
-        let mut victims = Vec::new();
         for holder in &self.holders[first..] {
             if holder.cancelled {
                 continue;
@@ -269,28 +281,22 @@ impl Walk {
             if free - holder.gpus >= wanted {
                 free -= holder.gpus;
             } else {
-                victims.push(*holder);
+                self.victims.push(*holder);
             }
         }
-        Some(victims)
+        true
     }
 
     /// Whom to preempt, found out by trying.
-    fn fewest(
-        &mut self,
-        world: &mut World,
-        turn: &mut Turn,
-        demand: &Demand,
-        wanted: u32,
-    ) -> Option<Vec<Holder>> {
+    fn fewest(&mut self, world: &mut World, turn: &mut Turn, demand: &Demand, wanted: u32) -> bool {
         let whole = world.policy.needs_idle();
         let mut fits = |world: &mut World| {
             (!whole || world.gpus.idle() >= wanted)
                 && world.find(turn, demand, Search::Everywhere).is_some()
         };
-        let mut victims = Vec::new();
+        self.victims.clear();
         if fits(world) {
-            return Some(victims);
+            return true;
         }
         self.number_from(self.at_risk);
         let mut lifted = Vec::new();
@@ -311,11 +317,11 @@ impl Walk {
             world.put_back(&bookings);
             if found && !fits(world) {
                 again.push(world.lift(holder.task));
-                victims.push(*holder);
+                self.victims.push(*holder);
             }
         }
         again.iter().for_each(|bookings| world.put_back(bookings));
-        found.then_some(victims)
+        found
     }
 
     fn preempt(&mut self, world: &mut World, turn: &mut Turn, holder: Holder) {
