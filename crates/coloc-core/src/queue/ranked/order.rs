@@ -24,10 +24,10 @@ impl Ranked {
             debug_assert!(self.running.is_sorted_by_key(|holder| holder.seat.0));
             return;
         }
-        self.recount = true;
         if course == Course::Holds && self.steady_until != Time::START {
             return self.move_those_that_crossed(now, policy);
         }
+        self.recount = true;
         self.numbered = true;
         let Ranked { running, books, history, epoch: pass, .. } = self;
         let pass = *pass;
@@ -69,18 +69,23 @@ impl Ranked {
     /// stay where they are.
     fn move_those_that_crossed(&mut self, now: Time, policy: &Policy) {
         let Ranked { running, books, history, .. } = self;
+        let mut first = Time::NEVER;
         // From the back, so that all behind are in order.
         for index in (0..running.len()).rev() {
-            if running[index].due > now {
+            let due = running[index].due;
+            if due > now {
+                first = first.min(due);
                 continue;
             }
             let rank = books.holding(now, policy, history, &mut running[index]);
             running[index].seat.0 = rank;
+            first = first.min(running[index].due);
             let behind = &running[index + 1..];
             let better = behind.partition_point(|holder| holder.seat.0 < rank);
             running[index..=index + better].rotate_left(1);
         }
         debug_assert!(running.is_sorted_by_key(|holder| holder.seat.0));
+        (self.steady_until, self.recount) = (first, false);
     }
 }
 
