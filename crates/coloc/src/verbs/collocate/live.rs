@@ -4,6 +4,7 @@ use crate::args::batch::{self, Prepared};
 use crate::args::environment::exported;
 use crate::args::live::SocketArg;
 use crate::error::CliError;
+use crate::invocation::typed_one;
 use crate::live::experiment::{Alone, Found, Pattern, Plan, Together, Trial};
 use crate::live::stage::Stage;
 use crate::output::table::{bar, table};
@@ -46,7 +47,7 @@ pub(super) struct LiveArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, requires = "command")]
     seconds: f64,
     /// Emulated GPUs for this experiment, such as 1xA100-40GB, instead of a daemon's
-    #[arg(long, value_name = "FLEET", requires = "command", conflicts_with = "socket")]
+    #[arg(long, value_name = "FLEET", requires = "command")]
     emulate: Option<Fleet>,
     /// How many seconds pass for tasks in one second of an emulated fleet
     #[arg(long, value_name = "X", default_value_t = 1.0, requires = "emulate")]
@@ -114,6 +115,10 @@ impl LiveArgs {
         }
         Pattern::new(self.progress.as_deref())
             .map_err(|error| CliError::Usage(format!("--progress: {error}")))?;
+        if let (Some(flag), Some(_)) = (typed_one(&["--socket", "--host"]), &self.emulate) {
+            let what = format!("{flag} names a daemon, and --emulate GPUs without one: give one");
+            return Err(CliError::Usage(what));
+        }
         if self.command.first().is_some_and(|first| first == batch::STDIN) {
             let what = "copies cannot share a script on standard input: name its file";
             return Err(CliError::Usage(what.to_owned()));
