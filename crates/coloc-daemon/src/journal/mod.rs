@@ -285,6 +285,7 @@ fn json(value: &impl Serialize) -> String {
 }
 
 fn parse<T: serde::de::DeserializeOwned>(what: &str, body: &str) -> Result<T, JournalError> {
-    serde_json::from_str(body)
+    // As bytes, like everything else that is read: each other way to read is compiled for each type.
+    serde_json::from_slice(body.as_bytes())
         .map_err(|error| JournalError::Garbled { what: what.to_owned(), error })
 }
