@@ -85,6 +85,7 @@ impl World {
         if record.run.is_some() {
             if !std::mem::replace(&mut record.cancelled, true) {
                 effects.push(Effect::Stop(task));
+                self.ranked.cancelled(task);
             }
             return false;
         }

@@ -285,6 +285,11 @@ impl Policy {
         self.share == Share::Exclusive || matches!(self.place, Place::Exclusive | Place::Any)
     }
 
+    /// Whole GPUs on as few nodes as possible.
+    pub(crate) fn packs_whole_gpus(&self) -> bool {
+        self.place == Place::Consolidate && self.needs_idle()
+    }
+
     /// How fast usage is forgotten, where it is asked for.
     pub(crate) fn half_life(&self) -> Option<Millis> {
         (self.queue == Queue::Fair).then_some(self.half_life)

@@ -23,6 +23,12 @@ impl Scheduler {
         }
         let idle = world.gpus.iter().filter(|(_, state)| state.is_idle()).map(|(gpu, _)| gpu);
         assert!(idle.eq(world.gpus.idle_ids()), "the set of idle GPUs is stale");
+        if let Some(rooms) = world.gpus.rooms() {
+            for node in world.gpus.node_ids() {
+                let idle = world.gpus.of_node(node).filter(|&gpu| world.gpus.get(gpu).is_idle());
+                assert_eq!(rooms.idle(node) as usize, idle.count(), "node {node}: stale rooms");
+            }
+        }
         let mut in_queues: Vec<TaskId> = self.waiting().collect();
         let waiting = in_queues.len();
         in_queues.sort_unstable();

@@ -48,6 +48,8 @@ pub(crate) struct World {
     /// The most memory that a gang of each size can have on each of its GPUs.
     pub(crate) largest: Vec<Bytes>,
     pub(crate) widest: u32,
+    /// The most GPUs that a node has.
+    pub(crate) widest_node: u32,
     pub(crate) cursor: u32,
     /// The task that GPUs are kept free for.
     pub(crate) reserved: Option<TaskId>,
@@ -107,6 +109,7 @@ impl Scheduler {
                 Place::Any | Place::Consolidate => fleet.len() as u32,
                 _ => fleet.widest_node() as u32,
             },
+            widest_node: fleet.widest_node() as u32,
             cursor: 0,
             reserved: None,
             past: FxHashMap::default(),
@@ -392,8 +395,8 @@ impl World {
             Pack::Never => return false,
             Pack::Skew(limit) => limit,
         };
-        let fits_on_a_node = task.gpus as usize <= self.fleet.widest_node();
-        fits_on_a_node || self.skews.get(&task.signature).is_none_or(|&skew| skew > limit)
+        task.gpus <= self.widest_node
+            || self.skews.get(&task.signature).is_none_or(|&skew| skew > limit)
     }
 
     /// When a task that runs, or starts now, is expected to leave its GPUs: by what was seen of its kind, else as declared.

@@ -59,6 +59,19 @@ impl Estimator {
         }
     }
 
+    /// How many tasks it says nothing of although it is asked; and the first of them.
+    pub fn silent_on(self, trace: &Trace) -> Option<(usize, &str)> {
+        if self != Estimator::Replay {
+            return None;
+        }
+        let known: Vec<bool> = (0..trace.names().len() as u32)
+            .map(|number| coloc_estimate::catalogue::task(trace.names().name(number)).is_some())
+            .collect();
+        let is_silent = |task: &&TraceTask| !known[task.signature.index()];
+        let first = trace.tasks().iter().find(is_silent)?;
+        Some((trace.tasks().iter().filter(is_silent).count(), trace.name(first)))
+    }
+
     /// What it says of a task.
     pub fn estimate(self, trace: &Trace, task: &TraceTask) -> Result<Option<Estimate>, NoEstimate> {
         let published = || {

@@ -66,8 +66,7 @@ fn gangs_are_refused_clearly() {
     let trace = read(Path::new("jobs"), text.as_bytes(), Format::Tiresias).expect("valid rows");
     let policy = Preset::Allox.policy(MemoryKnowledge::Oracle);
     let error = simulation("4xP100-16GB", policy).run(&trace, &mut Silent).expect_err("a gang");
-    let said =
-        "task 0 needs 2 GPUs at once, allox gives a task at most 1; gangs need another queue";
+    let said = "jobs, line 2: task 0 needs 2 GPUs at once, allox gives a task at most 1; gangs need another queue";
     assert_eq!(error.to_string(), said);
 }
 

@@ -41,7 +41,7 @@ fn quotas_and_weights_name_somebody_and_leave_something() {
     let said = |flags: &[&str]| simulate(users, flags);
     insta::assert_snapshot!(said(&["--weight", "eve=2"]), @r#"coloc: --weight: the trace has no user "eve"; it has ann, bob"#);
     insta::assert_snapshot!(said(&["--quota", "@speech=2"]), @r#"coloc: --quota: the trace has no group "speech"; it has vision"#);
-    insta::assert_snapshot!(said(&["--quota", "@vision=0"]), @"coloc: task 0 needs 1 GPUs at once, its user's or group's quota of GPUs and memory allows at most 0; raise it, or ask for less memory");
+    insta::assert_snapshot!(said(&["--quota", "@vision=0"]), @"coloc: t.csv, line 2: task 0 needs 1 GPUs at once, its user's or group's quota of GPUs and memory allows at most 0; raise it, or ask for less memory");
     assert!(said(&["--quota", "ann=many"]).contains("expected WHO=LIMIT, such as alice=4"));
     assert!(said(&["--half-life", "1y"]).contains("such as 90s or 1.5h"));
     assert!(said(&["--pack", "2"]).contains("expected always, never or a part from 0 to 1"));
@@ -93,11 +93,11 @@ fn what_could_never_run_is_refused_before_the_start() {
         complaint(&[("t.csv", trace)], &[&base[..], flags].concat())
     };
     let gang = "submit_s,task,gpus\n0,resnet,8\n";
-    insta::assert_snapshot!(fleet(gang, "4xA100-40GB", &[]), @"coloc: task 0 needs 8 GPUs on one node, the fleet has at most 4; ask for fewer, or add GPUs");
+    insta::assert_snapshot!(fleet(gang, "4xA100-40GB", &[]), @"coloc: t.csv, line 2: task 0 needs 8 GPUs on one node, the fleet has at most 4; ask for fewer, or add GPUs");
     let large = "submit_s,task\n0,gpt2_large_2\n";
-    insta::assert_snapshot!(fleet(large, "2xT4-16GB", &[]), @"coloc: task 0 (gpt2_large_2) needs 27.7 GiB on each of its GPUs, the largest it can get has 16.0 GiB");
+    insta::assert_snapshot!(fleet(large, "2xT4-16GB", &[]), @"coloc: t.csv, line 2: task 0 (gpt2_large_2) needs 27.7 GiB on each of its GPUs, the largest it can get has 16.0 GiB");
     let own = "submit_s,task,duration_s,memory_mib,sm\n0,mine,60,1000,0.5\n";
-    insta::assert_snapshot!(fleet(own, "1xT4-16GB", &["--estimator", "horus"]), @r#"coloc: no published horus estimate for task "mine": it is not in the built-in catalogue; use --estimator oracle or none"#);
+    insta::assert_snapshot!(fleet(own, "1xT4-16GB", &["--estimator", "horus"]), @r#"coloc: t.csv, line 2: no published horus estimate for task "mine": it is not in the built-in catalogue; use --estimator oracle or none"#);
     insta::assert_snapshot!(fleet(own, "1xT4-16GB", &["--share", "mig"]), @"coloc: --share mig needs GPUs that can be partitioned; T4-16GB cannot");
 }
 

@@ -69,16 +69,71 @@ fn the_same_inputs_give_the_same_bytes() {
 }
 
 #[test]
+fn the_ids_of_a_trace_are_kept() {
+    let jobs = "job_id,num_gpu,submit_time,duration\n\"b,1\",1,9,5\na,1,3,5\n";
+    let dir = Workspace::with(&[("t.csv", jobs)]);
+    let flags = ["simulate", "--trace", "t.csv", "--format", "tiresias", "--fleet", "2xV100-16GB"];
+    coloc(dir.path(), &[&flags[..], &["--jobs", "jobs.csv"]].concat()).ok();
+    insta::assert_snapshot!(dir.read("jobs.csv"), @r#"
+    id,submit_s,start_s,end_s,gpus,preemptions,ooms,trace_id
+    0,3.000,3.000,8.000,1,0,0,a
+    1,9.000,9.000,14.000,1,0,0,"b,1"
+    "#);
+}
+
+#[test]
+fn options_that_do_nothing_are_told() {
+    let dir = Workspace::with(&[("t.csv", TRACE)]);
+    let said = |flags: &[&str]| {
+        let run = dir.simulate(flags);
+        run.ok();
+        run.stderr()
+    };
+    assert_eq!(
+        said(&["--alpha", "0.5"]),
+        "coloc: --alpha has no effect here: it belongs to --queue allox\n"
+    );
+    assert_eq!(said(&["--queue", "las2d", "--thresholds", "3250", "--promote", "8"]), "");
+    let compare = |alpha: &str, policies: &str| {
+        let base = ["compare", "--trace", "t.csv", "--format", "carma", "--fleet", "2xA100-40GB"];
+        let run = coloc(
+            dir.path(),
+            &[&base[..], &["--policies", policies, "--alpha", alpha, "--pack", "never"]].concat(),
+        );
+        run.ok();
+        run.stderr()
+    };
+    let told = compare("0.5", "exclusive,coloc");
+    assert!(told.contains("--alpha has no effect") && told.contains("--pack"), "{told}");
+    let told = compare("0.5", "exclusive,fifo/consolidate/exclusive");
+    assert!(told.contains("--alpha") && !told.contains("--pack"), "{told}");
+}
+
+#[test]
+fn rows_and_tasks_that_nobody_knows_are_counted() {
+    let pods =
+        "num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\n0,0,0,9,1\n1,500,0,9,1\n";
+    let dir = Workspace::with(&[("t.csv", pods)]);
+    let flags = ["simulate", "--trace", "t.csv", "--format", "alibaba", "--fleet", "2xV100-16GB"];
+    let run = coloc(dir.path(), &[&flags[..], &["--estimator", "replay"]].concat());
+    run.ok();
+    insta::assert_snapshot!(run.stderr(), @r"
+    coloc: t.csv: passed over 1 row: 1 without a GPU
+    coloc: replay has no graph of 1 of 1 tasks, such as 1x0.500: nothing is known of their memory
+    ");
+}
+
+#[test]
 fn jobs_are_one_line_a_task() {
     let dir = Workspace::with(&[("t.csv", TRACE)]);
     dir.simulate(&["--jobs", "jobs.csv"]).ok();
     insta::assert_snapshot!(dir.read("jobs.csv"), @r"
-    id,submit_s,start_s,end_s,gpus,preemptions,ooms
-    0,0.000,0.000,2097.600,1,0,0
-    1,10.000,10.000,598.000,1,0,0
-    2,20.000,598.000,1493.200,1,0,0
-    3,30.000,2097.600,6040.800,2,0,0
-    4,40.000,6040.800,6640.800,1,0,0
+    id,submit_s,start_s,end_s,gpus,preemptions,ooms,trace_id
+    0,0.000,0.000,2097.600,1,0,0,
+    1,10.000,10.000,598.000,1,0,0,
+    2,20.000,598.000,1493.200,1,0,0,
+    3,30.000,2097.600,6040.800,2,0,0,
+    4,40.000,6040.800,6640.800,1,0,0,
     ");
 }
 

@@ -108,7 +108,12 @@ impl GpuState {
 
     /// It is there, and nobody is on it.
     pub fn is_idle(&self) -> bool {
-        self.residents.is_empty() && !self.away && self.foreign < NOTICEABLE
+        self.residents.is_empty() && self.is_usable()
+    }
+
+    /// It is there, and no foreign process keeps it busy.
+    pub(super) fn is_usable(&self) -> bool {
+        !self.away && self.foreign < NOTICEABLE
     }
 
     /// Memory that foreign processes leave to tasks.

@@ -1,11 +1,13 @@
 //! The GPUs as the scheduler believes them to be: who is on each, what was promised, what was seen.
 
-mod idle_set;
 mod ledger;
+mod number_set;
+mod rooms;
 mod tournament;
 
 pub(crate) use ledger::Clients;
 pub use ledger::{Booking, GpuState, Reservation};
+pub(crate) use rooms::Rooms;
 pub(crate) use tournament::{GangSummary, Summarize, Summary, Tournament};
 
 use crate::kinds::Kinds;
@@ -13,7 +15,7 @@ use crate::policy::{Gate, MemoryBasis, Place, Policy};
 use crate::window::Window;
 use coloc_model::mig::Layout;
 use coloc_model::{Bytes, Fleet, GpuId, GpuSignal, Millis, Node, NodeId, TaskId, Time};
-use idle_set::IdleSet;
+use number_set::NumberSet;
 use std::ops::Range;
 
 /// Every GPU of the fleet, with an index over what placement asks for.
@@ -25,7 +27,11 @@ pub struct Gpus {
     gangs: Option<Tournament<GangSummary>>,
     nodes: Vec<Range<u32>>,
     policy: Policy,
-    idle: IdleSet,
+    idle: NumberSet,
+    /// Idle GPUs by node, where whole GPUs are wanted close together.
+    rooms: Option<Rooms>,
+    /// How many are away or kept busy by foreign processes.
+    unusable: usize,
     alike: bool,
     /// Loads are expectations of ours (true) or what the monitor shows (false).
     expects_load: bool,
@@ -73,7 +79,9 @@ impl Gpus {
                 .then(|| Tournament::new(fleet.nodes().len())),
             nodes: fleet.nodes().iter().map(Node::range).collect(),
             alike: states.windows(2).all(|pair| pair[0].capacity == pair[1].capacity),
-            idle: IdleSet::new(states.len()),
+            idle: NumberSet::new(states.len()),
+            rooms: policy.packs_whole_gpus().then(|| Rooms::new(fleet)),
+            unusable: 0,
             states,
             policy: *policy,
             // Nobody else asks what the monitor shows, which changes all the time.
@@ -173,11 +181,17 @@ impl Gpus {
 
     /// Where the first idle GPUs are taken, nobody searches the index.
     fn is_indexed(&self) -> bool {
-        self.policy.place != Place::Any
+        self.policy.place != Place::Any && self.rooms.is_none()
     }
 
     fn refresh(&mut self, gpu: GpuId) {
-        self.idle.set(gpu, self.get(gpu).is_idle());
+        let state = self.get(gpu);
+        let (node, idle) = (state.node, state.is_idle());
+        if self.idle.set(gpu.index(), idle)
+            && let Some(rooms) = &mut self.rooms
+        {
+            rooms.shift(node, idle);
+        }
         if self.is_indexed() {
             self.tree.set(gpu.index(), self.summary(gpu));
         }
@@ -232,7 +246,9 @@ impl Gpus {
 
     /// Foreign processes hold this much on a GPU.
     pub(crate) fn see_foreign(&mut self, gpu: GpuId, used: Bytes) {
+        let was_usable = self.get(gpu).is_usable();
         let before = std::mem::replace(&mut self.states[gpu.index()].foreign, used);
+        self.count_usable(gpu, was_usable);
         self.usable_changed(gpu, before > used);
     }
 
@@ -250,8 +266,15 @@ impl Gpus {
 
     /// A GPU went away or came back.
     pub(crate) fn set_there(&mut self, gpu: GpuId, there: bool) {
+        let was_usable = self.get(gpu).is_usable();
         self.states[gpu.index()].away = !there;
+        self.count_usable(gpu, was_usable);
         self.usable_changed(gpu, there);
+    }
+
+    fn count_usable(&mut self, gpu: GpuId, was_usable: bool) {
+        let is_usable = self.get(gpu).is_usable();
+        self.unusable = self.unusable + usize::from(was_usable) - usize::from(is_usable);
     }
 
     fn usable_changed(&mut self, gpu: GpuId, more: bool) {
@@ -268,7 +291,17 @@ impl Gpus {
 
     /// Those that are idle, in id order.
     pub(crate) fn idle_ids(&self) -> impl Iterator<Item = GpuId> + '_ {
-        self.idle.iter()
+        self.idle.iter().map(GpuId::from)
+    }
+
+    /// Idle GPUs by node, where that is kept.
+    pub(crate) fn rooms(&self) -> Option<&Rooms> {
+        self.rooms.as_ref()
+    }
+
+    /// None is away or kept busy by foreign processes.
+    pub(crate) fn are_all_usable(&self) -> bool {
+        self.unusable == 0
     }
 
     pub(crate) fn rebook(&mut self, gpu: GpuId, task: TaskId, bytes: Bytes) {

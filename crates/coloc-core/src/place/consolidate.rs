@@ -13,6 +13,28 @@ struct Room {
 
 impl Question<'_> {
     pub(super) fn consolidated(&self, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
+        if let Some(rooms) = self.gpus.rooms().filter(|_| self.any_idle_will_do()) {
+            let chosen = rooms.choose(self.demand.gpus, self.demand.packed)?;
+            let mut taken = Vec::with_capacity(self.demand.gpus as usize);
+            for (node, part) in chosen {
+                let idle = self.gpus.of_node(node).filter(|&gpu| self.gpus.get(gpu).is_idle());
+                taken.extend(idle.take(part as usize));
+            }
+            if taken.iter().all(|&gpu| self.screened(gpu, counts)) {
+                return Some(taken);
+            }
+        }
+        self.consolidated_by_screening(counts)
+    }
+
+    /// No rule refuses an idle GPU.
+    pub(crate) fn any_idle_will_do(&self) -> bool {
+        let Question { policy, gpus, demand, .. } = self;
+        let any_time = !policy.time_matters() && policy.patience.is_none();
+        demand.idle_only && demand.barred.is_empty() && gpus.are_alike() && any_time
+    }
+
+    fn consolidated_by_screening(&self, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
         let wanted = self.demand.gpus as usize;
         let mut rooms = self.rooms(counts);
         if let Some(room) = tightest(&rooms, wanted) {

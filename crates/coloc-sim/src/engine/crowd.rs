@@ -25,7 +25,6 @@ impl<O: Observer> Run<'_, O> {
         scratch.changed.clear();
         for slot in slots {
             self.recompute_local_rates(slot.gpu, &mut scratch);
-            self.devices[slot.gpu.index()].guests_changed();
             if self.looked_at {
                 scratch.touched.push(slot.gpu);
             }
@@ -75,18 +74,8 @@ impl<O: Observer> Run<'_, O> {
             slowest = slowest.min(guest.local_rate);
             speed = speed.min(guest.local_rate * guest.speed);
         }
-        let progress = self.seats.progress(seat);
-        let rate = speed * progress.luck;
-        if rate == progress.rate {
+        if !self.turn(now, seat, speed) {
             return;
-        }
-        progress.turn(now, rate);
-        let (task, end) = (progress.task, progress.end());
-        // A finish that is due too early will find out by itself.
-        if end < progress.queued {
-            progress.queued = end;
-            let stamp = self.seats.stamp(seat);
-            self.agenda.add(Due::finish(end, task, seat, stamp));
         }
         for gpu in gpus() {
             let device = &mut self.devices[gpu.index()];
@@ -98,6 +87,24 @@ impl<O: Observer> Run<'_, O> {
                 touched.push(gpu);
             }
         }
+    }
+
+    /// Gives a task a speed, but for its luck, and works out when it will be done; says whether that is news.
+    pub(super) fn turn(&mut self, now: Time, seat: Seat, speed: f64) -> bool {
+        let progress = self.seats.progress(seat);
+        let rate = speed * progress.luck;
+        if rate == progress.rate {
+            return false;
+        }
+        progress.turn(now, rate);
+        let (task, end) = (progress.task, progress.end());
+        // A finish that is due too early will find out by itself.
+        if end < progress.queued {
+            progress.queued = end;
+            let stamp = self.seats.stamp(seat);
+            self.agenda.add(Due::finish(end, task, seat, stamp));
+        }
+        true
     }
 
     /// Shows what a monitor sees of a GPU from now on.

@@ -44,22 +44,32 @@ impl<O: Observer> Run<'_, O> {
         let (seat, stamp) = self.seats.take(progress, stay);
         let node = |slot: &Slot| self.simulation.fleet.gpu(slot.gpu).node;
         let spread = slots.iter().any(|slot| node(slot) != node(&slots[0]));
+        let mut speed = f64::INFINITY;
         for slot in slots.iter() {
             let mut guest = self.guest(task, seat, slot);
+            if self.alone {
+                (guest.local_rate, guest.rate) = (1.0, 1.0);
+            }
             if growth.is_none() {
                 guest.held = plateau;
             }
             if spread {
                 guest.speed *= self.spread_speed(task, slot);
             }
+            speed = speed.min(guest.speed);
             let device = &mut self.devices[slot.gpu.index()];
             device.account(now, &self.simulation.power);
             device.guests.push(guest);
+            device.guests_changed();
         }
         if let Some((after, _)) = growth.and_then(Growth::next) {
             self.agenda.add(Due::grow(now + after, task, seat, stamp));
         }
-        self.crowd_changed(now, &slots);
+        if self.alone {
+            self.turn(now, seat, speed);
+        } else {
+            self.crowd_changed(now, &slots);
+        }
         if let Some(growth) = growth {
             self.allocate(now, task, seat, &slots, growth.held(plateau));
         }
@@ -188,6 +198,7 @@ impl<O: Observer> Run<'_, O> {
             device.account(now, &self.simulation.power);
             device.byte_millis -= too_much;
             result.energy_j += device.remove(seat).energy_j;
+            device.guests_changed();
         }
         // Whoever ran out of memory starts from nothing; whoever was preempted goes on.
         if end == AttemptEnd::OutOfMemory {
@@ -197,8 +208,10 @@ impl<O: Observer> Run<'_, O> {
             result.ran_s += ran.secs();
         }
         self.observer.attempt_ended(task, started, now, &slots, end);
-        // A monitor sees the process gone no later than anybody hears of its end.
-        self.crowd_changed(now, &slots);
+        if !self.alone {
+            // A monitor sees the process gone no later than anybody hears of its end.
+            self.crowd_changed(now, &slots);
+        }
         Some(task)
     }
 }

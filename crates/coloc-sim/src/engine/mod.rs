@@ -10,7 +10,7 @@ mod seats;
 use crate::estimator::{Estimates, Estimator, NoEstimate};
 use crate::metrics::{Summary, TaskResult};
 use crate::timeline::AttemptEnd;
-use crate::trace::Trace;
+use crate::trace::{Place, Trace, TraceTask};
 use coloc_core::accounts::Accounts;
 use coloc_core::service::GpuTime;
 use coloc_core::{Policy, RejectedTask, Scheduler};
@@ -51,6 +51,14 @@ impl Observer for Silent {}
 /// A run that cannot be started.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum SimulationError {
+    /// A row of the trace asks for what cannot be had.
+    #[error("{place}: {error}")]
+    At {
+        /// The row.
+        place: Place,
+        /// What is wrong.
+        error: Box<SimulationError>,
+    },
     /// A task can never run on this fleet.
     #[error("{0}")]
     Rejected(#[from] RejectedTask),
@@ -184,8 +192,7 @@ impl Simulation {
             return Err(SimulationError::NoMig { model });
         }
         let mut estimates = Estimates::new(self.estimator);
-        let tasks = trace.tasks().iter().enumerate().map(|(index, task)| {
-            let id = TaskId::from(index);
+        let mut submission = |id: TaskId, task: &TraceTask| {
             let submission = Task {
                 id,
                 signature: task.signature,
@@ -203,6 +210,13 @@ impl Simulation {
                 return Err(SimulationError::TooLarge { task: id, name, need, largest });
             }
             Ok(submission)
+        };
+        let tasks = trace.tasks().iter().enumerate().map(|(index, task)| {
+            let id = TaskId::from(index);
+            submission(id, task).map_err(|error| match trace.place(id) {
+                Some(place) => SimulationError::At { place, error: Box::new(error) },
+                None => error,
+            })
         });
         tasks.collect()
     }

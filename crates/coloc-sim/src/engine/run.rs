@@ -9,7 +9,7 @@ use crate::bound::makespan_bound;
 use crate::metrics::{FleetTotals, Summary, TaskResult};
 use crate::trace::Trace;
 use coloc_core::{Effect, Event, Scheduler};
-use coloc_model::{Task, TaskState, Time};
+use coloc_model::{Share, Task, TaskState, Time};
 
 /// With more live tasks than this, invariants are checked only now and then.
 const CHECK_EVERY_STEP: usize = 500;
@@ -31,6 +31,8 @@ pub(super) struct Run<'a, O> {
     pub(super) looked_at: bool,
     /// Tasks have GPUs to themselves and nobody looks at the memory that they hold.
     pub(super) unseen: bool,
+    /// So that nobody's speed depends on anybody else.
+    pub(super) alone: bool,
     pub(super) observer: &'a mut O,
     pub(super) agenda: Agenda,
     pub(super) devices: Vec<Device>,
@@ -78,6 +80,7 @@ impl<'a, O: Observer> Run<'a, O> {
         };
         let (monitored, watched) = (scheduler.watches_gpus(), scheduler.watches_tasks());
         let looked_at = monitored || observer.sees_gpus();
+        let unseen = simulation.policy.needs_idle() && !looked_at && !watched;
         Run {
             simulation,
             trace,
@@ -88,7 +91,9 @@ impl<'a, O: Observer> Run<'a, O> {
             monitored,
             watched,
             looked_at,
-            unseen: simulation.policy.needs_idle() && !looked_at && !watched,
+            unseen,
+            // A part of a GPU is slower than the whole.
+            alone: unseen && simulation.policy.share != Share::Mig,
             scheduler,
             observer,
             agenda: Agenda::default(),

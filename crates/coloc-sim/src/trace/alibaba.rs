@@ -3,7 +3,7 @@
 //! whole GPUs are alone on them. Pods without a GPU and pods that never ran are passed over.
 
 use super::TraceTask;
-use super::read::Known;
+use super::read::{Known, Taken};
 use super::table::{Fault, Header, Layout, Row, empty};
 use coloc_model::{Bytes, SignatureId};
 use coloc_physics::Profile;
@@ -28,9 +28,12 @@ pub(super) const LAYOUT: Layout = Layout {
 /// Most GPUs of that cluster have 16 GB; what a pod may use of one, context included.
 const WHOLE: Bytes = Bytes::from_mib(15 * 1024);
 
-pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>, Fault> {
-    if row.text("num_gpu") == Some("0") || row.text("scheduled_time").is_none() {
-        return Ok(None);
+pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Taken, Fault> {
+    if row.text("num_gpu") == Some("0") {
+        return Ok(Taken::PassedOver("without a GPU"));
+    }
+    if row.text("scheduled_time").is_none() {
+        return Ok(Taken::PassedOver("never scheduled"));
     }
     let gpus = row.gpus("num_gpu")?.ok_or_else(|| empty("num_gpu", "a number of GPUs"))?;
     let milli = row.number("gpu_milli", "thousandths of a GPU from 1 to 1000", 1.0..=1000.0)?;
@@ -38,10 +41,10 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>
     let (began, ended) = (row.time("scheduled_time")?, row.time("deletion_time")?);
     let duration = ended.since(began);
     if duration.0 == 0 {
-        return Ok(None);
+        return Ok(Taken::PassedOver("gone as soon as scheduled"));
     }
     let name = format!("{gpus}x{part:.3}");
-    Ok(Some(TraceTask {
+    Ok(Taken::Task(TraceTask {
         submit: row.time("creation_time")?,
         signature: SignatureId(known.names.number(&name)),
         user: known.user(row.text("qos"), None),

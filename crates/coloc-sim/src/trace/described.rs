@@ -3,7 +3,7 @@
 //! `carma` has `submit_time_s,task` and takes everything else from the catalogue; `coloc` may describe
 //! each task in full, and falls back on the catalogue for columns that are left out.
 
-use super::read::Known;
+use super::read::{Known, Taken};
 use super::table::{Fault, Layout, Row, empty};
 use super::{TraceErrorKind, TraceTask};
 use coloc_model::{Bytes, SignatureId};
@@ -30,19 +30,15 @@ pub(super) const COLOC: Layout = Layout::strict(&COLUMNS, 2, "at least submit_s,
 pub(super) const CARMA: Layout =
     Layout::strict(&["submit_time_s", "task"], 2, "submit_time_s,task");
 
-pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>, Fault> {
+pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Taken, Fault> {
     submitted(row, "submit_s", known)
 }
 
-pub(super) fn catalogued(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>, Fault> {
+pub(super) fn catalogued(row: &Row<'_>, known: &mut Known) -> Result<Taken, Fault> {
     submitted(row, "submit_time_s", known)
 }
 
-fn submitted(
-    row: &Row<'_>,
-    submit: &'static str,
-    known: &mut Known,
-) -> Result<Option<TraceTask>, Fault> {
+fn submitted(row: &Row<'_>, submit: &'static str, known: &mut Known) -> Result<Taken, Fault> {
     let name = row.text("task").ok_or_else(|| empty("task", "the name of a task"))?;
     let workload = catalogue::find(name);
     let missing =
@@ -57,7 +53,7 @@ fn submitted(
     })?;
     let priority = row.parsed("priority", "a whole number", |text| text.parse::<i32>().ok())?;
     let duration = duration.or(workload.map(Workload::duration));
-    Ok(Some(TraceTask {
+    Ok(Taken::Task(TraceTask {
         submit,
         signature: SignatureId(known.names.number(name)),
         user: known.user(row.text("user"), row.text("group")),

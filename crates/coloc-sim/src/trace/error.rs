@@ -1,5 +1,6 @@
 //! Trace files that cannot be read: where, and what was expected.
 
+use super::PassedOver;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -69,9 +70,20 @@ pub enum TraceErrorKind {
         /// The first column that is missing.
         missing: &'static str,
     },
+    /// Two rows have one id.
+    #[error("{id:?} is the id of line {line} too; each task has its own")]
+    RepeatedId {
+        /// The id.
+        id: String,
+        /// Where it was first.
+        line: u64,
+    },
     /// There is nothing in it.
     #[error("the trace has no tasks")]
     Empty,
+    /// There are rows, and none of them is a task.
+    #[error("the trace has no tasks: {0}")]
+    AllPassedOver(PassedOver),
     /// There is no sample in it.
     #[error("the duration column has no values")]
     NoSamples,

@@ -2,7 +2,7 @@
 //! give steps instead of run times: how long these take on each kind of GPU is in the published
 //! throughputs. Run times refer to V100s of one node.
 
-use super::read::Known;
+use super::read::{Known, Taken};
 use super::table::{Fault, Header, Layout, MAX_SECONDS, Row, empty};
 use super::{Trace, TraceErrorKind, TraceTask};
 use coloc_model::{KNOWN_MODELS, Millis, SignatureId, SpeedTable};
@@ -43,7 +43,7 @@ pub(super) const LAYOUT: Layout = Layout {
 const JOB: &str = "a job that Gavel measured, such as ResNet-50 (batch size 64)";
 const STEPS: &str = "a number of steps that take from a millisecond to ten years";
 
-pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>, Fault> {
+pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Taken, Fault> {
     let job = row.text("job_type").ok_or_else(|| empty("job_type", JOB))?;
     let gpus =
         row.gpus("scale_factor")?.ok_or_else(|| empty("scale_factor", "a number of GPUs"))?;
@@ -55,7 +55,7 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>
         (0.001..=MAX_SECONDS).contains(&seconds).then_some(seconds)
     };
     let seconds = row.parsed("total_steps", STEPS, seconds)?;
-    Ok(Some(TraceTask {
+    Ok(Taken::Task(TraceTask {
         submit: row.time("arrival_time")?,
         signature: SignatureId(known.names.number(&name(job, gpus))),
         user: known.user(None, None),

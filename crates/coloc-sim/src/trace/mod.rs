@@ -7,6 +7,7 @@ mod gavel;
 mod generate;
 mod lines;
 mod mix90;
+mod origin;
 mod read;
 mod sacct;
 mod sampled;
@@ -18,14 +19,16 @@ pub use error::{TraceError, TraceErrorKind};
 pub use gavel::published_speeds;
 pub use generate::{GenerateError, Generator};
 pub use mix90::mix90;
+pub use origin::{PassedOver, Place};
 pub use read::{Format, read, read_column};
 pub use sampled::Sampled;
 pub use write::write;
 
 use crate::Names;
-use coloc_model::{GroupId, Millis, SignatureId, Time, UserId};
+use coloc_model::{GroupId, Millis, SignatureId, TaskId, Time, UserId};
 use coloc_physics::Profile;
 use coloc_physics::catalogue::{self, Class};
+use origin::Source;
 
 /// One submission.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -49,7 +52,7 @@ pub struct TraceTask {
 }
 
 /// A workload over time, ordered by submission.
-#[derive(Clone, Default, PartialEq, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Trace {
     tasks: Vec<TraceTask>,
     names: Names,
@@ -57,13 +60,42 @@ pub struct Trace {
     groups: Names,
     /// The group of each user who has one.
     memberships: Vec<Option<GroupId>>,
+    /// Where it was read.
+    source: Option<Source>,
+}
+
+/// Where a trace was read is not a part of it.
+impl PartialEq for Trace {
+    fn eq(&self, other: &Self) -> bool {
+        let Trace { tasks, names, users, groups, memberships, source: _ } = self;
+        (tasks, names, users) == (&other.tasks, &other.names, &other.users)
+            && (groups, memberships) == (&other.groups, &other.memberships)
+    }
 }
 
 impl Trace {
     /// A trace of these tasks; those submitted at one time keep their order.
     pub fn new(mut tasks: Vec<TraceTask>, names: Names, users: Names) -> Self {
         tasks.sort_by_key(|task| task.submit);
-        Trace { tasks, names, users, groups: Names::default(), memberships: Vec::new() }
+        let (groups, memberships) = (Names::default(), Vec::new());
+        Trace { tasks, names, users, groups, memberships, source: None }
+    }
+
+    /// Where a task was read, if it was.
+    pub fn place(&self, task: TaskId) -> Option<Place> {
+        let source = self.source.as_ref()?;
+        let line = source.origins.get(task.index())?.line;
+        Some(Place { file: source.file.clone(), line })
+    }
+
+    /// The id that a task has in its file, if it has one there.
+    pub fn own_id(&self, task: TaskId) -> Option<&str> {
+        self.source.as_ref()?.origins.get(task.index())?.id.as_deref()
+    }
+
+    /// Rows of its file that became no task.
+    pub fn passed_over(&self) -> PassedOver {
+        self.source.as_ref().map(|source| source.passed_over.clone()).unwrap_or_default()
     }
 
     /// Says which users belong to which groups.

@@ -1,11 +1,14 @@
 //! Reading traces: one file per format, one table reader for all.
 
+use super::origin::{Origin, Source};
 use super::table::{Fault, Header, Layout, Row, read_rows};
 use super::{
-    Trace, TraceError, TraceErrorKind, TraceTask, alibaba, described, gavel, sacct, tiresias,
+    PassedOver, Trace, TraceError, TraceErrorKind, TraceTask, alibaba, described, gavel, sacct,
+    tiresias,
 };
 use crate::Names;
 use coloc_model::{GroupId, Time, UserId};
+use rustc_hash::FxHashMap;
 use std::io::Read;
 use std::path::Path;
 
@@ -59,8 +62,15 @@ impl Known {
     }
 }
 
-/// Turns a row into a task; `None` for rows that are no work for a GPU.
-type TakeRow = fn(&Row<'_>, &mut Known) -> Result<Option<TraceTask>, Fault>;
+/// What a row is.
+pub(super) enum Taken {
+    Task(TraceTask),
+    /// No work for a GPU, and why.
+    PassedOver(&'static str),
+}
+
+/// Says what a row is.
+type TakeRow = fn(&Row<'_>, &mut Known) -> Result<Taken, Fault>;
 
 impl Format {
     fn reader(self) -> (Layout, TakeRow) {
@@ -73,28 +83,76 @@ impl Format {
             Format::Sacct => (sacct::LAYOUT, sacct::task),
         }
     }
+
+    /// The column with a task's own id.
+    fn id_column(self) -> Option<&'static str> {
+        match self {
+            Format::Tiresias => Some("job_id"),
+            Format::Alibaba => Some("name"),
+            Format::Sacct => Some("JobID"),
+            Format::Coloc | Format::Carma | Format::Gavel => None,
+        }
+    }
+
+    /// An id may stand there once only. Slurm's come again when a job is requeued.
+    fn ids_differ(self) -> bool {
+        self != Format::Sacct
+    }
+}
+
+/// Refuses ids that were there before.
+#[derive(Default)]
+struct Ids(FxHashMap<Box<str>, u64>);
+
+impl Ids {
+    fn take(&mut self, column: &'static str, id: &str, line: u64) -> Result<(), Fault> {
+        match self.0.insert(id.into(), line) {
+            None => Ok(()),
+            Some(line) => Err((column, TraceErrorKind::RepeatedId { id: id.to_owned(), line })),
+        }
+    }
 }
 
 /// Reads a trace from `input`; `file` is for error messages.
 pub fn read(file: &Path, input: impl Read, format: Format) -> Result<Trace, TraceError> {
     let (layout, take) = format.reader();
     let mut known = Known::default();
-    let mut tasks: Vec<TraceTask> = Vec::new();
+    let mut rows: Vec<(TraceTask, Origin)> = Vec::new();
+    let (mut passed_over, mut ids) = (PassedOver::default(), Ids::default());
     read_rows(file, input, layout, |row| {
-        tasks.extend(take(row, &mut known)?);
+        let task = match take(row, &mut known)? {
+            Taken::Task(task) => task,
+            Taken::PassedOver(reason) => {
+                passed_over.note(reason);
+                return Ok(());
+            }
+        };
+        let id = format.id_column().and_then(|column| Some((column, row.text(column)?)));
+        if let Some((column, id)) = id.filter(|_| format.ids_differ()) {
+            ids.take(column, id, row.line)?;
+        }
+        rows.push((task, Origin { line: row.line, id: id.map(|(_, id)| id.into()) }));
         Ok(())
     })?;
-    if tasks.is_empty() {
-        let (file, kind) = (file.to_owned(), TraceErrorKind::Empty);
-        return Err(TraceError { file, place: None, kind });
+    if rows.is_empty() {
+        let kind = match passed_over.rows() {
+            0 => TraceErrorKind::Empty,
+            _ => TraceErrorKind::AllPassedOver(passed_over),
+        };
+        return Err(TraceError { file: file.to_owned(), place: None, kind });
     }
+    // As the trace will have them.
+    rows.sort_by_key(|(task, _)| task.submit);
+    let (mut tasks, origins): (Vec<TraceTask>, Vec<Origin>) = rows.into_iter().unzip();
     if format == Format::Sacct {
         // Its clock began in 1970, a trace's begins with the first task.
         let first = tasks.iter().map(|task| task.submit).min().unwrap_or(Time::START);
         tasks.iter_mut().for_each(|task| task.submit = Time::START + task.submit.since(first));
     }
     let trace = Trace::new(tasks, known.names, known.users);
-    Ok(trace.with_groups(known.groups, known.memberships))
+    let trace = trace.with_groups(known.groups, known.memberships);
+    let source = Some(Source { file: file.to_owned(), origins, passed_over });
+    Ok(Trace { source, ..trace })
 }
 
 /// The samples of a `duration` column in GPU seconds, whatever else the file holds.

@@ -2,7 +2,7 @@
 //! without GPUs and jobs that did not run to an end of some kind are passed over. Nothing is said of
 //! memory on the GPU or of activity, so each job asks to be alone.
 
-use super::read::Known;
+use super::read::{Known, Taken};
 use super::table::{Fault, Header, Layout, MAX_SECONDS, Row, empty};
 use super::{TraceTask, tiresias};
 use coloc_model::{Millis, SignatureId, Time};
@@ -47,16 +47,19 @@ const ENDED: [&str; 9] = [
     "BOOT_FAIL",
 ];
 
-pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>, Fault> {
+pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Taken, Fault> {
     let is_step = row.text("JobID").is_some_and(|id| id.contains('.'));
     let state = row.text("State").unwrap_or_default().split_whitespace().next();
-    if is_step || !state.is_some_and(|state| ENDED.contains(&state.trim_end_matches('+'))) {
-        return Ok(None);
+    if is_step {
+        return Ok(Taken::PassedOver("of job steps"));
     }
-    let Some(gpus) = gpus(row)? else { return Ok(None) };
-    let Some(duration) = duration(row)? else { return Ok(None) };
+    if !state.is_some_and(|state| ENDED.contains(&state.trim_end_matches('+'))) {
+        return Ok(Taken::PassedOver("not ended"));
+    }
+    let Some(gpus) = gpus(row)? else { return Ok(Taken::PassedOver("without a GPU")) };
+    let Some(duration) = duration(row)? else { return Ok(Taken::PassedOver("never ran")) };
     let submit = row.parsed("Submit", MOMENT, moment)?.ok_or_else(|| empty("Submit", MOMENT))?;
-    Ok(Some(TraceTask {
+    Ok(Taken::Task(TraceTask {
         submit: Time::from_secs_f64(submit as f64),
         signature: SignatureId(known.names.number(row.text("JobName").unwrap_or("job"))),
         user: known.user(row.text("User"), row.text("Account")),

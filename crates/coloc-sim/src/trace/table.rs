@@ -100,6 +100,8 @@ pub(super) struct Row<'a> {
     columns: &'static [&'static str],
     positions: &'a [Option<usize>],
     record: &'a csv::StringRecord,
+    /// The line on which it begins.
+    pub(super) line: u64,
 }
 
 impl Row<'_> {
@@ -182,25 +184,23 @@ pub(super) fn read_rows(
     let header = csv.headers().map_err(|e| at_file(Some((1, "")), csv_error(e)))?.clone();
     let positions = layout.positions(&header).map_err(|kind| at_file(Some((1, "")), kind))?;
     let mut record = csv::StringRecord::new();
+    let mut lines = LineCounter::new(&text);
+    let mut line_of = |position: Option<&csv::Position>| {
+        lines.line_of(position.map_or(0, csv::Position::byte) as usize)
+    };
     loop {
         match csv.read_record(&mut record) {
             Ok(false) => return Ok(()),
             Ok(true) => {}
             Err(error) => {
-                let line = line_of(&text, error.position());
+                let line = line_of(error.position());
                 return Err(at_file(Some((line, "")), csv_error(error)));
             }
         }
-        let row = Row { columns: layout.columns, positions: &positions, record: &record };
-        take(&row).map_err(|(column, kind)| {
-            at_file(Some((line_of(&text, record.position()), column)), kind)
-        })?;
+        let line = line_of(record.position());
+        let row = Row { columns: layout.columns, positions: &positions, record: &record, line };
+        take(&row).map_err(|(column, kind)| at_file(Some((line, column)), kind))?;
     }
-}
-
-/// The line on which a record begins.
-fn line_of(text: &[u8], position: Option<&csv::Position>) -> u64 {
-    LineCounter::new(text).line_of(position.map_or(0, csv::Position::byte) as usize)
 }
 
 fn csv_error(error: csv::Error) -> TraceErrorKind {

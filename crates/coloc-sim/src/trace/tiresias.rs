@@ -2,7 +2,7 @@
 //! interval` in any order. They say nothing of memory or activity, so each job asks to be alone.
 
 use super::TraceTask;
-use super::read::Known;
+use super::read::{Known, Taken};
 use super::table::{Fault, Layout, Row, empty};
 use coloc_model::{Bytes, SignatureId};
 use coloc_physics::Profile;
@@ -22,9 +22,9 @@ pub(super) fn profile() -> Profile {
     Profile::new(SM, SM, SM / 2.0, SM / 2.0, MEMORY)
 }
 
-pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Option<TraceTask>, Fault> {
+pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Taken, Fault> {
     let must = |column| move || empty(column, "a number above 0");
-    Ok(Some(TraceTask {
+    Ok(Taken::Task(TraceTask {
         submit: row.time("submit_time")?,
         signature: SignatureId(known.names.number(row.text("model_name").unwrap_or("job"))),
         user: known.user(None, None),

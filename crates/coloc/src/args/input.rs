@@ -60,9 +60,14 @@ impl InputArgs {
     }
 }
 
-/// Opens and reads a trace.
+/// Opens and reads a trace, and tells how many of its rows are no tasks.
 pub(crate) fn read_trace(file: &Path, format: TraceFormat) -> Result<Trace, CliError> {
-    Ok(trace::read(file, open(file)?, format.into())?)
+    let trace = trace::read(file, open(file)?, format.into())?;
+    let passed_over = trace.passed_over();
+    if passed_over.rows() > 0 {
+        eprintln!("coloc: {}: {passed_over}", file.display());
+    }
+    Ok(trace)
 }
 
 /// Opens and reads the `duration` column of a CSV.

@@ -16,4 +16,6 @@ pub(crate) mod speeds;
 pub(crate) mod states;
 pub(crate) mod table;
 pub(crate) mod task;
+pub(crate) mod tuning;
 pub(crate) mod when;
+pub(crate) mod without_effect;

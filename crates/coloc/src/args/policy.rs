@@ -2,6 +2,7 @@
 
 use super::accounts::AccountArgs;
 use super::service::ServiceArgs;
+use super::tuning::TuningArgs;
 use clap::{Args, ValueEnum};
 use coloc_core::policy::{FairOrder, Gate, Knowledge, OnOom, Pack, Place, Policy, Queue, Recovery};
 use coloc_core::preset::{MemoryKnowledge, Preset};
@@ -161,55 +162,21 @@ pub(crate) struct PolicyArgs {
     /// Choice among the GPUs that may take a task [default: exclusive; of preset coloc: least-interference]
     #[arg(long, value_enum)]
     pub(crate) place: Option<PlaceFlag>,
-    /// With --place consolidate, which gangs wait for as few nodes as possible: always, never, or those whose largest tensor is more than this part of the model, such as 0.3 [default: always]
-    #[arg(long, value_name = "WHEN", value_parser = pack)]
-    pub(crate) pack: Option<Pack>,
     /// How tasks share a GPU [default: exclusive; of preset coloc: mps]
     #[arg(long, value_enum)]
     pub(crate) share: Option<ShareFlag>,
     /// What the scheduler is told of memory [default: oracle; gpumemnet with carma-v1 and carma-v2]
     #[arg(long, value_enum)]
     pub(crate) estimator: Option<EstimatorFlag>,
-    /// Added to each estimate, such as 2G
-    #[arg(long, value_name = "MEMORY")]
-    pub(crate) margin: Option<Bytes>,
-    /// With --estimator none: what must be free on a GPU [default: 5G]
-    #[arg(long, value_name = "MEMORY")]
-    pub(crate) min_free: Option<Bytes>,
-    /// Seconds for which a GPU takes no further task after a launch
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) settle: Option<u64>,
-    /// Most tasks on one GPU
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
-    pub(crate) max_tasks: Option<u32>,
-    /// Most expected SM demand on one GPU, 1 being a full device [default: no limit; of preset coloc: 1.4]
-    #[arg(long, value_parser = positive, value_name = "DEMAND")]
-    pub(crate) sm_limit: Option<f64>,
-    /// Minutes for which a task may be passed over before GPUs are kept free for it [default: for ever; of preset coloc: 120]
-    #[arg(long, value_name = "MINUTES")]
-    pub(crate) patience: Option<u64>,
-    /// One user's tasks only on a GPU at a time, as an MPS server requires
-    #[arg(long)]
-    pub(crate) same_user: bool,
-    /// What to do about a task that ran out of memory [default: grow]
-    #[arg(long, value_enum)]
-    pub(crate) on_oom: Option<OnOomFlag>,
-    /// How often a task that ran out of memory is brought back [default: 3]
-    #[arg(long, value_name = "N")]
-    pub(crate) retries: Option<u32>,
-    /// Learn from the runs that end how fast allox's tasks are on each kind of device, instead of being told
-    #[arg(long)]
-    pub(crate) learn_speeds: bool,
-    /// Share of users, least served first, whose tasks allox matches [default: 1]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
-    pub(crate) alpha: Option<f64>,
+    #[command(flatten)]
+    pub(crate) tuning: TuningArgs,
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
     #[command(flatten)]
     pub(crate) accounts: AccountArgs,
 }
 
-fn pack(text: &str) -> Result<Pack, String> {
+pub(super) fn pack(text: &str) -> Result<Pack, String> {
     match text {
         "always" => Ok(Pack::Always),
         "never" => Ok(Pack::Never),
@@ -235,6 +202,7 @@ impl PolicyArgs {
 
     /// The policy that the flags spell out.
     pub(crate) fn policy(&self) -> Policy {
+        let tuning = &self.tuning;
         let known = self.estimator().knowledge();
         let mut policy = match (self.preset, self.place) {
             (Some(preset), Some(place)) => Preset::from(preset).with_place(known, place.into()),
@@ -246,40 +214,42 @@ impl PolicyArgs {
         if let Some(queue) = self.queue {
             policy.queue = queue.into();
         }
-        policy.pack = self.pack.unwrap_or(policy.pack);
+        policy.pack = tuning.pack.unwrap_or(policy.pack);
         if let Some(share) = self.share {
             policy.share = share.into();
         }
         match &mut policy.knowledge {
-            Knowledge::Estimated { margin } => *margin = self.margin.unwrap_or(*margin),
-            Knowledge::Unknown { min_free } => *min_free = self.min_free.unwrap_or(*min_free),
+            Knowledge::Estimated { margin } => *margin = tuning.margin.unwrap_or(*margin),
+            Knowledge::Unknown { min_free } => *min_free = tuning.min_free.unwrap_or(*min_free),
         }
-        if let Some(seconds) = self.settle {
+        if let Some(seconds) = tuning.settle {
             policy.settle = Some(Millis::from_secs(seconds));
         }
-        if let Some(limit) = self.sm_limit {
+        if let Some(limit) = tuning.sm_limit {
             let full = match policy.gate {
                 Gate::Expected { full, .. } => full.min(limit),
                 _ => limit,
             };
             policy.gate = Gate::Expected { full, limit };
         }
-        if let Some(minutes) = self.patience {
+        if let Some(minutes) = tuning.patience {
             policy.patience = Some(Millis::from_secs(60 * minutes));
         }
-        policy.max_tasks = self.max_tasks.or(policy.max_tasks);
-        policy.same_user |= self.same_user;
-        policy.learn_speeds |= self.learn_speeds;
+        policy.max_tasks = tuning.max_tasks.or(policy.max_tasks);
+        policy.same_user |= tuning.same_user;
+        policy.learn_speeds |= tuning.learn_speeds;
         if let Some(order) = self.accounts.fair_order {
             policy.fair_order = order.into();
         }
-        policy.recovery = self.recovery(policy.recovery);
-        policy.alpha = self.alpha.unwrap_or(policy.alpha);
+        policy.recovery = tuning.recovery(policy.recovery);
+        policy.alpha = tuning.alpha.unwrap_or(policy.alpha);
         policy.service = self.service.over(policy.service);
         policy.half_life = self.accounts.half_life.unwrap_or(policy.half_life);
         policy
     }
+}
 
+impl TuningArgs {
     fn recovery(&self, base: Recovery) -> Recovery {
         let plain = plain(MemoryKnowledge::Oracle).recovery;
         let on_oom = match self.on_oom {
@@ -301,13 +271,13 @@ fn plain(known: MemoryKnowledge) -> Policy {
 }
 
 /// Reads a share: more than nothing, and at most all.
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|&share| share > 0.0 && share <= 1.0);
     share.ok_or_else(|| "a share is more than 0 and at most 1".to_owned())
 }
 
 /// Reads a number above zero.
-fn positive(text: &str) -> Result<f64, String> {
+pub(super) fn positive(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|&number: &f64| number > 0.0 && number.is_finite());
     number.ok_or_else(|| "a number above 0 is needed".to_owned())
 }

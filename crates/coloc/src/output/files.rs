@@ -1,9 +1,10 @@
 //! Files that commands write. A file appears whole or not at all.
 
 use crate::error::CliError;
-use coloc_model::Time;
+use coloc_model::{TaskId, Time};
 use coloc_sim::{TaskResult, Trace};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -62,13 +63,22 @@ pub(crate) fn write_jobs(
     let secs =
         |time: Option<Time>| time.map_or(String::new(), |time| format!("{:.3}", time.secs()));
     write(file, |output| {
-        writeln!(output, "id,submit_s,start_s,end_s,gpus,preemptions,ooms")?;
+        writeln!(output, "id,submit_s,start_s,end_s,gpus,preemptions,ooms,trace_id")?;
         for (id, (task, result)) in trace.tasks().iter().zip(results).enumerate() {
+            let own = csv_cell(trace.own_id(TaskId::from(id)).unwrap_or_default());
             let TaskResult { start, end, preemptions, ooms, .. } = *result;
             let (submit, gpus) = (task.submit.secs(), task.gpus);
             let (start, end) = (secs(start), secs(end));
-            writeln!(output, "{id},{submit:.3},{start},{end},{gpus},{preemptions},{ooms}")?;
+            writeln!(output, "{id},{submit:.3},{start},{end},{gpus},{preemptions},{ooms},{own}")?;
         }
         Ok(())
     })
+}
+
+/// Text as a table has it: in quotes where it would be taken for something else.
+fn csv_cell(text: &str) -> Cow<'_, str> {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")).into(),
+        false => text.into(),
+    }
 }

@@ -5,9 +5,12 @@ use crate::args::input::InputArgs;
 use crate::args::named_policy::{self, NamedPolicy};
 use crate::args::physics::PhysicsArgs;
 use crate::args::service::ServiceArgs;
+use crate::args::tuning::TuningArgs;
+use crate::args::without_effect;
 use crate::error::CliError;
 use crate::output::{Answer, comparison, files, print_text, progress::Progress};
 use crate::report;
+use crate::verbs::simulate::tell_the_unknown;
 use clap::Args;
 use coloc_model::{Fleet, GpuId};
 use coloc_sim::{Attempt, AttemptEnd, Simulation, Summary, Timeline, Trace};
@@ -22,6 +25,8 @@ pub(crate) struct Compare {
     /// Policies: exclusive, a preset, or QUEUE/PLACE/SHARE, each with :ESTIMATOR if you like
     #[arg(long, value_name = "A,B,C", value_delimiter = ',', required = true)]
     policies: Vec<String>,
+    #[command(flatten)]
+    tuning: TuningArgs,
     #[command(flatten)]
     service: ServiceArgs,
     #[command(flatten)]
@@ -62,13 +67,15 @@ impl Compare {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let mut policies: Vec<NamedPolicy> =
             self.policies.iter().map(|text| named_policy::parse(text)).collect::<Result<_, _>>()?;
-        // What is said of queues, history, costs and accounts holds for all of them.
+        // What is said of limits, queues, history, costs and accounts holds for all of them.
         for named in &mut policies {
+            named.args.tuning = self.tuning.clone();
             named.args.service = self.service.clone();
             named.args.accounts = self.accounts.clone();
         }
         let (trace, fleet) = self.input.load()?;
         let runs = play(&policies, &trace, &fleet, &self.physics, self.html.is_some())?;
+        without_effect::tell(policies.iter().map(|named| &named.args), &self.physics);
         let name = self.input.trace.display().to_string();
         if let Some(file) = &self.html {
             let page = report::compare_page(&page(&name, &trace, &fleet, &runs));
@@ -102,6 +109,7 @@ pub(crate) fn play(
         physics.apply(&mut simulation, trace)?;
         named.args.service.apply(&mut simulation)?;
         named.args.accounts.apply(&mut simulation, trace)?;
+        tell_the_unknown(simulation.estimator, trace);
         PolicyRun::play(named.name.clone(), &simulation, trace, record)
     };
     policies.iter().map(play_one).collect()

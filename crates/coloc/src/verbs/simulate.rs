@@ -3,10 +3,12 @@
 use crate::args::input::InputArgs;
 use crate::args::physics::PhysicsArgs;
 use crate::args::policy::PolicyArgs;
+use crate::args::without_effect;
 use crate::error::CliError;
+use crate::output::visible::visible;
 use crate::output::{Answer, files, progress::Progress, summary};
 use clap::Args;
-use coloc_sim::{Simulation, Timeline};
+use coloc_sim::{Estimator, Simulation, Timeline, Trace};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -19,7 +21,7 @@ pub(crate) struct Simulate {
     policy: PolicyArgs,
     #[command(flatten)]
     physics: PhysicsArgs,
-    /// Write one line a task: id,submit_s,start_s,end_s,gpus,preemptions,ooms; ids count from 0 in the order of submission
+    /// Write one line a task: id,submit_s,start_s,end_s,gpus,preemptions,ooms,trace_id; ids count from 0 in the order of submission, trace_id is what the trace calls it
     #[arg(long, value_name = "OUT.csv")]
     jobs: Option<PathBuf>,
     /// Write everything that happened, for drawing
@@ -40,6 +42,8 @@ impl Simulate {
         self.physics.apply(&mut simulation, &trace)?;
         self.policy.service.apply(&mut simulation)?;
         self.policy.accounts.apply(&mut simulation, &trace)?;
+        tell_the_unknown(simulation.estimator, &trace);
+        without_effect::tell([&self.policy], &self.physics);
         let began = Instant::now();
         let mut progress = Progress::new(trace.tasks().len());
         let (summary, results) = match &self.timeline {
@@ -61,5 +65,15 @@ impl Simulate {
         } else {
             summary::print(&summary, &simulation, wall_s)
         }
+    }
+}
+
+/// Says how many tasks an estimator knows nothing of: to the scheduler they are tasks without an estimate.
+pub(crate) fn tell_the_unknown(estimator: Estimator, trace: &Trace) {
+    if let Some((unknown, first)) = estimator.silent_on(trace) {
+        let (name, all, first) = (estimator.name(), trace.tasks().len(), visible(first));
+        eprintln!(
+            "coloc: {name} has no graph of {unknown} of {all} tasks, such as {first}: nothing is known of their memory"
+        );
     }
 }

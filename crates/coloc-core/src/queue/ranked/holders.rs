@@ -7,7 +7,7 @@ use crate::policy::{Policy, Queue};
 use crate::queue::history::History;
 use crate::scheduler::World;
 use crate::service::Letter;
-use coloc_model::{Millis, TaskId, Time};
+use coloc_model::{Millis, NodeId, TaskId, Time};
 
 /// A running task in its place.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +15,10 @@ pub(super) struct Holder {
     pub(super) seat: Seat,
     pub(super) task: TaskId,
     pub(super) gpus: u32,
+    /// Where all of its GPUs are, if that is one node and anybody asks.
+    pub(super) node: Option<NodeId>,
+    /// It is on its way out, so that there is nothing to preempt.
+    pub(super) cancelled: bool,
     /// Where its books are.
     page: u32,
     /// Of its priority.
@@ -22,6 +26,14 @@ pub(super) struct Holder {
     /// What its rank is told from without a look into its books, where that can be done: when it will end
     /// by what it declared, or when it changes queue.
     pub(super) due: Time,
+}
+
+impl Holder {
+    /// The place of a task that is about to start; its books are opened when it does.
+    pub(super) fn expected(seat: Seat, task: TaskId, gpus: u32) -> Self {
+        let (node, page) = (None, u32::MAX);
+        Holder { seat, task, gpus, node, cancelled: false, page, class: 0, due: Time::NEVER }
+    }
 }
 
 /// How the ranks of running tasks change with time.
@@ -97,7 +109,8 @@ impl Books {
             }
         };
         self.gpus += asks.gpus;
-        Holder { seat, task, gpus: asks.gpus, page: number, class: asks.class, due }
+        let Asks { gpus, class, .. } = asks;
+        Holder { seat, task, gpus, node: None, cancelled: false, page: number, class, due }
     }
 
     pub(super) fn close(&mut self, holder: &Holder) {

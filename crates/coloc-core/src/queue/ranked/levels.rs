@@ -23,10 +23,10 @@ pub(super) fn promotion(policy: &Policy, record: &Record) -> Option<Time> {
     if level == 0 {
         return None;
     }
-    let limit = Millis((knob * standing.ran.0 as f64) as u64);
     let limit = match service.letter {
-        Letter::Paper => limit,
-        Letter::Simulator => Millis(limit.0 / 1000 * 1000),
+        Letter::Paper => Millis((knob * standing.ran.0 as f64) as u64),
+        // In whole seconds.
+        Letter::Simulator => Millis::from_secs((knob * (standing.ran.0 / 1000) as f64) as u64),
     };
     Some(standing.since + Millis(limit.0.saturating_sub(standing.waited.0)))
 }
@@ -53,7 +53,7 @@ impl World {
             return;
         }
         for index in 0..self.ranked.running.len() {
-            let tail = self.ranked.tail(index as u32);
+            let tail = self.ranked.tail(self.ranked.running[index].task.0);
             let Ranked { running, books, .. } = &mut self.ranked;
             let holder = &running[index];
             let standing = books.standing_mut(holder);
@@ -97,7 +97,14 @@ impl World {
         let service = &self.policy.service;
         let contended = self.ranked.classes.iter().any(|class| !class.is_empty());
         let quantum = service.quantum.filter(|_| contended).map(|quantum| now + quantum);
-        let promotion = self.ranked.promotions.first().map(|&(at, _)| at);
+        let promotion = match service.letter {
+            Letter::Paper => self.ranked.promotions.first(),
+            // Whoever is overdue waits for the next event.
+            Letter::Simulator => {
+                self.ranked.promotions.range((now + Millis(1), TaskId(0))..).next()
+            }
+        };
+        let promotion = promotion.map(|&(at, _)| at);
         // Where nobody waits, the paper's queues need no attention.
         let crossing = crossing.filter(|_| contended || service.letter == Letter::Simulator);
         quantum.into_iter().chain(promotion).chain(crossing).min()

@@ -4,11 +4,13 @@
 //! Waiting tasks that ask the same of GPUs form a class: when one of a class finds no room, no worse one
 //! of it does, so a pass costs as much as there are classes and running tasks.
 
+mod counted;
 mod gittins2d;
 mod holders;
 mod las2d;
 mod levels;
 mod order;
+mod packed;
 mod pass;
 mod seat;
 mod shortest;
@@ -63,6 +65,10 @@ pub(crate) struct Ranked {
     running: Vec<Holder>,
     /// Until then they stay in that order, but for those that leave.
     steady_until: Time,
+    /// That moment has to be found anew.
+    recount: bool,
+    /// Their ties are those of this pass; else only their order says who goes first among equals.
+    numbered: bool,
     books: Books,
     scratch: pass::Scratch,
     classes: Vec<BTreeMap<Seat, TaskId>>,
@@ -166,11 +172,24 @@ impl Ranked {
         }
     }
 
+    /// A running task is to go for good; there is nothing to preempt any more.
+    pub(crate) fn cancelled(&mut self, task: TaskId) {
+        if let Some(holder) = self.running.iter_mut().find(|holder| holder.task == task) {
+            holder.cancelled = true;
+        }
+    }
+
+    /// A task is off its GPUs.
+    fn close(&mut self, holder: &Holder) {
+        self.books.close(holder);
+        self.recount |= holder.due == self.steady_until;
+    }
+
     /// A task is off its GPUs for good, or was brought back by other means.
     pub(crate) fn forget_running(&mut self, task: TaskId) {
         if let Some(index) = self.running.iter().position(|holder| holder.task == task) {
             let holder = self.running.remove(index);
-            self.books.close(&holder);
+            self.close(&holder);
         }
     }
 }

@@ -11,15 +11,25 @@ use coloc_model::Time;
 const FEW: usize = 16;
 
 impl Ranked {
-    /// Gives each running task its seat as of now. Where nobody waits, only the published simulator,
+    /// Gives each running task its place as of now. Where nobody waits, only the published simulator,
     /// whose lists persist, cares for their order.
     pub(super) fn put_in_order(&mut self, now: Time, policy: &Policy, contended: bool) {
         let course = Course::of(policy);
+        self.numbered = false;
         // Who cannot be preempted needs no place.
         if policy.queue == Queue::Sjf || (!contended && course != Course::Varies) {
             return;
         }
-        let Ranked { running, books, history, epoch: pass, steady_until, .. } = self;
+        if now < self.steady_until {
+            debug_assert!(self.running.is_sorted_by_key(|holder| holder.seat.0));
+            return;
+        }
+        self.recount = true;
+        if course == Course::Holds && self.steady_until != Time::START {
+            return self.move_those_that_crossed(now, policy);
+        }
+        self.numbered = true;
+        let Ranked { running, books, history, epoch: pass, .. } = self;
         let pass = *pass;
         let epoch = match policy.service.letter {
             Letter::Paper => pass,
@@ -30,12 +40,6 @@ impl Ranked {
         // Among those that ran, ties are given in this order.
         let by_rank = |one: &Seat, other: &Seat| one.0 <= other.0;
         match course {
-            _ if now < *steady_until => {
-                debug_assert!(running.is_sorted_by_key(|holder| holder.seat.0));
-                for (index, holder) in (0..).zip(running) {
-                    holder.seat.1 = ran(index);
-                }
-            }
             Course::Falls => {
                 let rank = |holder: &mut Holder| Books::falling(now, policy, holder);
                 reseat(running, |index, holder| (rank(holder), ran(index)), by_rank);
@@ -57,6 +61,26 @@ impl Ranked {
                 reseat(running, seat, Seat::le);
             }
         }
+    }
+}
+
+impl Ranked {
+    /// Whoever crossed a limit goes back behind those of its new queue that started before; the others
+    /// stay where they are.
+    fn move_those_that_crossed(&mut self, now: Time, policy: &Policy) {
+        let Ranked { running, books, history, .. } = self;
+        // From the back, so that all behind are in order.
+        for index in (0..running.len()).rev() {
+            if running[index].due > now {
+                continue;
+            }
+            let rank = books.holding(now, policy, history, &mut running[index]);
+            running[index].seat.0 = rank;
+            let behind = &running[index + 1..];
+            let better = behind.partition_point(|holder| holder.seat.0 < rank);
+            running[index..=index + better].rotate_left(1);
+        }
+        debug_assert!(running.is_sorted_by_key(|holder| holder.seat.0));
     }
 }
 

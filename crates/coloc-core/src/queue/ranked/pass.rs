@@ -1,7 +1,7 @@
 //! The walk: in the order of ranks, whoever fits gets GPUs; running tasks that lost their place go.
 
 use super::holders::{Books, Course};
-use super::seat::Seat;
+use super::seat::{Group, Seat, Tie};
 use super::{Asks, Holder, Ranked};
 use crate::demand::Demand;
 use crate::gpus::Booking;
@@ -12,7 +12,7 @@ use coloc_model::{GpuId, TaskId, Time};
 use std::cmp::Reverse;
 
 /// A waiting task with its class.
-type Candidate = (Seat, TaskId, usize);
+pub(super) type Candidate = (Seat, TaskId, usize);
 
 /// Buffers of a walk, kept for their memory.
 #[derive(Clone, Default, Debug)]
@@ -22,17 +22,23 @@ pub(super) struct Scratch {
 }
 
 /// One walk over all tasks.
-struct Walk {
+pub(super) struct Walk {
     /// Running tasks, best first.
-    holders: Vec<Holder>,
+    pub(super) holders: Vec<Holder>,
     /// Holders before this one rank better than whoever is considered.
-    at_risk: usize,
+    pub(super) at_risk: usize,
     /// GPUs of those from there on.
-    gpus_at_risk: u32,
+    pub(super) gpus_at_risk: u32,
     /// Waiting tasks to be considered, one of each class and those that were preempted; the best is last.
-    candidates: Vec<Candidate>,
+    pub(super) candidates: Vec<Candidate>,
     /// Classes of which one found no room.
-    blocked: Vec<bool>,
+    pub(super) blocked: Vec<bool>,
+    /// Number of this pass.
+    epoch: i64,
+    /// How many of the last running tasks have their ties of this pass, and the first of these. Of the
+    /// others only their order says who goes first among equals.
+    numbered: usize,
+    number: u32,
 }
 
 pub(crate) fn run(world: &mut World, turn: &mut Turn) {
@@ -40,38 +46,13 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
     world.promote_the_starving(now);
     world.demote(now);
     let mut walk = Walk::new(world, now);
-    let mut before = None;
-    while let Some((seat, task, class)) = walk.candidates.pop() {
-        if turn.is_over() {
-            break;
-        }
-        // Whoever was preempted in this pass may be named twice, the second time right after the first.
-        if walk.blocked[class] || before.replace(task) == Some(task) {
-            continue;
-        }
-        if world.over_quota(task).is_some() {
-            walk.blocked[class] = true;
-            continue;
-        }
-        walk.pass_better_holders(seat);
-        let Some((demand, gpus)) = walk.room(world, turn, task, class) else {
-            walk.blocked[class] = true;
-            continue;
-        };
-        world.start(turn, &demand, gpus);
-        let record = world.tasks.live(task);
-        let (asks, standing) = (Asks::of(record), record.standing);
-        let mut holder = world.ranked.books.open(seat, task, asks, standing);
-        world.ranked.open(now, &world.policy, &mut holder);
-        walk.holders.insert(walk.at_risk, holder);
-        walk.at_risk += 1;
-        walk.consider(world.ranked.head(class));
-    }
-    let crossing = world.ranked.first_crossing(&world.policy, &walk.holders);
-    if Course::of(&world.policy) == Course::Holds {
-        world.ranked.steady_until = crossing.unwrap_or(Time::NEVER);
+    if world.counts_suffice() {
+        walk.by_count(world, turn);
+    } else {
+        walk.one_by_one(world, turn);
     }
     world.ranked.running = walk.holders;
+    let crossing = world.ranked.first_crossing(&world.policy);
     (world.ranked.scratch.heads, world.ranked.scratch.blocked) = (walk.candidates, walk.blocked);
     world.ranked.epoch += 1;
     world.ranked.arrived = 0;
@@ -90,14 +71,23 @@ impl Ranked {
                 holder.due = books.crossing(holder);
             }
         }
+        self.steady_until = self.steady_until.min(holder.due);
     }
 
     /// When the first running task changes queue.
-    fn first_crossing(&self, policy: &Policy, holders: &[Holder]) -> Option<Time> {
+    fn first_crossing(&mut self, policy: &Policy) -> Option<Time> {
+        let Ranked { running, books, .. } = &*self;
         let first = match Course::of(policy) {
             Course::Falls => None,
-            Course::Holds | Course::Follows => holders.iter().map(|holder| holder.due).min(),
-            Course::Varies => holders.iter().map(|holder| self.books.crossing(holder)).min(),
+            Course::Holds => {
+                if std::mem::take(&mut self.recount) {
+                    let first = self.running.iter().map(|holder| holder.due).min();
+                    self.steady_until = first.unwrap_or(Time::NEVER);
+                }
+                Some(self.steady_until)
+            }
+            Course::Follows => running.iter().map(|holder| holder.due).min(),
+            Course::Varies => running.iter().map(|holder| books.crossing(holder)).min(),
         };
         first.filter(|&at| at != Time::NEVER)
     }
@@ -132,9 +122,12 @@ impl Walk {
         let mut walk = Walk {
             at_risk: 0,
             gpus_at_risk: ranked.books.gpus(),
-            holders: std::mem::take(&mut ranked.running),
             candidates,
             blocked: ranked.none_blocked(),
+            epoch: ranked.epoch,
+            numbered: if ranked.numbered { ranked.running.len() } else { 0 },
+            number: u32::MAX,
+            holders: std::mem::take(&mut ranked.running),
         };
         if world.policy.queue == Queue::Sjf {
             (walk.at_risk, walk.gpus_at_risk) = (walk.holders.len(), 0);
@@ -142,17 +135,70 @@ impl Walk {
         walk
     }
 
-    fn consider(&mut self, candidate: Option<Candidate>) {
+    /// Gives each task in turn what it gets.
+    fn one_by_one(&mut self, world: &mut World, turn: &mut Turn) {
+        let mut before = None;
+        while let Some((seat, task, class)) = self.candidates.pop() {
+            if turn.is_over() {
+                break;
+            }
+            // Whoever was preempted in this pass may be named twice, the second time right after the first.
+            if self.blocked[class] || before.replace(task) == Some(task) {
+                continue;
+            }
+            if world.over_quota(task).is_some() {
+                self.blocked[class] = true;
+                continue;
+            }
+            self.pass_better_holders(seat);
+            let Some((demand, gpus)) = self.room(world, turn, task, class) else {
+                self.blocked[class] = true;
+                continue;
+            };
+            world.start(turn, &demand, gpus);
+            let holder = world.hold(turn.now, seat, task);
+            self.insert(holder);
+            self.consider(world.ranked.head(class));
+        }
+    }
+
+    pub(super) fn consider(&mut self, candidate: Option<Candidate>) {
         let Some(candidate) = candidate else { return };
         let better = self.candidates.iter().rev().take_while(|&&other| other < candidate).count();
         self.candidates.insert(self.candidates.len() - better, candidate);
     }
 
-    fn pass_better_holders(&mut self, seat: Seat) {
+    pub(super) fn pass_better_holders(&mut self, seat: Seat) {
         let rest = &self.holders[self.at_risk..];
-        let better = rest.partition_point(|holder| holder.seat < seat);
-        self.gpus_at_risk -= rest[..better].iter().map(|holder| holder.gpus).sum::<u32>();
-        self.at_risk += better;
+        let unnumbered = rest.len().saturating_sub(self.numbered);
+        // Among equals those go first that waited before this pass, then those that run, in their order.
+        let (rank, tie) = seat;
+        let equals_first = tie.epoch >= self.epoch;
+        let goes_first =
+            |holder: &Holder| holder.seat.0 < rank || (equals_first && holder.seat.0 == rank);
+        let mut better = rest[..unnumbered].partition_point(goes_first);
+        if better == unnumbered {
+            better += rest[unnumbered..].partition_point(|holder| holder.seat < seat);
+        }
+        let gpus = |holders: &[Holder]| holders.iter().map(|holder| holder.gpus).sum::<u32>();
+        let (better, worse) = rest.split_at(better);
+        match better.len() < worse.len() {
+            true => self.gpus_at_risk -= gpus(better),
+            false => self.gpus_at_risk = gpus(worse),
+        }
+        self.at_risk += better.len();
+    }
+
+    /// Gives running tasks from this one on their ties of this pass, which those keep that are preempted
+    /// in it.
+    pub(super) fn number_from(&mut self, first: usize) {
+        let unnumbered = self.holders.len() - self.numbered;
+        let fresh = &mut self.holders[first.min(unnumbered)..unnumbered];
+        self.numbered += fresh.len();
+        for holder in fresh.iter_mut().rev() {
+            self.number -= 1;
+            holder.seat.1 = Tie { epoch: self.epoch, group: Group::Ran, index: self.number };
+        }
     }
 
     /// GPUs for a task: free ones, or those of tasks that rank worse, which then are preempted.
@@ -171,46 +217,58 @@ impl Walk {
         let demand = world.demand(task);
         let any = world.policy.place == Place::Any && demand.barred.is_empty();
         let victims = if whole && any {
-            self.fewest_by_count(world, wanted)
+            self.fewest_by_count(world.gpus.idle(), wanted)
+        } else if world.rooms_suffice(&demand) {
+            self.fewest_by_rooms(world, &demand)
         } else {
             self.fewest(world, turn, &demand, wanted)
         };
-        let victims = victims?;
-        for victim in victims {
-            // Those that go are among the last.
-            let at = self.holders.iter().rposition(|holder| holder.task == victim.task);
-            self.holders.remove(at.expect("a victim runs"));
+        for victim in victims? {
+            self.drop_holder(victim.task);
+            world.lift_for_good(victim.task);
             self.preempt(world, turn, victim);
         }
         let gpus = world.find(turn, &demand, Search::Everywhere)?;
         Some((demand, gpus))
     }
 
+    /// Puts a task that starts before all that rank worse.
+    pub(super) fn insert(&mut self, holder: Holder) {
+        self.numbered = self.numbered.min(self.holders.len() - self.at_risk);
+        self.holders.insert(self.at_risk, holder);
+        self.at_risk += 1;
+    }
+
+    pub(super) fn drop_holder(&mut self, task: TaskId) {
+        // Those that go are among the last.
+        let at = self.holders.iter().rposition(|holder| holder.task == task);
+        self.holders.remove(at.expect("a victim runs"));
+        self.numbered -= 1;
+    }
+
     /// Whom to preempt where any GPU will do and counting is enough: from the worst on until there are
     /// enough, and of those, best first, whoever need not go stays.
-    fn fewest_by_count(&self, world: &mut World, wanted: u32) -> Option<Vec<Holder>> {
-        let mut free = world.gpus.idle();
+    pub(super) fn fewest_by_count(&mut self, mut free: u32, wanted: u32) -> Option<Vec<Holder>> {
         let mut first = self.holders.len();
-        let is_cancelled = |world: &World, task| world.tasks.live(task).cancelled;
         while free < wanted && first > self.at_risk {
             first -= 1;
             let holder = &self.holders[first];
-            if !is_cancelled(world, holder.task) {
+            if !holder.cancelled {
                 free += holder.gpus;
             }
         }
         if free < wanted {
             return None;
         }
+        self.number_from(first);
         let mut victims = Vec::new();
         for holder in &self.holders[first..] {
-            if is_cancelled(world, holder.task) {
+            if holder.cancelled {
                 continue;
             }
             if free - holder.gpus >= wanted {
                 free -= holder.gpus;
             } else {
-                world.lift_for_good(holder.task);
                 victims.push(*holder);
             }
         }
@@ -219,7 +277,7 @@ impl Walk {
 
     /// Whom to preempt, found out by trying.
     fn fewest(
-        &self,
+        &mut self,
         world: &mut World,
         turn: &mut Turn,
         demand: &Demand,
@@ -234,10 +292,11 @@ impl Walk {
         if fits(world) {
             return Some(victims);
         }
+        self.number_from(self.at_risk);
         let mut lifted = Vec::new();
         let mut found = false;
         for holder in self.holders[self.at_risk..].iter().rev() {
-            if world.tasks.live(holder.task).cancelled {
+            if holder.cancelled {
                 continue;
             }
             lifted.push((holder, world.lift(holder.task)));
@@ -247,19 +306,21 @@ impl Walk {
             }
         }
         // Best first: whoever can stay beside the newcomer does.
+        let mut again = Vec::new();
         for (holder, bookings) in lifted.into_iter().rev() {
             world.put_back(&bookings);
             if found && !fits(world) {
-                world.lift(holder.task);
+                again.push(world.lift(holder.task));
                 victims.push(*holder);
             }
         }
+        again.iter().for_each(|bookings| world.put_back(bookings));
         found.then_some(victims)
     }
 
     fn preempt(&mut self, world: &mut World, turn: &mut Turn, holder: Holder) {
         self.gpus_at_risk -= holder.gpus;
-        world.ranked.books.close(&holder);
+        world.ranked.close(&holder);
         let class = world.preempt(turn, holder.task, holder.seat);
         if self.blocked.len() <= class {
             self.blocked.resize(class + 1, false);
@@ -270,7 +331,17 @@ impl Walk {
 }
 
 impl World {
-    fn lift_for_good(&mut self, task: TaskId) {
+    /// Opens the books of a task that just started.
+    pub(super) fn hold(&mut self, now: Time, seat: Seat, task: TaskId) -> Holder {
+        let record = self.tasks.live(task);
+        let (asks, standing) = (Asks::of(record), record.standing);
+        let mut holder = self.ranked.books.open(seat, task, asks, standing);
+        holder.node = self.only_node(task);
+        self.ranked.open(now, &self.policy, &mut holder);
+        holder
+    }
+
+    pub(super) fn lift_for_good(&mut self, task: TaskId) {
         let World { tasks, gpus, .. } = self;
         for gpu in tasks.live(task).run.iter().flat_map(|run| run.placement.gpus()) {
             gpus.lift(gpu, task);

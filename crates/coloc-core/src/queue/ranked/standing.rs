@@ -11,7 +11,7 @@ pub(crate) struct Standing {
     pub(crate) done: Millis,
     /// Time on its GPUs since it was last promoted.
     pub(crate) ran: Millis,
-    /// Time spent waiting since it was last promoted.
+    /// Time spent waiting since it first ran after it was last promoted.
     pub(crate) waited: Millis,
     /// Since when it runs or waits.
     pub(crate) since: Time,
@@ -39,7 +39,10 @@ impl Standing {
     }
 
     pub(crate) fn starts(&mut self, now: Time) {
-        self.waited += now.since(self.since);
+        // Who has not run yet waits in the first queue, like everybody there.
+        if self.ran > Millis::ZERO {
+            self.waited += now.since(self.since);
+        }
         self.since = now;
         self.first_start.get_or_insert(now);
     }
