@@ -41,8 +41,7 @@ enum Verb {
     Why(verbs::why::Why),
     Logs(verbs::logs::Logs),
     Wait(verbs::wait::Wait),
-    /// Make tasks go away, whether they wait or run
-    Cancel(verbs::change::ChangeTasks),
+    Cancel(verbs::cancel::Cancel),
     /// Let waiting tasks wait until they are released
     Hold(verbs::change::ChangeTasks),
     /// Let held tasks go on
@@ -142,7 +141,7 @@ pub fn main() -> ExitCode {
         Verb::Show(verb) => verb.run(),
         Verb::Why(verb) => verb.run(),
         Verb::Logs(verb) => verb.run(),
-        Verb::Cancel(verb) => verb.run(Change::Cancel),
+        Verb::Cancel(verb) => verb.run(),
         Verb::Hold(verb) => verb.run(Change::Hold),
         Verb::Release(verb) => verb.run(Change::Release),
         Verb::Requeue(verb) => verb.run(Change::Requeue),

@@ -38,8 +38,10 @@ impl Gate {
                 format!("waits until a while after the start of task {task}")
             }
             Gate::AnyOf(gates) => {
-                let all: Vec<String> = gates.iter().map(Gate::reason).collect();
-                all.join(", or ")
+                let mut some: Vec<String> = gates.iter().take(3).map(Gate::reason).collect();
+                let others = gates.len().saturating_sub(some.len());
+                some.extend((others > 0).then(|| format!("for {others} others")));
+                some.join(", or ")
             }
             Gate::Never(task) => format!("task {task} did not end as it had to"),
             Gate::Array { at_once, .. } => format!("{at_once} of its array are at work"),

@@ -79,7 +79,7 @@ impl Owner {
             there.sort_unstable();
             there.dedup();
             return Err(Refused::Invalid(format!(
-                "it needs {} GPUs of kind {kinds} and there are {}: here are {}",
+                "GPUs of kind {kinds}: it needs {} and there are {}; here are {}",
                 spec.gpus,
                 fit.len(),
                 there.join(", ")

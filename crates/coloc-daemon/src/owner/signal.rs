@@ -41,12 +41,18 @@ impl Owner {
         if whole {
             let roots = roots.clone();
             // To look at every process takes a moment.
-            let send = move || everybody().for_each(|pid| send(&roots, owner, pid, None, signal));
+            let send = move || {
+                everybody().for_each(|pid| {
+                    send(&roots, owner, pid, None, signal);
+                });
+            };
             let thread = std::thread::Builder::new().name("signal".to_owned()).spawn(send);
             thread.map_err(|error| Refused::Invalid(format!("cannot send a signal: {error}")))?;
         } else {
             let Process { pid, began } = started.main;
-            send(roots, owner, pid, Some(began), signal);
+            if !send(roots, owner, pid, Some(began), signal) {
+                return Err(Refused::NotRunning { task, phase });
+            }
         }
         let name = crate::signals::name(number);
         let whom = if whole { "its processes" } else { "it" };
@@ -60,18 +66,18 @@ fn everybody() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Sends a signal to a process, if it is one of the task's and its user's. A shim is neither: what it hears, it obeys.
-fn send(roots: &TaskRoots, owner: Uid, pid: u32, began: Option<u64>, signal: Signal) {
+/// Sends a signal to a process, if it is one of the task's and its user's; says whether it was. A shim is not: what it
+/// hears, it obeys.
+fn send(roots: &TaskRoots, owner: Uid, pid: u32, began: Option<u64>, signal: Signal) -> bool {
     let table = ProcessTable::default();
-    let Some(pidfd) = Pid::from_raw(pid as i32).filter(|_| pid != roots.leader) else { return };
+    let held = Pid::from_raw(pid as i32).filter(|_| pid != roots.leader);
     // Held from now on: whoever is looked at is whoever gets it.
-    let Ok(pidfd) = pidfd_open(pidfd, PidfdFlags::empty()) else { return };
-    let Some(facts) = table.facts(pid) else { return };
+    let held = held.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    let (Some(pidfd), Some(facts)) = (held, table.facts(pid)) else { return false };
     let mut attribution = Attribution::new(table, Users::default());
     attribution.set_tasks(vec![roots.clone()]);
-    let is_its = matches!(attribution.of(pid, Time::START).owner, Whose::Task { .. });
-    if is_its && facts.uid == owner.0 && began.is_none_or(|began| began == facts.started) {
-        // One that is gone needs none.
-        let _ = pidfd_send_signal(&pidfd, signal);
-    }
+    let is_its = matches!(attribution.of(pid, Time::START).owner, Whose::Task { .. })
+        && facts.uid == owner.0
+        && began.is_none_or(|began| began == facts.started);
+    is_its && pidfd_send_signal(&pidfd, signal).is_ok()
 }

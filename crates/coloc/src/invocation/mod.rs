@@ -49,9 +49,24 @@ pub(crate) fn read_again(words: Vec<OsString>) -> Result<Cli, CliError> {
         .map_err(|error| CliError::Usage(error.to_string().trim().to_owned()))
 }
 
+/// The first of these flags that was typed. One that a file or a variable has was not meant for this command alone.
+pub(crate) fn typed_one<'a>(flags: &[&'a str]) -> Option<&'a str> {
+    one_of(&typed(), flags)
+}
+
 /// What was typed after the verb.
 pub(crate) fn typed() -> Vec<OsString> {
     std::env::args_os().skip(2).collect()
+}
+
+/// `--host` or `--host=somewhere`, before what is another program's.
+fn one_of<'a>(words: &[OsString], flags: &[&'a str]) -> Option<&'a str> {
+    let is = |word: &OsString, flag: &str| {
+        let rest = word.to_str().and_then(|word| word.strip_prefix(flag));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    };
+    let own: Vec<&OsString> = words.iter().take_while(|word| *word != "--").collect();
+    flags.iter().copied().find(|flag| own.iter().any(|word| is(word, flag)))
 }
 
 /// A command line, with what configuration files say.
@@ -159,5 +174,18 @@ fn task_of(cli: &Cli) -> Option<&TaskArgs> {
         Verb::Run(verb) => Some(&verb.task),
         Verb::Sweep(verb) => Some(&verb.task),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_known_by_their_names() {
+        let words = ["--hostile", "--host=a", "--", "--socket"].map(OsString::from);
+        assert_eq!(one_of(&words, &["--socket", "--host"]), Some("--host"));
+        assert_eq!(one_of(&words, &["--socket"]), None);
+        assert_eq!(one_of(&words[..1], &["--host"]), None);
     }
 }

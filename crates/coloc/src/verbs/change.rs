@@ -1,14 +1,13 @@
 //! `coloc cancel`, `hold`, `release` and `requeue`: one wish for some tasks.
 
 use crate::args::live::{Selection, SocketArg, in_ranges, resolve_of};
-use crate::args::script;
 use crate::args::states::StateWish;
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
 use clap::Args;
 use coloc_daemon::api::RefusedTask;
 use coloc_daemon::client::{Client, Wanted, Whose};
-use coloc_daemon::owner::{Change, Refused, SignalRequest, TaskView};
+use coloc_daemon::owner::{Change, Refused, TaskView};
 use coloc_daemon::record::Phase;
 use coloc_model::TaskId;
 
@@ -35,15 +34,6 @@ pub(crate) struct ChangeTasks {
     /// Only tasks in these states, such as pending
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<StateWish>,
-    /// For cancel: send its program this signal, such as USR1, and let the task go on
-    #[arg(short = 's', long, value_name = "SIGNAL", value_parser = script::signal)]
-    signal: Option<i32>,
-    /// With --signal: send it to all processes of the task; STOP, CONT and KILL always are
-    #[arg(short = 'f', long, requires = "signal")]
-    full: bool,
-    /// With --signal: the program alone, as it is without
-    #[arg(short = 'b', long, hide = true, requires = "signal", conflicts_with = "full")]
-    batch: bool,
     /// As scancel: the id of an array means all of it
     #[arg(long, hide = true)]
     slurm: bool,
@@ -54,16 +44,6 @@ pub(crate) struct ChangeTasks {
 
 impl ChangeTasks {
     pub(crate) fn run(self, change: Change) -> Result<(), CliError> {
-        let change = match (change, self.signal) {
-            (change, None) => change,
-            (Change::Cancel, Some(signal)) => {
-                Change::Signal(SignalRequest { signal, full: self.full })
-            }
-            (_, Some(_)) => {
-                let what = "--signal is for `coloc cancel`, which then lets the task go on";
-                return Err(CliError::Usage(what.to_owned()));
-            }
-        };
         let mut client = self.socket.connect()?;
         let ids = self.chosen(&mut client)?;
         apply(&mut client, &ids, &self.tasks, change, self.json)

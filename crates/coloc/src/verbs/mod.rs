@@ -2,6 +2,7 @@
 
 pub(crate) mod agree;
 pub(crate) mod api;
+pub(crate) mod cancel;
 pub(crate) mod change;
 pub(crate) mod collocate;
 pub(crate) mod compare;

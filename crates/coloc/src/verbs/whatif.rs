@@ -6,7 +6,7 @@ use crate::args::named_policy::{self, NamedPolicy};
 use crate::args::physics::PhysicsArgs;
 use crate::args::policy::{EstimatorFlag, PolicyArgs};
 use crate::error::CliError;
-use crate::invocation::typed;
+use crate::invocation::typed_one;
 use crate::live::past_trace::{Observed, PastTrace};
 use crate::output::summary::span;
 use crate::output::{Answer, comparison, files, print_text};
@@ -19,7 +19,6 @@ use coloc_daemon::record::Moment;
 use coloc_model::{Fleet, Millis};
 use coloc_sim::{Estimator, Simulation, trace};
 use serde::Serialize;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// What most people want to see their own past beside.
@@ -80,12 +79,6 @@ struct PolicyRow<'a> {
     row: Row<'a>,
 }
 
-/// `--host`, or `--host=somewhere`.
-fn is_flag(word: &OsString, flag: &str) -> bool {
-    let rest = word.to_str().and_then(|word| word.strip_prefix(flag));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-}
-
 /// The same trace on some machines.
 struct Played {
     fleet: Fleet,
@@ -94,9 +87,7 @@ struct Played {
 
 impl Whatif {
     pub(crate) fn run(self) -> Result<(), CliError> {
-        // A variable may name a daemon for other commands; a flag was meant for this one.
-        let asks = |flag: &str| typed().iter().any(|word| is_flag(word, flag));
-        if let Some(flag) = ["--host", "--socket"].iter().find(|flag| asks(flag))
+        if let Some(flag) = typed_one(&["--host", "--socket"])
             && self.state.is_some()
         {
             let what = format!("{flag} names a daemon to ask and --state files to read: give one");

@@ -132,6 +132,23 @@ fn a_pair_and_what_goes_wrong_are_told() {
     let failing = home.try_run(&["collocate", "--", "sh", "-c", "echo no such file >&2; exit 3"]);
     assert_eq!(failing.status.code(), Some(1));
     assert!(text(&failing.stderr).contains("no such file"), "{}", text(&failing.stderr));
+    // The daemon that a variable names is not asked, and a flag must be meant.
+    let own = [
+        "collocate",
+        "--emulate",
+        "1xA100-40GB",
+        "--time-scale",
+        "50",
+        "--copies",
+        "1",
+        "--share",
+        "streams",
+    ];
+    let quick = ["--warmup", "0", "--seconds", "0.2", "--", "sleep", "0.1"];
+    let told = home.run(&[&own[..], &quick].concat());
+    assert!(told.contains("emulated"), "{told}");
+    let both = home.try_run(&[&own[..], &["--socket", "/x"], &quick].concat());
+    assert!(text(&both.stderr).contains("give one"), "{}", text(&both.stderr));
     let odd = home.try_run(&["collocate", "--progress", "step", "--", "true"]);
     assert_eq!(odd.status.code(), Some(2));
     assert!(text(&odd.stderr).contains("needs a group"), "{}", text(&odd.stderr));

@@ -50,6 +50,7 @@ fn nobody_touches_the_tasks_of_others() {
     let id = roots.to_string();
     for verb in [
         vec!["cancel", &id],
+        vec!["cancel", "-s", "USR1", &id],
         vec!["requeue", &id],
         vec!["hold", &id],
         vec!["release", &id],
@@ -118,6 +119,13 @@ fn tasks_run_as_who_submitted_them_and_their_files_are_theirs() {
     }
     let attached = as_nobody(&home, &["run", "--", "sh", "-c", "id -un; exit 4"]);
     assert_eq!((attached.status.code(), text(&attached.stdout).as_str()), (Some(4), "nobody\n"));
+    let script = "trap 'echo heard; exit 5' USR1; echo ready; while :; do sleep 0.05; done";
+    let hears = submit_as_nobody(&home, &["--", "bash", "-c", script]);
+    let word = hears.to_string();
+    home.wait_for("its words", |home| home.run(&["logs", &word]).contains("ready"));
+    assert!(as_nobody(&home, &["cancel", "--signal", "USR1", &word]).status.success());
+    home.wait_for_state(hears, "failed");
+    assert_eq!(home.run(&["logs", &word]), "ready\nheard\n");
     let train = env!("CARGO_BIN_EXE_coloc");
     let words = ["--", train, "emu", "train", "--memory", "1G", "--seconds", "0.2"];
     let training = submit_as_nobody(&home, &words);
@@ -148,7 +156,7 @@ fn what_a_user_puts_in_place_of_our_files_is_not_followed() {
     let script = format!("cd {}; rm -f log; mkfifo log; exit 1", next.display());
     let id = submit_as_nobody(&home, &["--", "sh", "-c", &script]);
     home.wait_for_state(id, "failed");
-    // Or somebody else's process where ours was named: a cancel must not reach it.
+    // Or somebody else's process where ours was named: neither a cancel nor a signal must reach it.
     let mut innocent = Command::new("sleep").arg("60").spawn().expect("sleep runs");
     let began = started(innocent.id());
     let next = run_directory(&home, 3);
@@ -157,12 +165,24 @@ fn what_a_user_puts_in_place_of_our_files_is_not_followed() {
         innocent.id()
     );
     let ready = next.join("ready");
-    let script =
-        format!("cd {}; echo '{forged}' > shim.json; touch ready; sleep 60", next.display());
-    let id = submit_as_nobody(&home, &["--", "sh", "-c", &script]);
+    let forge = |next: &Path| {
+        let forge = format!("echo '{forged}' > shim.json; touch ready; sleep 60");
+        // Once the shim has written it, it does not do so again.
+        format!("cd {}; until test -e shim.json; do sleep 0.01; done; {forge}", next.display())
+    };
+    let id = submit_as_nobody(&home, &["--", "sh", "-c", &forge(&next)]);
     home.wait_for("the forgery", |_| ready.exists());
     home.run(&["cancel", &id.to_string()]);
     home.wait_for_state(id, "cancelled");
+    let next = run_directory(&home, 4);
+    let id = submit_as_nobody(&home, &["--", "sh", "-c", &forge(&next)]);
+    home.wait_for("the forgery", |_| next.join("ready").exists());
+    // Nor a signal, although nobody can tell any more who the program is.
+    let lost = home.try_run(&["cancel", "-s", "TERM", &id.to_string()]);
+    assert!(text(&lost.stderr).contains("only a task that runs"), "{}", text(&lost.stderr));
+    assert_eq!(home.state(id), "running");
+    home.run(&["cancel", "-f", "-s", "USR2", &id.to_string()]);
+    home.wait_for_state(id, "failed");
     assert_eq!(innocent.try_wait().expect("it is ours"), None, "it lives");
     innocent.kill().and_then(|()| innocent.wait()).expect("it is ours");
 }

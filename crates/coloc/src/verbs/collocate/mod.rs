@@ -1,5 +1,6 @@
 //! `coloc collocate`: what happens when tasks share one GPU, by the model or by running a command.
 
+mod learn;
 mod live;
 
 use crate::args::policy::ShareFlag;
