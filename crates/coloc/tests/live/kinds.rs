@@ -47,7 +47,7 @@ fn a_task_runs_on_the_kinds_that_it_names_and_on_no_other() {
     home.run(&["update", &third.to_string(), "--gpu-kind", "any"]);
     assert!(is_one_of(&on(&home, third), A100S));
     for (flags, word) in [
-        (&["--gpu-kind", "v100"][..], "there are 0: here are A100-40GB, A100-80GB, T4-16GB"),
+        (&["--gpu-kind", "v100"][..], "there are 0; here are A100-40GB, A100-80GB, T4-16GB"),
         (&["--gpu-kind", "t4", "-G", "3"], "there are 2"),
         (&["--gpu-kind", "t4", "--gpu-mem", "20G"], "the largest that 1 at once have is 16.0 GiB"),
         (&["--gpu-kind", "a100", "-G", "2", "--gpu-mem", "60G"], "is 40.0 GiB"),
