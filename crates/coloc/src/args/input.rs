@@ -56,18 +56,27 @@ pub(crate) struct InputArgs {
 impl InputArgs {
     pub(crate) fn load(&self) -> Result<(Trace, Fleet), CliError> {
         let fleet = read_fleet(&self.fleet)?;
-        Ok((read_trace(&self.trace, self.format)?, fleet))
+        Ok((trace::read(&self.trace, open(&self.trace)?, self.format.into())?, fleet))
+    }
+
+    /// Tells how many rows are no tasks. Remarks come when all went well: an error stands alone.
+    pub(crate) fn tell_passed_over(&self, trace: &Trace) {
+        tell_passed_over(&self.trace, trace);
     }
 }
 
 /// Opens and reads a trace, and tells how many of its rows are no tasks.
 pub(crate) fn read_trace(file: &Path, format: TraceFormat) -> Result<Trace, CliError> {
     let trace = trace::read(file, open(file)?, format.into())?;
+    tell_passed_over(file, &trace);
+    Ok(trace)
+}
+
+fn tell_passed_over(file: &Path, trace: &Trace) {
     let passed_over = trace.passed_over();
     if passed_over.rows() > 0 {
         eprintln!("coloc: {}: {passed_over}", file.display());
     }
-    Ok(trace)
 }
 
 /// Opens and reads the `duration` column of a CSV.

@@ -13,7 +13,7 @@ use crate::report;
 use crate::verbs::simulate::tell_the_unknown;
 use clap::Args;
 use coloc_model::{Fleet, GpuId};
-use coloc_sim::{Attempt, AttemptEnd, Simulation, Summary, Timeline, Trace};
+use coloc_sim::{Attempt, AttemptEnd, Estimator, Simulation, Summary, Timeline, Trace};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -75,6 +75,12 @@ impl Compare {
         }
         let (trace, fleet) = self.input.load()?;
         let runs = play(&policies, &trace, &fleet, &self.physics, self.html.is_some())?;
+        self.input.tell_passed_over(&trace);
+        if let Some(named) =
+            policies.iter().find(|named| named.args.estimator() == Estimator::Replay)
+        {
+            tell_the_unknown(named.args.estimator(), &trace);
+        }
         without_effect::tell(policies.iter().map(|named| &named.args), &self.physics);
         let name = self.input.trace.display().to_string();
         if let Some(file) = &self.html {
@@ -109,7 +115,6 @@ pub(crate) fn play(
         physics.apply(&mut simulation, trace)?;
         named.args.service.apply(&mut simulation)?;
         named.args.accounts.apply(&mut simulation, trace)?;
-        tell_the_unknown(simulation.estimator, trace);
         PolicyRun::play(named.name.clone(), &simulation, trace, record)
     };
     policies.iter().map(play_one).collect()

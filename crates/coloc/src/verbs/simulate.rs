@@ -42,8 +42,6 @@ impl Simulate {
         self.physics.apply(&mut simulation, &trace)?;
         self.policy.service.apply(&mut simulation)?;
         self.policy.accounts.apply(&mut simulation, &trace)?;
-        tell_the_unknown(simulation.estimator, &trace);
-        without_effect::tell([&self.policy], &self.physics);
         let began = Instant::now();
         let mut progress = Progress::new(trace.tasks().len());
         let (summary, results) = match &self.timeline {
@@ -57,6 +55,9 @@ impl Simulate {
         };
         let wall_s = began.elapsed().as_secs_f64();
         progress.done();
+        self.input.tell_passed_over(&trace);
+        tell_the_unknown(simulation.estimator, &trace);
+        without_effect::tell([&self.policy], &self.physics);
         if let Some(file) = &self.jobs {
             files::write_jobs(file, &trace, &results)?;
         }
