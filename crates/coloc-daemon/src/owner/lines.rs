@@ -137,6 +137,11 @@ pub(super) fn any_byte(text: &str, such: impl Fn(u8) -> bool) -> bool {
 /// Reads a line. Texts are borrowed from it where they can be.
 pub fn read(line: &[u8]) -> Result<TaskView<Cow<'_, str>>, BadLine> {
     let line = std::str::from_utf8(line).map_err(|_| BadLine::NoText)?;
+    // Asked once for all texts of the line: hardly any has one.
+    let unescape = match memchr::memchr(b'\\', line.as_bytes()) {
+        None => Cow::Borrowed,
+        Some(_) => unescape,
+    };
     let mut cells = Cells { line, at: Some(0), wrong: None };
     let id = cells.number("id");
     let state = cells.next("state");
@@ -280,9 +285,6 @@ impl<'a> Cells<'a> {
 }
 
 fn unescape(cell: &str) -> Cow<'_, str> {
-    if !any_byte(cell, |byte| byte == b'\\') {
-        return Cow::Borrowed(cell);
-    }
     let (mut text, mut chars) = (String::with_capacity(cell.len()), cell.chars());
     while let Some(char) = chars.next() {
         text.push(match char {

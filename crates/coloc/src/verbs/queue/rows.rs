@@ -15,6 +15,9 @@ const HEADER: [&str; 9] =
 const SPARE: [usize; 6] = [5, 7, 2, 6, 4, 1];
 /// The longest name on a terminal.
 const LONGEST_NAME: usize = 32;
+/// Between columns.
+const GAP: usize = 2;
+const BLANK: &[u8] = &[b' '; 64];
 /// Written at once.
 const PIECE: usize = 64 << 10;
 
@@ -61,22 +64,22 @@ impl Rows {
 
     pub(super) fn print(&self, out: &mut impl Write) -> io::Result<()> {
         let widths = fit(&self.widths, self.terminal, &SPARE);
-        let (mut text, mut line, mut column) = (Vec::with_capacity(2 * PIECE), 0, 0);
-        for (cell, chars) in self.cells.iter() {
-            if let Some(width) = widths[column] {
-                match chars <= width {
-                    true => text.extend_from_slice(cell),
-                    false => {
-                        text.extend_from_slice(&cell[..end_of(cell, width.saturating_sub(1))]);
-                        text.extend_from_slice("…".as_bytes());
-                    }
+        let (mut text, mut cells) = (Vec::with_capacity(2 * PIECE), self.cells.iter().peekable());
+        while cells.peek().is_some() {
+            let line = text.len();
+            for (width, (cell, chars)) in widths.iter().zip(&mut cells) {
+                let Some(width) = *width else { continue };
+                if chars <= width {
+                    text.extend_from_slice(cell);
+                } else {
+                    text.extend_from_slice(&cell[..end_of(cell, width.saturating_sub(1))]);
+                    text.extend_from_slice("…".as_bytes());
                 }
-                let gap = width.saturating_sub(chars) + 2;
-                text.resize(text.len() + gap, b' ');
-            }
-            column += 1;
-            if column < HEADER.len() {
-                continue;
+                let gap = width.saturating_sub(chars) + GAP;
+                match BLANK.get(..gap) {
+                    Some(blank) => text.extend_from_slice(blank),
+                    None => text.resize(text.len() + gap, b' '),
+                }
             }
             text.truncate(line + text[line..].trim_ascii_end().len());
             text.push(b'\n');
@@ -84,7 +87,6 @@ impl Rows {
                 out.write_all(&text)?;
                 text.clear();
             }
-            (line, column) = (text.len(), 0);
         }
         out.write_all(&text)?;
         out.flush()
@@ -179,6 +181,9 @@ const fn starts_a_char(byte: u8) -> bool {
 
 /// What a text takes on a terminal, where every character is as wide as another.
 fn chars_of(text: &[u8]) -> usize {
+    if text.is_ascii() {
+        return text.len();
+    }
     text.iter().filter(|&&byte| starts_a_char(byte)).count()
 }
 
