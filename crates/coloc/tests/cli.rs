@@ -73,7 +73,7 @@ fn the_ids_of_a_trace_are_kept() {
     let jobs = "job_id,num_gpu,submit_time,duration\n\"b,1\",1,9,5\na,1,3,5\n";
     let dir = Workspace::with(&[("t.csv", jobs)]);
     let flags = ["simulate", "--trace", "t.csv", "--format", "tiresias", "--fleet", "2xV100-16GB"];
-    coloc(dir.path(), &[&flags[..], &["--jobs", "jobs.csv"]].concat()).ok();
+    coloc(dir.path(), &[&flags[..], &["--jobs", "jobs.csv", "--trace-ids"]].concat()).ok();
     insta::assert_snapshot!(dir.read("jobs.csv"), @r#"
     id,submit_s,start_s,end_s,gpus,preemptions,ooms,trace_id
     0,3.000,3.000,8.000,1,0,0,a
@@ -128,12 +128,12 @@ fn jobs_are_one_line_a_task() {
     let dir = Workspace::with(&[("t.csv", TRACE)]);
     dir.simulate(&["--jobs", "jobs.csv"]).ok();
     insta::assert_snapshot!(dir.read("jobs.csv"), @r"
-    id,submit_s,start_s,end_s,gpus,preemptions,ooms,trace_id
-    0,0.000,0.000,2097.600,1,0,0,
-    1,10.000,10.000,598.000,1,0,0,
-    2,20.000,598.000,1493.200,1,0,0,
-    3,30.000,2097.600,6040.800,2,0,0,
-    4,40.000,6040.800,6640.800,1,0,0,
+    id,submit_s,start_s,end_s,gpus,preemptions,ooms
+    0,0.000,0.000,2097.600,1,0,0
+    1,10.000,10.000,598.000,1,0,0
+    2,20.000,598.000,1493.200,1,0,0
+    3,30.000,2097.600,6040.800,2,0,0
+    4,40.000,6040.800,6640.800,1,0,0
     ");
 }
 

@@ -54,22 +54,28 @@ pub(crate) fn write_json(file: &Path, value: &impl Serialize) -> Result<(), CliE
     write(file, |output| serde_json::to_writer(output, value).map_err(io::Error::from))
 }
 
-/// Writes one line a task.
+/// Writes one line a task, on request with what the trace calls it.
 pub(crate) fn write_jobs(
     file: &Path,
     trace: &Trace,
     results: &[TaskResult],
+    trace_ids: bool,
 ) -> Result<(), CliError> {
     let secs =
         |time: Option<Time>| time.map_or(String::new(), |time| format!("{:.3}", time.secs()));
     write(file, |output| {
-        writeln!(output, "id,submit_s,start_s,end_s,gpus,preemptions,ooms,trace_id")?;
+        let own_id = if trace_ids { ",trace_id" } else { "" };
+        writeln!(output, "id,submit_s,start_s,end_s,gpus,preemptions,ooms{own_id}")?;
         for (id, (task, result)) in trace.tasks().iter().zip(results).enumerate() {
-            let own = csv_cell(trace.own_id(TaskId::from(id)).unwrap_or_default());
             let TaskResult { start, end, preemptions, ooms, .. } = *result;
             let (submit, gpus) = (task.submit.secs(), task.gpus);
             let (start, end) = (secs(start), secs(end));
-            writeln!(output, "{id},{submit:.3},{start},{end},{gpus},{preemptions},{ooms},{own}")?;
+            write!(output, "{id},{submit:.3},{start},{end},{gpus},{preemptions},{ooms}")?;
+            if trace_ids {
+                let own_id = trace.own_id(TaskId::from(id)).unwrap_or_default();
+                write!(output, ",{}", csv_cell(own_id))?;
+            }
+            writeln!(output)?;
         }
         Ok(())
     })

@@ -21,9 +21,12 @@ pub(crate) struct Simulate {
     policy: PolicyArgs,
     #[command(flatten)]
     physics: PhysicsArgs,
-    /// Write one line a task: id,submit_s,start_s,end_s,gpus,preemptions,ooms,trace_id; ids count from 0 in the order of submission, trace_id is what the trace calls it
+    /// Write one line a task: id,submit_s,start_s,end_s,gpus,preemptions,ooms; ids count from 0 in the order of submission
     #[arg(long, value_name = "OUT.csv")]
     jobs: Option<PathBuf>,
+    /// With a last column, trace_id: what the trace itself calls a task
+    #[arg(long, requires = "jobs")]
+    trace_ids: bool,
     /// Write everything that happened, for drawing
     #[arg(long, value_name = "OUT.json")]
     timeline: Option<PathBuf>,
@@ -59,7 +62,7 @@ impl Simulate {
         tell_the_unknown(simulation.estimator, &trace);
         without_effect::tell([&self.policy], &self.physics);
         if let Some(file) = &self.jobs {
-            files::write_jobs(file, &trace, &results)?;
+            files::write_jobs(file, &trace, &results, self.trace_ids)?;
         }
         if self.json {
             Answer { body: &summary, wall_s: Some(wall_s) }.print()
