@@ -2,6 +2,7 @@
 
 mod clients;
 mod devices;
+mod environment;
 mod holds;
 mod outputs;
 
@@ -19,14 +20,12 @@ use crate::text::RawText;
 use crate::watch::Watcher;
 use coloc_gpu::device::Uuid;
 use coloc_gpu::process::{ProcessTable, TaskRoots};
-use coloc_gpu::streams::visible_devices;
-use coloc_model::{Bytes, Millis, Placement, TaskId};
+use coloc_model::{Bytes, Millis, TaskId};
 use rustc_hash::FxHashMap;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -207,85 +206,6 @@ impl Launcher {
         })
     }
 
-    /// The submitter's variables, then ours.
-    fn environment(
-        &self,
-        record: &Record,
-        spec: &TaskSpec,
-        devices: &[Uuid],
-        limits: Vec<(&'static str, String)>,
-    ) -> Vec<(RawText, RawText)> {
-        let mut all = without_an_outer_task(&spec.environment);
-        for (name, ahead) in &self.prefixes {
-            let (name, mut value) = (RawText::from(*name), ahead.clone());
-            let theirs = all.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
-            let rest = theirs.map_or(&b""[..], RawText::as_bytes);
-            if rest.starts_with(ahead.as_bytes()) {
-                continue;
-            }
-            if !rest.is_empty() {
-                value.push(":");
-                value.push(OsStr::from_bytes(rest));
-            }
-            set(&mut all, name, value.into());
-        }
-        for (name, value) in &self.variables {
-            set(&mut all, name.as_str().into(), value.clone().into());
-        }
-        for (name, value) in visible_devices(devices) {
-            set(&mut all, name.into(), value.into());
-        }
-        // What containers are shown.
-        let shown = devices.iter().map(Uuid::as_str).collect::<Vec<_>>().join(",");
-        set(&mut all, "NVIDIA_VISIBLE_DEVICES".into(), shown.into());
-        for (name, value) in self.names(record, spec, devices.len()) {
-            set(&mut all, name.into(), value.into());
-        }
-        for (name, value) in limits {
-            set(&mut all, name.into(), value.into());
-        }
-        all
-    }
-
-    /// What a task may want to know of itself, with Slurm's names beside ours so that launchers of
-    /// distributed training find what they look for.
-    fn names(&self, record: &Record, spec: &TaskSpec, gpus: usize) -> Vec<(&'static str, String)> {
-        let id = record.id.to_string();
-        let restarts = record.attempt.saturating_sub(1).to_string();
-        let directory = spec.directory.to_string_lossy().into_owned();
-        let indices = record.placement.iter().flat_map(Placement::gpus);
-        let indices = indices.map(|gpu| gpu.to_string()).collect::<Vec<_>>().join(",");
-        let mut names = vec![
-            ("COLOC_TASK_ID", id.clone()),
-            ("COLOC_TASK_NAME", spec.name.clone()),
-            ("COLOC_RESTART_COUNT", restarts.clone()),
-            ("COLOC_SOCKET", self.socket.display().to_string()),
-            ("COLOC_GPUS", indices.clone()),
-            ("SLURM_JOB_ID", id.clone()),
-            ("SLURM_JOBID", id),
-            ("SLURM_JOB_NAME", spec.name.clone()),
-            ("SLURM_SUBMIT_DIR", directory),
-            ("SLURM_RESTART_COUNT", restarts),
-            ("SLURM_GPUS_ON_NODE", gpus.to_string()),
-            ("SLURM_JOB_GPUS", indices),
-            ("SLURM_NTASKS", "1".to_owned()),
-            ("SLURM_PROCID", "0".to_owned()),
-            ("SLURM_LOCALID", "0".to_owned()),
-            ("SLURM_NODEID", "0".to_owned()),
-        ];
-        names.extend(meeting_place(record, spec));
-        if let (Some(_), Some(file)) = (&spec.script, spec.command.first()) {
-            names.push(("COLOC_SCRIPT", file.to_string_lossy().into_owned()));
-        }
-        if let Some(place) = record.array {
-            names.push(("COLOC_ARRAY_ID", place.array.to_string()));
-            names.push(("COLOC_ARRAY_INDEX", place.index.to_string()));
-            names.push(("SLURM_ARRAY_JOB_ID", place.array.to_string()));
-            names.push(("SLURM_ARRAY_TASK_ID", place.index.to_string()));
-        }
-        names
-    }
-
     /// Asks a task to end: its shim sends SIGTERM, after the signal that the task wants to hear where there is time for
     /// one, and then kills.
     pub fn stop(&self, record: &Record, farewell: Farewell) {
@@ -371,33 +291,6 @@ fn user_of(pid: u32) -> Option<Uid> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     users.split_whitespace().next()?.parse().ok().map(Uid)
-}
-
-/// The environment of a submission. One that was made inside a task must not take that task's name and limits over.
-fn without_an_outer_task(environment: &[(RawText, RawText)]) -> Vec<(RawText, RawText)> {
-    const THEIRS: [&[u8]; 4] = [b"COLOC_", b"SLURM_", b"CUDA_MPS_", b"MASTER_"];
-    let nested = environment.iter().any(|(name, _)| name.as_bytes() == b"COLOC_TASK_ID");
-    let is_kept = |(name, _): &&(RawText, RawText)| {
-        !nested || !THEIRS.iter().any(|prefix| name.as_bytes().starts_with(prefix))
-    };
-    environment.iter().filter(is_kept).cloned().collect()
-}
-
-/// Where the workers of a task that starts several meet, unless its submitter said so. Tasks beside each other have
-/// different ports, below those that the kernel gives away.
-fn meeting_place(record: &Record, spec: &TaskSpec) -> Vec<(&'static str, String)> {
-    let theirs = without_an_outer_task(&spec.environment);
-    let port = 12_000 + record.id.0 % 20_000;
-    let ours = [("MASTER_ADDR", "127.0.0.1".to_owned()), ("MASTER_PORT", port.to_string())];
-    let said = |name: &str| theirs.iter().any(|(known, _)| known.as_bytes() == name.as_bytes());
-    ours.into_iter().filter(|(name, _)| !said(name)).collect()
-}
-
-fn set(all: &mut Vec<(RawText, RawText)>, name: RawText, value: RawText) {
-    match all.iter_mut().find(|(known, _)| *known == name) {
-        Some((_, known)) => *known = value,
-        None => all.push((name, value)),
-    }
 }
 
 /// Whom a task runs as. A daemon that is not root can only be itself, and takes only its own user's tasks.
