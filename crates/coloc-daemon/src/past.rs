@@ -44,6 +44,9 @@ pub struct PastTask {
     pub state: Phase,
     /// GPUs at once.
     pub gpus: u32,
+    /// Kinds of GPU that it named; none means any.
+    #[serde(default)]
+    pub gpu_kinds: Vec<String>,
     /// It wanted them to itself.
     pub exclusive: bool,
     /// Higher goes first.
@@ -114,6 +117,7 @@ fn past_task(record: &Record, spec: &TaskSpec, kind: &str, user: String) -> Opti
         user,
         state: record.phase,
         gpus: spec.gpus,
+        gpu_kinds: spec.gpu_kinds.clone(),
         exclusive: spec.exclusive,
         priority: spec.priority,
         submitted_s: record.submitted.secs(),

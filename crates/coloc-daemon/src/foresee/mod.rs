@@ -9,7 +9,7 @@ use crate::owner::{Snapshot, Standing};
 use crate::spec::{Dependency, DependencyKind};
 use coloc_model::{Bytes, TaskId, Time};
 use coloc_sim::forecast::{Expectation, Forecast, Gate};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -32,10 +32,13 @@ pub struct Expected {
     pub expected_basis: String,
 }
 
+/// Tasks that have not ended, with their starts.
+type Live = FxHashMap<TaskId, Option<Time>>;
+
 /// Looks ahead from a snapshot: at one task, or at all.
 pub fn foresee(snapshot: Snapshot, times: &RunTimes, target: Option<TaskId>) -> Vec<Expected> {
     let Snapshot { scheduler, clock, now, wake_at, stands_still, tasks } = snapshot;
-    let live: FxHashSet<TaskId> = tasks.iter().map(|standing| standing.task.id).collect();
+    let live: Live = tasks.iter().map(|standing| (standing.task.id, standing.started)).collect();
     let mut bases = FxHashMap::default();
     let beliefs = scheduler.beliefs().clone();
     let mut forecast = Forecast::new(scheduler, now, wake_at);
@@ -120,33 +123,38 @@ fn ends(tasks: &[Standing], times: &RunTimes, now: Time) -> FxHashMap<TaskId, Ti
 }
 
 /// Why nobody can tell when a task will be let in.
-fn never(standing: &Standing, live: &FxHashSet<TaskId>) -> Option<String> {
+fn never(standing: &Standing, live: &Live) -> Option<String> {
     if standing.in_core {
         return None;
     }
     if standing.held {
         return Some("it is held".to_owned());
     }
-    let waits = |dependency: &&Dependency| {
-        dependency.when == DependencyKind::AfterNotOk && live.contains(&dependency.task)
-    };
     if standing.spec.after_any {
         return Some("it starts after any one of several tasks".to_owned());
     }
-    let on_failure = standing.spec.after.iter().find(waits)?;
-    Some(format!("it starts only if task {} does not end well", on_failure.task))
+    let why = |Dependency { task, when, .. }: &Dependency| match (when, live.get(task)?) {
+        (DependencyKind::AfterNotOk, _) => {
+            Some(format!("it starts only if task {task} does not end well"))
+        }
+        (DependencyKind::After, None) => Some(format!("it waits for the start of task {task}")),
+        _ => None,
+    };
+    standing.spec.after.iter().find_map(why)
 }
 
 fn gate(
     standing: &Standing,
     begin: Option<Time>,
-    live: &FxHashSet<TaskId>,
+    live: &Live,
     of_its_name: Option<TaskId>,
 ) -> Gate {
-    let after = standing.spec.after.iter().map(|dependency| dependency.task);
-    let after = after.filter(|task| live.contains(task));
+    let (starts, ends): (Vec<&Dependency>, Vec<&Dependency>) =
+        standing.spec.after.iter().partition(|other| other.when == DependencyKind::After);
+    let since = |other: &&Dependency| Some((*live.get(&other.task)?)? + other.delay);
+    let after = ends.into_iter().map(|other| other.task).filter(|task| live.contains_key(task));
     Gate {
-        begin,
+        begin: starts.iter().filter_map(since).chain(begin).max(),
         after: after.chain(of_its_name.filter(|_| standing.spec.singleton)).collect(),
         array: standing.array.map(|place| (place.array, place.at_once)),
     }

@@ -9,7 +9,7 @@ use coloc_model::{Bytes, GpuModel, SignatureId, Time};
 
 /// The most kinds that one task may name, and the longest name.
 const MOST: (usize, usize) = (16, 64);
-/// Before the kinds in what a task is known by. No command has it.
+/// Before the kinds in what a task is known by: a control character, which is in no command that people type.
 const MARK: char = '\u{1e}';
 
 fn may_have(spec: &TaskSpec, model: GpuModel) -> bool {
@@ -38,7 +38,8 @@ impl Owner {
         }
         let known = format!("{plain}{MARK}{}", names.join(","));
         let signature = self.names.number(known);
-        if barred.iter().any(|&model| self.barred.speed(signature, model).is_some()) {
+        let is_new = barred.iter().any(|&model| self.barred.speed(signature, model).is_some());
+        if is_new {
             barred.iter().for_each(|&model| self.barred.insert(signature, model, 0.0));
             let policy = *self.scheduler.policy();
             let empty = Scheduler::new(&self.fleet, policy);

@@ -139,6 +139,10 @@ fn assumed(past: &Past, as_observed: bool, usual: f64) -> Vec<String> {
     if again > 0 {
         said.push(format!("of {again} tasks that ran more than once, the last run counts"));
     }
+    let choosy = count(|task| !task.gpu_kinds.is_empty());
+    if choosy > 0 {
+        said.push(format!("{choosy} tasks named kinds of GPU and run on any here"));
+    }
     if past.never_ran > 0 {
         said.push(format!("{} tasks ended without having run, and are left out", past.never_ran));
     }
@@ -157,6 +161,7 @@ mod tests {
             user: "ann".to_owned(),
             state: Phase::Completed,
             gpus: 1,
+            gpu_kinds: Vec::new(),
             exclusive: false,
             priority: 0,
             submitted_s,
@@ -174,7 +179,8 @@ mod tests {
     #[test]
     fn sharing_is_taken_out_of_run_times_unless_it_is_wanted() {
         let unseen = PastTask { activity: None, memory_bytes: None, ..task(2, 150.0, 1.0) };
-        let tasks = vec![task(1, 100.0, 2.0), unseen];
+        let choosy = PastTask { gpu_kinds: vec!["a100".to_owned()], ..task(1, 100.0, 2.0) };
+        let tasks = vec![choosy, unseen];
         let past = Past { schema: 1, setup: None, tasks, never_ran: 1 };
         let durations = |as_observed| -> Vec<f64> {
             let trace = PastTrace::new(&past, as_observed).trace;
@@ -186,6 +192,6 @@ mod tests {
         assert_eq!(trace.tasks()[1].submit, Time::from_secs_f64(50.0));
         assert_eq!(trace.tasks()[1].profile.activity.sm.get(), 0.4, "like the others");
         assert_eq!((observed.makespan_s, observed.wait_mean_s), (61.0, 1.0));
-        assert_eq!(assumed.len(), 5, "{assumed:?}");
+        assert_eq!(assumed.len(), 6, "{assumed:?}");
     }
 }

@@ -64,3 +64,19 @@ fn what_nobody_can_know_is_said_and_not_invented() {
     let refused = home.try_run(&["show", "999"]);
     assert!(!refused.status.success() && text(&refused.stderr).contains("no task 999"));
 }
+
+#[test]
+fn a_task_after_the_start_of_another_is_expected_by_its_start() {
+    let home = Home::new(&["--emulate", "2xA100-40GB", "--share", "exclusive"]);
+    let runs = home.submit(&["-t", "60", "--", "sleep", "60"]);
+    home.wait_for_state(runs, "running");
+    let later = home.submit(&["-d", &format!("after:{runs}+10"), "-t", "1", "--", "true"]);
+    let expected = at(&home.show(later), "expected_start_s");
+    let start = at(&home.show(runs), "started_s") + 600.0;
+    assert!((expected - start).abs() < 1.0, "{expected} instead of {start}");
+    let held = home.submit(&["--hold", "--", "true"]);
+    let behind = home.submit(&["-d", &format!("after:{held}"), "-t", "1", "--", "true"]);
+    let task = home.show(behind);
+    assert!(task["expected_start_s"].is_null(), "{task}");
+    assert_eq!(basis(&task), format!("unknown: it waits for the start of task {held}"));
+}
