@@ -19,13 +19,14 @@ fn hear(program: &mut Child, words: &str) {
     assert_eq!(text(&heard), words);
 }
 
-/// Waits until so many are connected to the daemon.
+/// Waits until so many are connected to the daemon, no more and no fewer: who has just left may be
+/// counted for another moment, and who comes and goes must not be taken for who is to stay.
 fn wait_for_guests(home: &Home, guests: usize) {
     home.wait_for("they ask", |home| {
         let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
         let socket = home.socket().to_string_lossy().into_owned();
         // The listener has a line too.
-        sockets.lines().filter(|line| line.ends_with(&socket)).count() > guests
+        sockets.lines().filter(|line| line.ends_with(&socket)).count() == guests + 1
     });
 }
 
@@ -41,11 +42,12 @@ fn run_wait_logs_and_watch_outlive_a_daemon_that_is_started_again() {
     hear(&mut run, "one\n");
     let mut logs = beside(&home, &["logs", "-f", "1"]);
     hear(&mut logs, "one\n");
+    wait_for_guests(&home, 2);
     let waits = beside(&home, &["wait", "1", "--json"]);
+    wait_for_guests(&home, 3);
     let format = ["--watch=0.1", "--all", "--noheader", "-o", "%T;"];
     let mut watch = beside(&home, &[&["queue"], &format[..]].concat());
     hear(&mut watch, "RUNNING;\n");
-    wait_for_guests(&home, 3);
     home.kill();
     std::thread::sleep(std::time::Duration::from_millis(1200));
     home.boot();
@@ -70,6 +72,7 @@ fn run_wait_logs_and_watch_outlive_a_daemon_that_is_started_again() {
 fn a_daemon_that_stays_away_has_an_exit_code_of_its_own() {
     let mut home = Home::new(&["--emulate", "1xA100-40GB"]);
     home.submit(&["--hold", "--", "true"]);
+    wait_for_guests(&home, 0);
     let waits = beside(&home, &["wait", "--reconnect", "1s", "1"]);
     let mut follows = beside(&home, &["logs", "-f", "--reconnect", "0", "1"]);
     wait_for_guests(&home, 2);
