@@ -4,12 +4,17 @@ use super::Replayed;
 use super::allocator::Block;
 use super::memory::{ByPurpose, Held, Memory, Purpose, Usage};
 use super::player::Player;
+use super::reuse::{Reused, shelved};
 use super::workspace::{ConvCall, WorkspaceProvider};
 use coloc_model::Bytes;
+
+shelved!(Block);
 
 /// Tensors on an allocator.
 pub(super) struct Direct<'w> {
     player: Player,
+    /// What is being freed.
+    leaving: Reused<Block>,
     workspaces: &'w dyn WorkspaceProvider,
     live: ByPurpose,
     peak: u64,
@@ -26,6 +31,7 @@ impl<'w> Direct<'w> {
     ) -> Self {
         Direct {
             player: Player::new(limit, tensors),
+            leaving: Reused::with_capacity(tensors),
             workspaces,
             live: ByPurpose::default(),
             peak: 0,
@@ -70,16 +76,44 @@ impl Memory for Direct<'_> {
         Held { bytes, purpose, place: block.0 }
     }
 
+    fn keep(&mut self, sizes: impl Iterator<Item = u64>, purpose: Purpose) {
+        let live = &mut self.live[purpose as usize];
+        self.player.keep(sizes.filter(|bytes| *bytes > 0).inspect(|bytes| *live += bytes));
+        self.raise(self.player.allocated(), 0);
+    }
+
+    fn lend(&mut self, bytes: u64, purpose: Purpose) {
+        if bytes > 0 {
+            let in_use = self.player.lend(bytes);
+            self.live[purpose as usize] += bytes;
+            self.raise(in_use, 0);
+            self.live[purpose as usize] -= bytes;
+        }
+    }
+
+    fn lend_all(&mut self, sizes: impl Iterator<Item = u64>, purpose: Purpose) {
+        let live = &mut self.live[purpose as usize];
+        let before = *live;
+        let sizes = sizes.filter(|bytes| *bytes > 0).inspect(|bytes| *live += bytes);
+        let in_use = self.player.lend_all(sizes);
+        self.raise(in_use, 0);
+        self.live[purpose as usize] = before;
+    }
+
     #[inline(always)]
-    fn free(&mut self, tensors: &[Held]) {
+    fn free(&mut self, tensor: Held) {
+        self.live[tensor.purpose as usize] -= tensor.bytes;
+        self.player.free(Block(tensor.place));
+    }
+
+    #[inline(always)]
+    fn free_all(&mut self, tensors: impl Iterator<Item = Held>) {
+        self.leaving.clear();
         for tensor in tensors {
             self.live[tensor.purpose as usize] -= tensor.bytes;
+            self.leaving.push(Block(tensor.place));
         }
-        let held = tensors.iter().filter(|tensor| tensor.bytes > 0);
-        match tensors {
-            [_] => held.for_each(|tensor| self.player.free(Block(tensor.place))),
-            _ => self.player.free_all(held.map(|tensor| Block(tensor.place))),
-        }
+        self.player.free_all(&self.leaving);
     }
 
     fn scratch(&mut self, bytes: u64) {

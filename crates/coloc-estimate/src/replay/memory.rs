@@ -4,8 +4,9 @@ use super::workspace::ConvCall;
 use serde::Serialize;
 
 /// What memory is held for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Purpose {
+    #[default]
     Weights,
     Gradients,
     Optimizer,
@@ -43,8 +44,8 @@ impl Usage {
     }
 }
 
-/// A tensor that has its memory.
-#[derive(Clone, Copy, Debug)]
+/// A tensor that has its memory; of 0 bytes: none.
+#[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Held {
     pub(super) bytes: u64,
     pub(super) purpose: Purpose,
@@ -56,8 +57,16 @@ pub(super) struct Held {
 pub(super) trait Memory {
     /// A tensor appears.
     fn make(&mut self, bytes: u64, purpose: Purpose) -> Held;
-    /// The memory of some is given back.
-    fn free(&mut self, tensors: &[Held]);
+    /// Tensors appear that stay for good.
+    fn keep(&mut self, sizes: impl Iterator<Item = u64>, purpose: Purpose);
+    /// A tensor appears and goes before anything else happens.
+    fn lend(&mut self, bytes: u64, purpose: Purpose);
+    /// The same for tensors that live together.
+    fn lend_all(&mut self, sizes: impl Iterator<Item = u64>, purpose: Purpose);
+    /// A tensor's memory is given back.
+    fn free(&mut self, tensor: Held);
+    /// The same for several, in whatever order.
+    fn free_all(&mut self, tensors: impl Iterator<Item = Held>);
     /// Memory that lives only while a kernel runs.
     fn scratch(&mut self, bytes: u64);
     /// A convolution's kernel runs.

@@ -4,7 +4,6 @@ pub mod allocator;
 mod backward;
 mod direct;
 mod forward;
-mod free_list;
 mod memory;
 mod performance;
 mod player;

@@ -9,37 +9,38 @@ use crate::run::RunConfig;
 /// cuBLAS takes this through the allocator, once for each thread that multiplies.
 const CUBLAS_WORKSPACE: u64 = 8_519_680;
 
-shelved!(Option<Held>, Held);
+shelved!(Held);
 
 /// A training under way.
 struct Performance<'a, M> {
     script: &'a Script,
     memory: &'a mut M,
-    tensors: Reused<Option<Held>>,
-    /// What is being freed.
-    leaving: Reused<Held>,
+    tensors: Reused<Held>,
     multiplied: [bool; 2],
 }
 
 /// Trains as the run says.
 pub(super) fn perform<M: Memory>(script: &Script, run: &RunConfig, memory: &mut M) {
     let mut tensors = Reused::with_capacity(script.tensors);
-    tensors.resize(script.tensors, None);
-    let leaving = Reused::with_capacity(script.freed.len());
-    let mut performance = Performance { script, memory, tensors, leaving, multiplied: [false; 2] };
-    performance.play(&script.weights, 1);
+    tensors.resize(script.tensors, Held::default());
+    let mut performance = Performance { script, memory, tensors, multiplied: [false; 2] };
+    performance.memory.keep(script.weights.iter().copied(), Purpose::Weights);
     if let Some(rehearsal) = run.rehearsal {
         (0..rehearsal.passes).for_each(|_| performance.rehearse(u64::from(rehearsal.batch)));
     }
     for (iteration, batch) in run.batches().enumerate() {
         performance.play(&script.iteration, u64::from(batch));
         for &(new, old) in &script.left {
-            performance.tensors[old.0 as usize] = performance.tensors[new.0 as usize].take();
+            performance.tensors[old.0 as usize] = performance.tensors[new.0 as usize];
         }
         if iteration == 0 {
-            performance.play(&script.states, 1);
+            let states = |&bytes| std::iter::repeat_n(bytes, run.optimizer.states());
+            let states = script.trained.iter().flat_map(states);
+            performance.memory.keep(states, Purpose::Optimizer);
         }
-        performance.play(&script.temporaries, 1);
+        for _ in 0..run.optimizer.temporaries() {
+            performance.memory.lend_all(script.trained.iter().copied(), Purpose::Optimizer);
+        }
     }
 }
 
@@ -50,10 +51,9 @@ impl<M: Memory> Performance<'_, M> {
         let Script { forward, input, .. } = self.script;
         let held = self.memory.make(input.of(batch), Purpose::Activations);
         let end = self.play(forward, batch);
-        let made = &mut self.tensors[forward.first.0 as usize..end as usize];
-        self.leaving.extend(made.iter_mut().filter_map(Option::take));
-        self.leaving.push(held);
-        self.free_leaving();
+        let made = &self.tensors[forward.first.0 as usize..end as usize];
+        let held = made.iter().copied().chain([held]);
+        self.memory.free_all(held.filter(|tensor| tensor.bytes > 0));
     }
 
     /// Plays some steps. Returns the number of the tensor that would be made next.
@@ -65,16 +65,14 @@ impl<M: Memory> Performance<'_, M> {
             match *step {
                 Step::Make(size, purpose) => {
                     let tensor = self.memory.make(size.of(batch), purpose);
-                    self.tensors[next as usize] = Some(tensor);
+                    self.tensors[next as usize] = tensor;
                     next += 1;
                 }
                 Step::Free(first, count) => {
                     let freed = &script.freed[first as usize..(first + count) as usize];
-                    for tensor in freed {
-                        self.leaving.extend(self.tensors[tensor.0 as usize].take());
-                    }
-                    self.free_leaving();
+                    self.free(freed);
                 }
+                Step::Lend(size, purpose) => self.memory.lend(size.of(batch), purpose),
                 Step::Scratch(size) => self.memory.scratch(size.of(batch)),
                 Step::Convolve(call) => {
                     let call = script.calls[call as usize];
@@ -86,9 +84,16 @@ impl<M: Memory> Performance<'_, M> {
         next
     }
 
-    fn free_leaving(&mut self) {
-        self.memory.free(&self.leaving);
-        self.leaving.clear();
+    /// Frees those that have any memory.
+    #[inline(always)]
+    fn free(&mut self, freed: &[Tensor]) {
+        let held = |tensor: &Tensor| std::mem::take(&mut self.tensors[tensor.0 as usize]);
+        let held = freed.iter().map(held).filter(|tensor| tensor.bytes > 0);
+        if freed.len() == 1 {
+            held.for_each(|tensor| self.memory.free(tensor));
+        } else {
+            self.memory.free_all(held);
+        }
     }
 
     fn multiply(&mut self, thread: Thread) {
@@ -100,6 +105,6 @@ impl<M: Memory> Performance<'_, M> {
     #[cold]
     #[inline(never)]
     fn take_workspace(&mut self) {
-        self.memory.make(CUBLAS_WORKSPACE, Purpose::Workspace);
+        self.memory.keep(std::iter::once(CUBLAS_WORKSPACE), Purpose::Workspace);
     }
 }

@@ -1,6 +1,6 @@
 //! Plays a tape on a device that may be too small.
 
-use super::allocator::{Allocator, Block};
+use super::allocator::{Allocator, Block, Run};
 use super::tape::{Peak, Step, Tape};
 use super::workspace::WorkspaceProvider;
 
@@ -71,7 +71,7 @@ impl Player {
         self.allocator.free(block);
     }
 
-    pub(super) fn free_all(&mut self, blocks: impl Iterator<Item = Block> + Clone) {
+    pub(super) fn free_all(&mut self, blocks: &[Block]) {
         self.allocator.free_all(blocks);
     }
 
@@ -88,11 +88,46 @@ impl Player {
         self.allocator.allocate(bytes).unwrap_or_else(|_| self.lift_and_allocate(bytes))
     }
 
+    /// Tensors that stay for good.
+    pub(super) fn keep(&mut self, sizes: impl Iterator<Item = u64>) {
+        self.take_all(sizes).keep();
+    }
+
+    /// A tensor that goes before anything else happens. Returns the bytes in use meanwhile.
+    pub(super) fn lend(&mut self, bytes: u64) -> u64 {
+        self.allocator.borrow(bytes).unwrap_or_else(|_| {
+            self.lift();
+            self.allocator.borrow(bytes).expect("without a limit every request is met")
+        })
+    }
+
+    /// The same for tensors that live together.
+    pub(super) fn lend_all(&mut self, sizes: impl Iterator<Item = u64>) -> u64 {
+        self.take_all(sizes).give_back()
+    }
+
+    #[inline(always)]
+    fn take_all(&mut self, sizes: impl Iterator<Item = u64>) -> Run<'_> {
+        let mut run = self.allocator.run();
+        for bytes in sizes {
+            if run.take(bytes).is_err() {
+                self.ran_out = true;
+                run.lift_limit();
+                run.take(bytes).expect("without a limit every request is met");
+            }
+        }
+        run
+    }
+
+    fn lift(&mut self) {
+        self.ran_out = true;
+        self.allocator.lift_limit();
+    }
+
     #[cold]
     #[inline(never)]
     fn lift_and_allocate(&mut self, bytes: u64) -> Block {
-        self.ran_out = true;
-        self.allocator.lift_limit();
+        self.lift();
         self.allocator.allocate(bytes).expect("without a limit every request is met")
     }
 }

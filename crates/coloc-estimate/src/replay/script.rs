@@ -59,12 +59,14 @@ pub(super) enum Thread {
 }
 
 /// One thing that happens to memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     /// The next tensor is made.
     Make(Size, Purpose),
     /// So many tensors of the script's list are freed, from this one on, if they have any memory.
     Free(u32, u32),
+    /// A tensor is made and freed at once.
+    Lend(Size, Purpose),
     /// Memory that lives only while a kernel runs.
     Scratch(Size),
     /// A convolution runs: this one of the script's calls.
@@ -89,10 +91,12 @@ pub(super) struct Script {
     pub(super) freed: Reused<Tensor>,
     /// Convolutions, for one sample.
     pub(super) calls: Vec<ConvCall>,
-    /// How many tensors there are at once, with those of the iteration before.
+    /// How many tensors there are, with those of the iteration before.
     pub(super) tensors: usize,
-    /// Parameters and running statistics.
-    pub(super) weights: Part,
+    /// Bytes of parameters and running statistics.
+    pub(super) weights: Vec<u64>,
+    /// Bytes of the optimizer's share of each parameter that is trained.
+    pub(super) trained: Vec<u64>,
     /// One iteration, from the batch to the last gradient.
     pub(super) iteration: Part,
     /// The forward pass within it.
@@ -101,10 +105,6 @@ pub(super) struct Script {
     pub(super) input: Size,
     /// What is left for the next iteration, and as what it is known there.
     pub(super) left: Vec<(Tensor, Tensor)>,
-    /// What the optimizer's first step makes for good.
-    pub(super) states: Part,
-    /// What each of its steps makes and frees.
-    pub(super) temporaries: Part,
 }
 
 /// Reference-counted tensors, written down as they come and go.
@@ -116,26 +116,19 @@ pub(super) struct Recorder {
     tensors: Reused<(u32, Size)>,
     /// Steps of parts that have ended.
     ended: usize,
-    /// How many tensors the iteration before may have left.
-    old: usize,
-    /// The most tensors of a part, with those.
-    most: usize,
 }
 
 impl Recorder {
     /// After an iteration that left the gradients of so many parameters; with room for so many tensors.
     pub(super) fn new(parameters: usize, tensors: usize) -> Self {
         let mut known = Reused::with_capacity(tensors);
-        let old = OLD_OTHERS as usize + parameters;
-        known.resize(old, (1, Size::fixed(0)));
+        known.resize(OLD_OTHERS as usize + parameters, (1, Size::fixed(0)));
         Recorder {
             steps: Reused::with_capacity(2 * tensors),
             freed: Reused::with_capacity(tensors),
             calls: Vec::new(),
             tensors: known,
             ended: 0,
-            old,
-            most: old,
         }
     }
 
@@ -165,11 +158,26 @@ impl Recorder {
         if *handles > 0 {
             return;
         }
+        let newest = tensor.0 as usize + 1 == self.tensors.len();
         match self.steps[self.ended..].last_mut() {
             Some(Step::Free(_, count)) => *count += 1,
+            Some(&mut Step::Make(size, purpose)) if newest => {
+                self.steps.pop();
+                self.tensors.pop();
+                self.lend(size, purpose);
+                return;
+            }
             _ => self.steps.push(Step::Free(self.freed.len() as u32, 1)),
         }
         self.freed.push(tensor);
+    }
+
+    /// A tensor that nobody keeps. Twice the same in a row is once: nothing has changed.
+    fn lend(&mut self, size: Size, purpose: Purpose) {
+        let step = Step::Lend(size, purpose);
+        if self.steps[self.ended..].last() != Some(&step) {
+            self.steps.push(step);
+        }
     }
 
     /// Nobody else holds this tensor, so a sum may be written into it.
@@ -186,18 +194,6 @@ impl Recorder {
         if size.bytes > 0 {
             self.steps.push(Step::Scratch(size));
         }
-    }
-
-    /// What was made so far is done with: either it is known as old to the next iteration, or nobody
-    /// frees it. Its numbers can be used again.
-    pub(super) fn start_over(&mut self) {
-        self.most = self.most.max(self.tensors.len());
-        self.tensors.truncate(self.old);
-    }
-
-    /// The most tensors that have a number at once.
-    pub(super) fn most(&self) -> usize {
-        self.most.max(self.tensors.len())
     }
 
     /// From here on.

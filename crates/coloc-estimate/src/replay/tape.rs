@@ -100,8 +100,28 @@ impl Memory for Tape {
         Held { bytes, purpose, place }
     }
 
-    fn free(&mut self, tensors: &[Held]) {
-        self.steps.extend(tensors.iter().map(|tensor| Step::Free(tensor.place)));
+    fn keep(&mut self, sizes: impl Iterator<Item = u64>, purpose: Purpose) {
+        sizes.for_each(|bytes| {
+            self.make(bytes, purpose);
+        });
+    }
+
+    fn lend(&mut self, bytes: u64, purpose: Purpose) {
+        self.lend_all(std::iter::once(bytes), purpose);
+    }
+
+    fn lend_all(&mut self, sizes: impl Iterator<Item = u64>, purpose: Purpose) {
+        let first = self.made.len() as u32;
+        self.keep(sizes, purpose);
+        self.steps.extend((first..self.made.len() as u32).map(Step::Free));
+    }
+
+    fn free(&mut self, tensor: Held) {
+        self.steps.push(Step::Free(tensor.place));
+    }
+
+    fn free_all(&mut self, tensors: impl Iterator<Item = Held>) {
+        tensors.for_each(|tensor| self.free(tensor));
     }
 
     fn scratch(&mut self, bytes: u64) {

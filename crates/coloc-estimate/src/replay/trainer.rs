@@ -2,8 +2,8 @@
 
 use super::memory::Purpose;
 use super::script::{
-    OLD_INPUT, OLD_LABELS, OLD_LOSS, OLD_RESULT, Part, Recorder, Script, Size, Step, Tensor,
-    Thread, old_gradient,
+    OLD_INPUT, OLD_LABELS, OLD_LOSS, OLD_RESULT, Recorder, Script, Size, Step, Tensor, Thread,
+    old_gradient,
 };
 use super::workspace::{ConvCall, Pass};
 use crate::graph::{Conv, Graph, Loss, Node, NodeId, Op};
@@ -138,69 +138,26 @@ impl<'a> Trainer<'a> {
                 .filter_map(|(which, parameter)| Some((parameter.gradient?, old_gradient(which)))),
         );
         let iteration = self.memory.end(iteration);
-        let weights = self.weights();
-        let states = self.optimizer_states();
-        let temporaries = self.optimizer_temporaries();
         Script {
-            tensors: self.memory.most(),
+            tensors: self.memory.next().0 as usize,
+            trained: self.optimizer_sizes(),
             steps: self.memory.steps,
             freed: self.memory.freed,
             calls: self.memory.calls,
-            weights,
+            weights: self.weights,
             iteration,
             forward,
             input: input_size,
             left,
-            states,
-            temporaries,
         }
     }
 
-    /// Parameters and running statistics.
-    fn weights(&mut self) -> Part {
-        self.memory.start_over();
-        let part = self.memory.begin();
-        for &bytes in &self.weights {
-            self.memory.make(Size::fixed(bytes), Purpose::Weights);
-        }
-        self.memory.end(part)
-    }
-
-    /// What the optimizer's first step makes for good.
-    fn optimizer_states(&mut self) -> Part {
-        self.memory.start_over();
-        let part = self.memory.begin();
-        for which in 0..self.parameters.len() {
-            let size = self.optimizer_size(which);
-            let copies = std::iter::repeat_n(size, self.run.optimizer.states());
-            for size in copies.flatten() {
-                self.memory.make(size, Purpose::Optimizer);
-            }
-        }
-        self.memory.end(part)
-    }
-
-    /// What lives during each step of it.
-    fn optimizer_temporaries(&mut self) -> Part {
-        self.memory.start_over();
-        let part = self.memory.begin();
-        for _ in 0..self.run.optimizer.temporaries() {
-            let first = self.memory.next();
-            for which in 0..self.parameters.len() {
-                if let Some(size) = self.optimizer_size(which) {
-                    self.memory.make(size, Purpose::Optimizer);
-                }
-            }
-            (first.0..self.memory.next().0).for_each(|tensor| self.memory.drop(Tensor(tensor)));
-        }
-        self.memory.end(part)
-    }
-
-    /// The optimizer's share of a parameter, if it is trained.
-    fn optimizer_size(&self, which: usize) -> Option<Size> {
-        let Parameter { trained, elements, .. } = self.parameters[which];
+    /// The optimizer's share of each parameter that is trained.
+    fn optimizer_sizes(&self) -> Vec<u64> {
         let width = self.run.precision.parameter_bytes();
-        trained.then(|| Size::fixed((elements * width).div_ceil(self.run.sharding.ways(1))))
+        let ways = self.run.sharding.ways(1);
+        let trained = self.parameters.iter().filter(|parameter| parameter.trained);
+        trained.map(|parameter| (parameter.elements * width).div_ceil(ways)).collect()
     }
 
     /// Whether the graph's result is the very tensor that it reads: nothing but views and overwriting.

@@ -6,8 +6,13 @@
 //! worth keeping; freed neighbours merge. At the device's limit wholly free segments are given back and
 //! the request is tried once more.
 
-use super::free_list::{ENTRIES, FreeList, NONE, Place, Pool, Span};
+mod carving;
+mod free_list;
+
 use super::reuse::{Reused, shelved};
+use free_list::{ENTRIES, FreeList, NONE, Place, Pool, Span};
+
+pub(super) use carving::Run;
 
 const MIB: u64 = 1 << 20;
 /// Requests are rounded to this.
@@ -94,10 +99,7 @@ impl Allocator {
     pub fn allocate(&mut self, bytes: u64) -> Result<Block, OutOfMemory> {
         let grains = grains(bytes);
         let pool = pool_of(grains);
-        let place = match self.free.best(&self.spans, pool, grains) {
-            Some(place) => place,
-            None => self.open_segment(grains, pool)?,
-        };
+        let place = self.find(pool, grains)?;
         Ok(Block(self.take(place, pool, grains)))
     }
 
@@ -105,15 +107,21 @@ impl Allocator {
     pub fn borrow(&mut self, bytes: u64) -> Result<u64, OutOfMemory> {
         let grains = grains(bytes);
         let pool = pool_of(grains);
-        let place = match self.free.best(&self.spans, pool, grains) {
-            Some(place) => place,
-            None => self.open_segment(grains, pool)?,
-        };
+        let place = self.find(pool, grains)?;
         // A free block has no free neighbours: what is split off it merges again, so only the peak can
         // tell that it was used.
         let whole = self.spans[place.index as usize].grains;
         let taken = if worth_keeping(pool, whole - grains) { grains } else { whole };
         Ok((self.taken + taken) * GRAIN)
+    }
+
+    /// The tightest fit, in a new segment if need be.
+    #[inline(always)]
+    fn find(&mut self, pool: Pool, grains: u64) -> Result<Place, OutOfMemory> {
+        match self.free.best(&self.spans, pool, grains) {
+            Some(place) => Ok(place),
+            None => self.open_segment(grains, pool),
+        }
     }
 
     /// Size of the largest free block of the small pool.
@@ -132,11 +140,11 @@ impl Allocator {
 
     /// Gives several blocks back. Those that stand side by side are merged first, so that the free list
     /// is asked once for all of them.
-    pub(super) fn free_all(&mut self, blocks: impl Iterator<Item = Block> + Clone) {
-        for Block(index) in blocks.clone() {
+    pub(super) fn free_all(&mut self, blocks: &[Block]) {
+        for &Block(index) in blocks {
             self.spans[index as usize].set_leaving(true);
         }
-        for Block(index) in blocks {
+        for &Block(index) in blocks {
             if self.spans[index as usize].is_leaving() {
                 self.free_run(index);
             }
@@ -304,105 +312,4 @@ fn worth_keeping(pool: Pool, rest: u64) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn segments_have_the_sizes_of_pytorch() {
-        let cases = [
-            (1, 2 * MIB),
-            (MIB, 2 * MIB),
-            (MIB + 1, 20 * MIB),
-            (10 * MIB - 512, 20 * MIB),
-            (10 * MIB, 10 * MIB),
-            (10 * MIB + 1, 12 * MIB),
-            (33 * MIB, 34 * MIB),
-        ];
-        for (request, reserved) in cases {
-            let mut allocator = Allocator::new(None);
-            allocator.allocate(request).unwrap();
-            assert_eq!(allocator.reserved(), reserved, "request of {request}");
-        }
-    }
-
-    #[test]
-    fn the_tightest_free_block_is_taken() {
-        let mut allocator = Allocator::new(None);
-        let wide = allocator.allocate(40 * MIB).unwrap();
-        let tight = allocator.allocate(30 * MIB).unwrap();
-        allocator.free(wide);
-        allocator.free(tight);
-        let _held = allocator.allocate(29 * MIB).unwrap();
-        allocator.allocate(40 * MIB).unwrap();
-        assert_eq!(allocator.reserved(), 70 * MIB, "the 40 MiB block was left whole");
-    }
-
-    #[test]
-    fn a_large_rest_of_a_mebibyte_is_not_split_off() {
-        let mut allocator = Allocator::new(None);
-        let block = allocator.allocate(31 * MIB).unwrap();
-        assert_eq!(allocator.allocated(), 32 * MIB);
-        allocator.free(block);
-        assert_eq!(allocator.allocated(), 0);
-    }
-
-    #[test]
-    fn at_the_limit_free_segments_are_given_back_first() {
-        let mut allocator = Allocator::new(Some(100 * MIB));
-        let first = allocator.allocate(60 * MIB).unwrap();
-        allocator.free(first);
-        allocator.allocate(80 * MIB).unwrap();
-        assert_eq!(allocator.reserved(), 80 * MIB);
-        assert_eq!(allocator.allocate(30 * MIB), Err(OutOfMemory { wanted: 30 * MIB }));
-    }
-
-    proptest! {
-        #[test]
-        fn everything_freed_is_free_again(
-            requests in prop::collection::vec((1u64..64 * MIB, any::<prop::sample::Index>()), 1..60)
-        ) {
-            let mut allocator = Allocator::new(None);
-            let mut held = Vec::new();
-            for (bytes, which) in requests {
-                held.push(allocator.allocate(bytes).unwrap());
-                if held.len() > 4 {
-                    let block = held.swap_remove(which.index(held.len()));
-                    allocator.free(block);
-                }
-                prop_assert!(allocator.allocated() <= allocator.reserved());
-            }
-            held.into_iter().for_each(|block| allocator.free(block));
-            prop_assert_eq!(allocator.allocated(), 0);
-            let spans = allocator.free.iter(&allocator.spans)
-                .map(|index| allocator.spans[index as usize]);
-            let listed: u64 = spans.clone().map(|span| span.grains * GRAIN).sum();
-            prop_assert_eq!(listed, allocator.reserved());
-            prop_assert!(spans.clone().all(|span| span.is_segment()), "free neighbours were merged");
-        }
-
-        #[test]
-        fn blocks_freed_together_are_freed_as_one_by_one(
-            requests in prop::collection::vec((1u64..24 * MIB, 0u32..14, any::<bool>()), 1..60),
-            again in prop::collection::vec((1u64..48 * MIB, 0u32..14), 1..40),
-        ) {
-            let (mut together, mut apart) = (Allocator::new(None), Allocator::new(None));
-            let (mut leaving, mut left) = (Vec::new(), Vec::new());
-            for (bytes, shift, leaves) in requests {
-                let (one, other) = (together.allocate(bytes >> shift), apart.allocate(bytes >> shift));
-                if leaves {
-                    leaving.push(one.unwrap());
-                    left.push(other.unwrap());
-                }
-            }
-            together.free_all(leaving.iter().map(|block| Block(block.0)));
-            left.into_iter().for_each(|block| apart.free(block));
-            prop_assert_eq!(together.allocated(), apart.allocated());
-            for (bytes, shift) in again {
-                let (one, other) = (together.allocate(bytes >> shift), apart.allocate(bytes >> shift));
-                let address = |allocator: &Allocator, block: Block| allocator.spans[block.0 as usize].address;
-                prop_assert_eq!(address(&together, one.unwrap()), address(&apart, other.unwrap()));
-            }
-        }
-    }
-}
+mod tests;

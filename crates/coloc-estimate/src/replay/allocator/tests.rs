@@ -1,0 +1,156 @@
+//! The allocator against PyTorch's rules, and against itself.
+
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn segments_have_the_sizes_of_pytorch() {
+    let cases = [
+        (1, 2 * MIB),
+        (MIB, 2 * MIB),
+        (MIB + 1, 20 * MIB),
+        (10 * MIB - 512, 20 * MIB),
+        (10 * MIB, 10 * MIB),
+        (10 * MIB + 1, 12 * MIB),
+        (33 * MIB, 34 * MIB),
+    ];
+    for (request, reserved) in cases {
+        let mut allocator = Allocator::new(None);
+        allocator.allocate(request).unwrap();
+        assert_eq!(allocator.reserved(), reserved, "request of {request}");
+    }
+}
+
+#[test]
+fn the_tightest_free_block_is_taken() {
+    let mut allocator = Allocator::new(None);
+    let wide = allocator.allocate(40 * MIB).unwrap();
+    let tight = allocator.allocate(30 * MIB).unwrap();
+    allocator.free(wide);
+    allocator.free(tight);
+    let _held = allocator.allocate(29 * MIB).unwrap();
+    allocator.allocate(40 * MIB).unwrap();
+    assert_eq!(allocator.reserved(), 70 * MIB, "the 40 MiB block was left whole");
+}
+
+#[test]
+fn a_large_rest_of_a_mebibyte_is_not_split_off() {
+    let mut allocator = Allocator::new(None);
+    let block = allocator.allocate(31 * MIB).unwrap();
+    assert_eq!(allocator.allocated(), 32 * MIB);
+    allocator.free(block);
+    assert_eq!(allocator.allocated(), 0);
+}
+
+#[test]
+fn at_the_limit_free_segments_are_given_back_first() {
+    let mut allocator = Allocator::new(Some(100 * MIB));
+    let first = allocator.allocate(60 * MIB).unwrap();
+    allocator.free(first);
+    allocator.allocate(80 * MIB).unwrap();
+    assert_eq!(allocator.reserved(), 80 * MIB);
+    assert_eq!(allocator.allocate(30 * MIB), Err(OutOfMemory { wanted: 30 * MIB }));
+}
+
+proptest! {
+    #[test]
+    fn everything_freed_is_free_again(
+        requests in prop::collection::vec((1u64..64 * MIB, any::<prop::sample::Index>()), 1..60)
+    ) {
+        let mut allocator = Allocator::new(None);
+        let mut held = Vec::new();
+        for (bytes, which) in requests {
+            held.push(allocator.allocate(bytes).unwrap());
+            if held.len() > 4 {
+                let block = held.swap_remove(which.index(held.len()));
+                allocator.free(block);
+            }
+            prop_assert!(allocator.allocated() <= allocator.reserved());
+        }
+        held.into_iter().for_each(|block| allocator.free(block));
+        prop_assert_eq!(allocator.allocated(), 0);
+        let spans = allocator.free.iter(&allocator.spans)
+            .map(|index| allocator.spans[index as usize]);
+        let listed: u64 = spans.clone().map(|span| span.grains * GRAIN).sum();
+        prop_assert_eq!(listed, allocator.reserved());
+        prop_assert!(spans.clone().all(|span| span.is_segment()), "free neighbours were merged");
+    }
+
+    #[test]
+    fn blocks_freed_together_are_freed_as_one_by_one(
+        requests in prop::collection::vec((1u64..24 * MIB, 0u32..14, any::<bool>()), 1..60),
+        again in prop::collection::vec((1u64..48 * MIB, 0u32..14), 1..40),
+    ) {
+        let (mut together, mut apart) = (Allocator::new(None), Allocator::new(None));
+        let (mut leaving, mut left) = (Vec::new(), Vec::new());
+        for (bytes, shift, leaves) in requests {
+            let (one, other) = (together.allocate(bytes >> shift), apart.allocate(bytes >> shift));
+            if leaves {
+                leaving.push(one.unwrap());
+                left.push(other.unwrap());
+            }
+        }
+        together.free_all(&leaving);
+        left.into_iter().for_each(|block| apart.free(block));
+        prop_assert_eq!(together.allocated(), apart.allocated());
+        for (bytes, shift) in again {
+            let (one, other) = (together.allocate(bytes >> shift), apart.allocate(bytes >> shift));
+            let address = |allocator: &Allocator, block: Block| allocator.spans[block.0 as usize].address;
+            prop_assert_eq!(address(&together, one.unwrap()), address(&apart, other.unwrap()));
+        }
+    }
+}
+
+proptest! {
+    /// Blocks of a run are where blocks taken one by one would be, kept or given back.
+    #[test]
+    fn a_run_is_the_same_as_its_blocks(
+        held in prop::collection::vec((1u64..24 * MIB, 0u32..15, any::<bool>()), 0..60),
+        run in prop::collection::vec((1u64..24 * MIB, 0u32..15), 1..40),
+        again in prop::collection::vec((1u64..48 * MIB, 0u32..15), 1..40),
+        stays: bool,
+        limit in prop::option::of(20u64..2000),
+    ) {
+        let limit = limit.map(|mib| mib * MIB);
+        let (mut whole, mut plain) = (Allocator::new(limit), Allocator::new(limit));
+        let mut freed = Vec::new();
+        for (bytes, shift, leaves) in held {
+            let (one, other) = (whole.allocate(bytes >> shift), plain.allocate(bytes >> shift));
+            if let (true, Ok(one), Ok(other)) = (leaves, one, other) {
+                freed.push((one, other));
+            }
+        }
+        // What a run leaves behind must still merge with its neighbours, so some are freed afterwards.
+        let later = freed.split_off(freed.len() / 2);
+        for (one, other) in freed {
+            whole.free(one);
+            plain.free(other);
+        }
+        let mut taking = whole.run();
+        let mut taken = Vec::new();
+        for (bytes, shift) in run {
+            let other = plain.allocate(bytes >> shift);
+            prop_assert_eq!(taking.take(bytes >> shift), other.as_ref().map(|_| ()).map_err(|error| *error));
+            taken.extend(other);
+        }
+        if stays {
+            taking.keep();
+        } else {
+            prop_assert_eq!(taking.give_back(), plain.allocated());
+            taken.into_iter().for_each(|block| plain.free(block));
+        }
+        for (one, other) in later {
+            whole.free(one);
+            plain.free(other);
+        }
+        prop_assert_eq!(whole.allocated(), plain.allocated());
+        for (bytes, shift) in again {
+            let (one, other) = (whole.allocate(bytes >> shift), plain.allocate(bytes >> shift));
+            let address = |allocator: &Allocator, block: Block| allocator.spans[block.0 as usize].address;
+            let one = one.map(|block| address(&whole, block));
+            prop_assert_eq!(one, other.map(|block| address(&plain, block)));
+        }
+        prop_assert_eq!(whole.reserved(), plain.reserved());
+        prop_assert_eq!(whole.peak_reserved(), plain.peak_reserved());
+    }
+}
