@@ -76,9 +76,9 @@ impl Memory for Direct<'_> {
         Held { bytes, purpose, place: block.0 }
     }
 
-    fn keep(&mut self, sizes: impl Iterator<Item = u64>, purpose: Purpose) {
-        let live = &mut self.live[purpose as usize];
-        self.player.keep(sizes.filter(|bytes| *bytes > 0).inspect(|bytes| *live += bytes));
+    fn keep(&mut self, sizes: &[u64], copies: usize, purpose: Purpose) {
+        self.player.keep(sizes, copies);
+        self.live[purpose as usize] += sizes.iter().sum::<u64>() * copies as u64;
         self.raise(self.player.allocated(), 0);
     }
 
@@ -91,13 +91,12 @@ impl Memory for Direct<'_> {
         }
     }
 
-    fn lend_all(&mut self, sizes: impl Iterator<Item = u64>, purpose: Purpose) {
-        let live = &mut self.live[purpose as usize];
-        let before = *live;
-        let sizes = sizes.filter(|bytes| *bytes > 0).inspect(|bytes| *live += bytes);
+    fn lend_all(&mut self, sizes: &[u64], purpose: Purpose) {
         let in_use = self.player.lend_all(sizes);
+        let bytes: u64 = sizes.iter().sum();
+        self.live[purpose as usize] += bytes;
         self.raise(in_use, 0);
-        self.live[purpose as usize] = before;
+        self.live[purpose as usize] -= bytes;
     }
 
     #[inline(always)]

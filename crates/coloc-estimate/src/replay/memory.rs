@@ -57,12 +57,12 @@ pub(super) struct Held {
 pub(super) trait Memory {
     /// A tensor appears.
     fn make(&mut self, bytes: u64, purpose: Purpose) -> Held;
-    /// Tensors appear that stay for good.
-    fn keep(&mut self, sizes: impl Iterator<Item = u64>, purpose: Purpose);
+    /// So many tensors of each size appear that stay for good.
+    fn keep(&mut self, sizes: &[u64], copies: usize, purpose: Purpose);
     /// A tensor appears and goes before anything else happens.
     fn lend(&mut self, bytes: u64, purpose: Purpose);
     /// The same for tensors that live together.
-    fn lend_all(&mut self, sizes: impl Iterator<Item = u64>, purpose: Purpose);
+    fn lend_all(&mut self, sizes: &[u64], purpose: Purpose);
     /// A tensor's memory is given back.
     fn free(&mut self, tensor: Held);
     /// The same for several, in whatever order.

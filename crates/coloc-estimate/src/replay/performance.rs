@@ -24,7 +24,7 @@ pub(super) fn perform<M: Memory>(script: &Script, run: &RunConfig, memory: &mut 
     let mut tensors = Reused::with_capacity(script.tensors);
     tensors.resize(script.tensors, Held::default());
     let mut performance = Performance { script, memory, tensors, multiplied: [false; 2] };
-    performance.memory.keep(script.weights.iter().copied(), Purpose::Weights);
+    performance.memory.keep(&script.weights, 1, Purpose::Weights);
     if let Some(rehearsal) = run.rehearsal {
         (0..rehearsal.passes).for_each(|_| performance.rehearse(u64::from(rehearsal.batch)));
     }
@@ -34,12 +34,10 @@ pub(super) fn perform<M: Memory>(script: &Script, run: &RunConfig, memory: &mut 
             performance.tensors[old.0 as usize] = performance.tensors[new.0 as usize];
         }
         if iteration == 0 {
-            let states = |&bytes| std::iter::repeat_n(bytes, run.optimizer.states());
-            let states = script.trained.iter().flat_map(states);
-            performance.memory.keep(states, Purpose::Optimizer);
+            performance.memory.keep(&script.trained, run.optimizer.states(), Purpose::Optimizer);
         }
         for _ in 0..run.optimizer.temporaries() {
-            performance.memory.lend_all(script.trained.iter().copied(), Purpose::Optimizer);
+            performance.memory.lend_all(&script.trained, Purpose::Optimizer);
         }
     }
 }
@@ -105,6 +103,6 @@ impl<M: Memory> Performance<'_, M> {
     #[cold]
     #[inline(never)]
     fn take_workspace(&mut self) {
-        self.memory.keep(std::iter::once(CUBLAS_WORKSPACE), Purpose::Workspace);
+        self.memory.keep(&[CUBLAS_WORKSPACE], 1, Purpose::Workspace);
     }
 }

@@ -88,9 +88,11 @@ impl Player {
         self.allocator.allocate(bytes).unwrap_or_else(|_| self.lift_and_allocate(bytes))
     }
 
-    /// Tensors that stay for good.
-    pub(super) fn keep(&mut self, sizes: impl Iterator<Item = u64>) {
-        self.take_all(sizes).keep();
+    /// So many tensors of each size that stay for good.
+    pub(super) fn keep(&mut self, sizes: &[u64], copies: usize) {
+        let mut run = self.allocator.keep();
+        self.ran_out |= take_all(&mut run, sizes, copies);
+        run.end();
     }
 
     /// A tensor that goes before anything else happens. Returns the bytes in use meanwhile.
@@ -102,21 +104,10 @@ impl Player {
     }
 
     /// The same for tensors that live together.
-    pub(super) fn lend_all(&mut self, sizes: impl Iterator<Item = u64>) -> u64 {
-        self.take_all(sizes).give_back()
-    }
-
-    #[inline(always)]
-    fn take_all(&mut self, sizes: impl Iterator<Item = u64>) -> Run<'_> {
-        let mut run = self.allocator.run();
-        for bytes in sizes {
-            if run.take(bytes).is_err() {
-                self.ran_out = true;
-                run.lift_limit();
-                run.take(bytes).expect("without a limit every request is met");
-            }
-        }
-        run
+    pub(super) fn lend_all(&mut self, sizes: &[u64]) -> u64 {
+        let mut run = self.allocator.lend();
+        self.ran_out |= take_all(&mut run, sizes, 1);
+        run.end()
     }
 
     fn lift(&mut self) {
@@ -130,4 +121,19 @@ impl Player {
         self.lift();
         self.allocator.allocate(bytes).expect("without a limit every request is met")
     }
+}
+
+/// Takes so many blocks of each size. Says whether the limit was passed.
+fn take_all(run: &mut Run<'_>, sizes: &[u64], copies: usize) -> bool {
+    let mut ran_out = false;
+    for &bytes in sizes.iter().filter(|bytes| **bytes > 0) {
+        for _ in 0..copies {
+            if run.take(bytes).is_err() {
+                ran_out = true;
+                run.lift_limit();
+                run.take(bytes).expect("without a limit every request is met");
+            }
+        }
+    }
+    ran_out
 }

@@ -100,19 +100,21 @@ impl Memory for Tape {
         Held { bytes, purpose, place }
     }
 
-    fn keep(&mut self, sizes: impl Iterator<Item = u64>, purpose: Purpose) {
-        sizes.for_each(|bytes| {
-            self.make(bytes, purpose);
-        });
+    fn keep(&mut self, sizes: &[u64], copies: usize, purpose: Purpose) {
+        for &bytes in sizes {
+            for _ in 0..copies {
+                self.make(bytes, purpose);
+            }
+        }
     }
 
     fn lend(&mut self, bytes: u64, purpose: Purpose) {
-        self.lend_all(std::iter::once(bytes), purpose);
+        self.lend_all(&[bytes], purpose);
     }
 
-    fn lend_all(&mut self, sizes: impl Iterator<Item = u64>, purpose: Purpose) {
+    fn lend_all(&mut self, sizes: &[u64], purpose: Purpose) {
         let first = self.made.len() as u32;
-        self.keep(sizes, purpose);
+        self.keep(sizes, 1, purpose);
         self.steps.extend((first..self.made.len() as u32).map(Step::Free));
     }
 

@@ -17,6 +17,8 @@ const WORDS: usize = BINS as usize / 64;
 pub(super) const NONE: u32 = 0;
 /// Stands for a neighbour that is never freed and has no span of its own; as inert as [`NONE`].
 pub(super) const WALL: u32 = BINS;
+/// The same for what is lent together.
+pub(super) const LENT: u32 = BINS + 1;
 
 /// In place of a neighbour in the free list: the span is in use.
 const IN_USE: u32 = u32::MAX;
@@ -72,7 +74,7 @@ impl Span {
     }
 
     #[inline(always)]
-    fn is_below(&self, grains: u64, address: u64) -> bool {
+    pub(super) fn is_below(&self, grains: u64, address: u64) -> bool {
         self.grains < grains || (self.grains == grains && self.address < address)
     }
 }
@@ -91,11 +93,11 @@ pub(super) struct FreeList {
 }
 
 /// The bins' own entries, at the start of the spans: larger than any span, so that a search ends there.
-/// The wall stands behind them.
-pub(super) static ENTRIES: [Span; WALL as usize + 1] = entries();
+/// The neighbours that are none stand behind them.
+pub(super) static ENTRIES: [Span; LENT as usize + 1] = entries();
 
-const fn entries() -> [Span; WALL as usize + 1] {
-    let mut entries = [Span::new(u64::MAX, u64::MAX); WALL as usize + 1];
+const fn entries() -> [Span; LENT as usize + 1] {
+    let mut entries = [Span::new(u64::MAX, u64::MAX); LENT as usize + 1];
     let mut bin = NONE + 1;
     while bin < BINS {
         (entries[bin as usize].smaller, entries[bin as usize].larger) = (bin, bin);
@@ -212,7 +214,7 @@ impl FreeList {
 
     /// Every free span of both pools.
     pub(super) fn iter<'a>(&'a self, spans: &'a [Span]) -> impl Iterator<Item = u32> + Clone + 'a {
-        let listed = |index: u32| (index > WALL).then_some(index);
+        let listed = |index: u32| (index > LENT).then_some(index);
         (1..BINS).flat_map(move |bin| {
             let larger = move |index: u32| listed(spans[index as usize].larger);
             std::iter::successors(larger(bin), move |&index| larger(index))
