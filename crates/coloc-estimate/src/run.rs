@@ -152,6 +152,15 @@ impl Sharding {
     pub const fn ways(self, from: u8) -> u64 {
         if self.stage >= from && self.gpus > 1 { self.gpus as u64 } else { 1 }
     }
+
+    /// The share of one GPU in so many bytes that stage `from` and later divide.
+    pub const fn share(self, bytes: u64, from: u8) -> u64 {
+        // A division takes longer than all else that is done for a parameter.
+        match self.ways(from) {
+            1 => bytes,
+            ways => bytes.div_ceil(ways),
+        }
+    }
 }
 
 /// How a graph is trained.

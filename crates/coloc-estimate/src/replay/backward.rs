@@ -102,8 +102,12 @@ impl Trainer<'_> {
             }
         }
         self.memory.drop(flow);
-        let found = gradients.into_iter().flatten().zip(inputs.iter().copied());
-        for (gradient, id) in found.chain(more) {
+        for (gradient, &id) in gradients.iter().zip(inputs) {
+            if let Some(gradient) = *gradient {
+                self.accumulate(id, gradient);
+            }
+        }
+        for (gradient, id) in more {
             self.accumulate(id, gradient);
         }
     }

@@ -77,7 +77,7 @@ impl Trainer<'_> {
     }
 
     /// ZeRO 3 assembles a layer's weights just before they are used.
-    #[inline]
+    #[inline(always)]
     pub(super) fn gather_weights(&mut self, index: usize) {
         if self.run.sharding.ways(3) > 1 {
             let bytes = self.parameter_bytes(index);

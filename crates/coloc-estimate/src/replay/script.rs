@@ -152,14 +152,19 @@ impl Recorder {
     }
 
     /// One handle less; the last frees the memory.
+    #[inline(always)]
     pub(super) fn drop(&mut self, tensor: Tensor) {
         let handles = &mut self.tensors[tensor.0 as usize].0;
         *handles -= 1;
-        if *handles > 0 {
-            return;
+        if *handles == 0 {
+            self.free(tensor);
         }
+    }
+
+    fn free(&mut self, tensor: Tensor) {
         let newest = tensor.0 as usize + 1 == self.tensors.len();
-        match self.steps[self.ended..].last_mut() {
+        let begun = self.steps.len() > self.ended;
+        match self.steps.last_mut().filter(|_| begun) {
             Some(Step::Free(_, count)) => *count += 1,
             Some(&mut Step::Make(size, purpose)) if newest => {
                 self.steps.pop();

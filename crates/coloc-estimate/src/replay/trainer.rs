@@ -82,11 +82,10 @@ impl<'a> Trainer<'a> {
 
     fn create_parameters(&mut self) {
         let width = self.run.precision.parameter_bytes();
-        let ways = self.run.sharding.ways(3);
         for (index, node) in self.graph.nodes().iter().enumerate() {
             self.first_parameter.push(self.parameters.len() as u32);
             for elements in node.op.parameters(node.shape).iter() {
-                self.weights.push((elements * width).div_ceil(ways));
+                self.weights.push(self.run.sharding.share(elements * width, 3));
                 let trained = !node.frozen;
                 self.parameters.push(Parameter { gradient: None, trained, elements });
             }
@@ -155,9 +154,9 @@ impl<'a> Trainer<'a> {
     /// The optimizer's share of each parameter that is trained.
     fn optimizer_sizes(&self) -> Vec<u64> {
         let width = self.run.precision.parameter_bytes();
-        let ways = self.run.sharding.ways(1);
+        let sharding = self.run.sharding;
         let trained = self.parameters.iter().filter(|parameter| parameter.trained);
-        trained.map(|parameter| (parameter.elements * width).div_ceil(ways)).collect()
+        trained.map(|parameter| sharding.share(parameter.elements * width, 1)).collect()
     }
 
     /// Whether the graph's result is the very tensor that it reads: nothing but views and overwriting.
@@ -224,7 +223,7 @@ impl<'a> Trainer<'a> {
             return;
         }
         let width = self.run.precision.parameter_bytes();
-        let bytes = (parameter.elements * width).div_ceil(self.run.sharding.ways(2));
+        let bytes = self.run.sharding.share(parameter.elements * width, 2);
         let gradient = self.memory.make(Size::fixed(bytes), Purpose::Gradients);
         if parameter.gradient.is_some() {
             self.memory.drop(gradient);
