@@ -24,6 +24,8 @@ pub(super) const LENT: u32 = BINS + 1;
 const IN_USE: u32 = u32::MAX;
 /// The same: it is about to be freed, together with others.
 const LEAVING: u32 = u32::MAX - 1;
+/// The same: it is free and at hand.
+const AT_HAND: u32 = u32::MAX - 2;
 
 /// Which pool a span belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,17 +81,28 @@ impl Span {
     }
 }
 
-/// A span of the free list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
-    pub(super) index: u32,
-    bin: u32,
+/// The span of a pool that was freed or cut last. It is not listed: more often than not it is the next to
+/// be taken, cut again or merged.
+#[derive(Clone, Copy)]
+struct Hand {
+    index: u32,
+    /// The least request that it was the tightest fit for. Nothing is listed while it is at hand, so it is
+    /// the tightest fit for all from there on that it has room for.
+    least: u64,
 }
 
+const EMPTY: Hand = Hand { index: NONE, least: u64::MAX };
+
 /// The free spans of both pools. The methods take the spans, of which the first are [`ENTRIES`].
-#[derive(Default)]
 pub(super) struct FreeList {
     occupied: [u64; WORDS],
+    hands: [Hand; 2],
+}
+
+impl Default for FreeList {
+    fn default() -> Self {
+        FreeList { occupied: [0; WORDS], hands: [EMPTY; 2] }
+    }
 }
 
 /// The bins' own entries, at the start of the spans: larger than any span, so that a search ends there.
@@ -107,16 +120,25 @@ const fn entries() -> [Span; LENT as usize + 1] {
 }
 
 impl FreeList {
+    /// A span is free from now on.
     #[inline(always)]
-    pub(super) fn insert(&mut self, spans: &mut [Span], pool: Pool, index: u32) -> Place {
-        let Span { grains, address, .. } = spans[index as usize];
-        let bin = bin(pool, grains);
-        self.link(spans, index, grains, address, bin);
-        Place { index, bin }
+    pub(super) fn insert(&mut self, spans: &mut [Span], pool: Pool, index: u32) {
+        self.put_at_hand(spans, pool, Hand { index, least: u64::MAX });
     }
 
     #[inline(always)]
-    fn link(&mut self, spans: &mut [Span], index: u32, grains: u64, address: u64, bin: u32) {
+    fn put_at_hand(&mut self, spans: &mut [Span], pool: Pool, hand: Hand) {
+        spans[hand.index as usize].smaller = AT_HAND;
+        let before = std::mem::replace(&mut self.hands[pool as usize], hand).index;
+        if before != NONE {
+            self.link(spans, pool, before);
+        }
+    }
+
+    #[inline(always)]
+    fn link(&mut self, spans: &mut [Span], pool: Pool, index: u32) {
+        let Span { grains, address, .. } = spans[index as usize];
+        let bin = bin(pool, grains);
         // Equal activations are freed in the order of their addresses more often than not.
         let mut smaller = spans[bin as usize].smaller;
         let mut larger = bin;
@@ -134,12 +156,20 @@ impl FreeList {
         self.occupied[bin as usize / 64 % WORDS] |= 1 << (bin % 64);
     }
 
-    /// Takes out a span that is in the list.
+    /// A span is no more free.
     #[inline(always)]
-    pub(super) fn remove(&mut self, spans: &mut [Span], index: u32) {
-        let span = &mut spans[index as usize];
-        let (smaller, larger) = (span.smaller, span.larger);
-        span.smaller = IN_USE;
+    pub(super) fn remove(&mut self, spans: &mut [Span], pool: Pool, index: u32) {
+        if self.hands[pool as usize].index == index {
+            self.hands[pool as usize] = EMPTY;
+        } else {
+            self.unlink(spans, index);
+        }
+        spans[index as usize].smaller = IN_USE;
+    }
+
+    #[inline(always)]
+    fn unlink(&mut self, spans: &mut [Span], index: u32) {
+        let Span { smaller, larger, .. } = spans[index as usize];
         spans[smaller as usize].larger = larger;
         spans[larger as usize].smaller = smaller;
         // Only a bin's own entry stands on both sides.
@@ -148,27 +178,22 @@ impl FreeList {
         }
     }
 
-    /// A span of this bin loses grains at its start. Where it still follows on the one before it, nothing
-    /// is linked anew.
+    /// The tightest fit for this many grains loses them at its start.
     #[inline(always)]
-    pub(super) fn shrink(&mut self, spans: &mut [Span], pool: Pool, place: Place, grains: u64) {
-        let Place { index, bin: old_bin } = place;
+    pub(super) fn cut(&mut self, spans: &mut [Span], pool: Pool, index: u32, grains: u64) {
         let span = &mut spans[index as usize];
-        let rest = span.grains - grains;
-        let address = span.address + grains;
-        (span.grains, span.address) = (rest, address);
-        let smaller = span.smaller;
-        let new_bin = bin(pool, rest);
-        let stays = new_bin == old_bin
-            && (smaller == old_bin || spans[smaller as usize].is_below(rest, address));
-        if !stays {
-            self.remove(spans, index);
-            self.link(spans, index, rest, address, new_bin);
+        span.grains -= grains;
+        span.address += grains;
+        let hand = &mut self.hands[pool as usize];
+        if hand.index == index {
+            hand.least = hand.least.min(grains);
+        } else {
+            self.unlink(spans, index);
+            self.put_at_hand(spans, pool, Hand { index, least: grains });
         }
     }
 
-    /// A span grows to this size and begins at this address. Where it still stands before the one that
-    /// follows on it, nothing is linked anew.
+    /// A span grows to this size and begins at this address.
     #[inline(always)]
     pub(super) fn grow(
         &mut self,
@@ -179,46 +204,73 @@ impl FreeList {
         address: u64,
     ) {
         let span = &mut spans[index as usize];
-        let (old_bin, new_bin) = (bin(pool, span.grains), bin(pool, grains));
         (span.grains, span.address) = (grains, address);
-        let larger = span.larger;
-        // A bin's entry is larger than any span.
-        if old_bin != new_bin || spans[larger as usize].is_below(grains, address) {
-            self.remove(spans, index);
-            self.link(spans, index, grains, address, new_bin);
+        let hand = &mut self.hands[pool as usize];
+        if hand.index == index {
+            hand.least = u64::MAX;
+        } else {
+            self.unlink(spans, index);
+            self.insert(spans, pool, index);
         }
     }
 
     /// The smallest span of a pool with at least this many grains, lowest address first.
     #[inline(always)]
-    pub(super) fn best(&self, spans: &[Span], pool: Pool, grains: u64) -> Option<Place> {
+    pub(super) fn best(&self, spans: &[Span], pool: Pool, grains: u64) -> Option<u32> {
+        let Hand { index, least } = self.hands[pool as usize];
+        let hand = &spans[index as usize];
+        if least <= grains && grains <= hand.grains {
+            return Some(index);
+        }
+        let listed = self.best_listed(spans, pool, grains);
+        // Where there is none, its entry is larger than any span.
+        let Span { grains: other, address, .. } = spans[listed as usize];
+        let best =
+            if grains <= hand.grains && hand.is_below(other, address) { index } else { listed };
+        (best > LENT).then_some(best)
+    }
+
+    /// The same of those that are listed, or an entry.
+    #[inline(always)]
+    fn best_listed(&self, spans: &[Span], pool: Pool, grains: u64) -> u32 {
         let own = bin(pool, grains);
         let mut index = spans[own as usize].larger;
         while spans[index as usize].grains < grains {
             index = spans[index as usize].larger;
         }
         if index != own {
-            return Some(Place { index, bin: own });
+            return index;
         }
-        let bin = self.next_occupied(own + 1)?;
-        let index = spans[bin as usize].larger;
-        (pool == Pool::Large || bin < LARGE_BINS).then_some(Place { index, bin })
+        match self.next_occupied(own + 1) {
+            Some(bin) if pool == Pool::Large || bin < LARGE_BINS => spans[bin as usize].larger,
+            _ => NONE,
+        }
     }
 
     /// The largest span of the small pool.
     pub(super) fn largest_small(&self, spans: &[Span]) -> Option<u32> {
-        let listed = |bin: &u32| self.occupied[*bin as usize / 64] >> (bin % 64) & 1 == 1;
-        let last = (0..LARGE_BINS).rev().find(listed)?;
-        Some(spans[last as usize].smaller)
+        let small = self.iter(spans).filter(|(pool, _)| *pool == Pool::Small);
+        small.map(|(_, index)| index).max_by_key(|index| {
+            let span = &spans[*index as usize];
+            (span.grains, span.address)
+        })
     }
 
     /// Every free span of both pools.
-    pub(super) fn iter<'a>(&'a self, spans: &'a [Span]) -> impl Iterator<Item = u32> + Clone + 'a {
+    pub(super) fn iter<'a>(
+        &'a self,
+        spans: &'a [Span],
+    ) -> impl Iterator<Item = (Pool, u32)> + Clone + 'a {
         let listed = |index: u32| (index > LENT).then_some(index);
-        (1..BINS).flat_map(move |bin| {
+        let linked = (1..BINS).flat_map(move |bin| {
+            let pool = if bin < LARGE_BINS { Pool::Small } else { Pool::Large };
             let larger = move |index: u32| listed(spans[index as usize].larger);
             std::iter::successors(larger(bin), move |&index| larger(index))
-        })
+                .map(move |index| (pool, index))
+        });
+        let at_hand =
+            [Pool::Small, Pool::Large].map(|pool| (pool, self.hands[pool as usize].index));
+        linked.chain(at_hand.into_iter().filter(|(_, index)| *index != NONE))
     }
 
     #[inline(always)]
@@ -277,20 +329,17 @@ mod tests {
                 let sorted = &mut sorted[pool as usize];
                 let expected = sorted.range((grains, 0, 0)..).next().copied();
                 let found = list.best(&spans, pool, grains);
-                prop_assert_eq!(
-                    found.map(|place| place.index),
-                    expected.map(|(_, _, index)| index)
-                );
-                if let (Some(place), Some(span)) = (found, expected) {
-                    // What is left of it, if that is of the same pool, is listed in its place.
+                prop_assert_eq!(found, expected.map(|(_, _, index)| index));
+                if let Some(span) = expected {
+                    // What is left of it, if that is of the same pool, takes its place.
                     sorted.remove(&span);
                     let (whole, address, index) = span;
                     let rest = whole - grains;
                     if rest > 0 && super::tests::pool(rest) == pool {
-                        list.shrink(&mut spans, pool, place, grains);
+                        list.cut(&mut spans, pool, index, grains);
                         sorted.insert((rest, address + grains, index));
                     } else {
-                        list.remove(&mut spans, index);
+                        list.remove(&mut spans, pool, index);
                     }
                 }
             }

@@ -10,7 +10,7 @@ mod carving;
 mod free_list;
 
 use super::reuse::{Reused, shelved};
-use free_list::{ENTRIES, FreeList, NONE, Place, Pool, Span};
+use free_list::{ENTRIES, FreeList, NONE, Pool, Span};
 
 pub(super) use carving::Run;
 
@@ -107,27 +107,27 @@ impl Allocator {
 
     #[inline(always)]
     fn allocate_from(&mut self, pool: Pool, grains: u64) -> Result<Block, OutOfMemory> {
-        let place = self.find(pool, grains)?;
-        Ok(Block(self.take(place, pool, grains)))
+        let index = self.find(pool, grains)?;
+        Ok(Block(self.take(index, pool, grains)))
     }
 
     /// Takes a block and gives it back at once. Returns the bytes that were in use in between.
     pub fn borrow(&mut self, bytes: u64) -> Result<u64, OutOfMemory> {
         let grains = grains(bytes);
         let pool = pool_of(grains);
-        let place = self.find(pool, grains)?;
+        let index = self.find(pool, grains)?;
         // A free block has no free neighbours: what is split off it merges again, so only the peak can
         // tell that it was used.
-        let whole = self.spans[place.index as usize].grains;
+        let whole = self.spans[index as usize].grains;
         let taken = if worth_keeping(pool, whole - grains) { grains } else { whole };
         Ok((self.taken + taken) * GRAIN)
     }
 
     /// The tightest fit, in a new segment if need be.
     #[inline(always)]
-    fn find(&mut self, pool: Pool, grains: u64) -> Result<Place, OutOfMemory> {
+    fn find(&mut self, pool: Pool, grains: u64) -> Result<u32, OutOfMemory> {
         match self.free.best(&self.spans, pool, grains) {
-            Some(place) => Ok(place),
+            Some(index) => Ok(index),
             None => self.open_segment(grains, pool),
         }
     }
@@ -199,7 +199,7 @@ impl Allocator {
             if left {
                 let before = &spans[previous as usize];
                 let (size, start) = (before.grains + grains + after, before.address);
-                self.free.remove(spans, next);
+                self.free.remove(spans, pool, next);
                 self.free.grow(spans, pool, previous, size, start);
                 spans[previous as usize].next = end;
                 spans[end as usize].previous = previous;
@@ -231,7 +231,7 @@ impl Allocator {
 
     /// A new segment, all of it free.
     #[cold]
-    fn open_segment(&mut self, grains: u64, pool: Pool) -> Result<Place, OutOfMemory> {
+    fn open_segment(&mut self, grains: u64, pool: Pool) -> Result<u32, OutOfMemory> {
         let size = grains * GRAIN;
         let wanted = match size {
             _ if pool == Pool::Small => SMALL_SEGMENT,
@@ -249,29 +249,28 @@ impl Allocator {
         self.peak_reserved = self.peak_reserved.max(self.reserved);
         self.segments += 1;
         let index = self.add_span(Span::new(wanted / GRAIN, self.segments << 32));
-        Ok(self.free.insert(&mut self.spans, pool, index))
+        self.free.insert(&mut self.spans, pool, index);
+        Ok(index)
     }
 
     fn release_free_segments(&mut self) {
-        let whole = |index: &u32| self.spans[*index as usize].is_segment();
-        let returned: Vec<u32> = self.free.iter(&self.spans).filter(whole).collect();
-        for index in returned {
-            self.free.remove(&mut self.spans, index);
+        let whole = |(_, index): &(Pool, u32)| self.spans[*index as usize].is_segment();
+        let returned: Vec<(Pool, u32)> = self.free.iter(&self.spans).filter(whole).collect();
+        for (pool, index) in returned {
+            self.free.remove(&mut self.spans, pool, index);
             self.reserved -= self.spans[index as usize].grains * GRAIN;
             self.put_aside(index);
         }
     }
 
-    /// Takes a free span, or its first grains when the rest is worth keeping. The rest keeps its place in
-    /// the free list more often than not.
+    /// Takes the tightest fit, or its first grains when the rest is worth keeping.
     #[inline(always)]
-    fn take(&mut self, place: Place, pool: Pool, grains: u64) -> u32 {
-        let index = place.index;
+    fn take(&mut self, index: u32, pool: Pool, grains: u64) -> u32 {
         let spans = self.spans.as_mut_slice();
         let Span { grains: whole, address, previous, .. } = spans[index as usize];
         let rest = whole - grains;
         if !worth_keeping(pool, rest) {
-            self.free.remove(spans, index);
+            self.free.remove(spans, pool, index);
             self.taken += whole;
             return index;
         }
@@ -282,7 +281,7 @@ impl Allocator {
         let spans = self.spans.as_mut_slice();
         spans[index as usize].previous = head;
         spans[previous as usize].next = head;
-        self.free.shrink(spans, pool, place, grains);
+        self.free.cut(spans, pool, index, grains);
         head
     }
 

@@ -70,7 +70,7 @@ proptest! {
         held.into_iter().for_each(|block| allocator.free(block));
         prop_assert_eq!(allocator.allocated(), 0);
         let spans = allocator.free.iter(&allocator.spans)
-            .map(|index| allocator.spans[index as usize]);
+            .map(|(_, index)| allocator.spans[index as usize]);
         let listed: u64 = spans.clone().map(|span| span.grains * GRAIN).sum();
         prop_assert_eq!(listed, allocator.reserved());
         prop_assert!(spans.clone().all(|span| span.is_segment()), "free neighbours were merged");
