@@ -4,17 +4,12 @@ use super::Replayed;
 use super::allocator::Block;
 use super::memory::{ByPurpose, Held, Memory, Purpose, Usage};
 use super::player::Player;
-use super::reuse::{Reused, shelved};
 use super::workspace::{ConvCall, WorkspaceProvider};
 use coloc_model::Bytes;
-
-shelved!(Block);
 
 /// Tensors on an allocator.
 pub(super) struct Direct<'w> {
     player: Player,
-    /// What is being freed.
-    leaving: Reused<Block>,
     workspaces: &'w dyn WorkspaceProvider,
     live: ByPurpose,
     peak: u64,
@@ -31,7 +26,6 @@ impl<'w> Direct<'w> {
     ) -> Self {
         Direct {
             player: Player::new(limit, tensors),
-            leaving: Reused::with_capacity(tensors),
             workspaces,
             live: ByPurpose::default(),
             peak: 0,
@@ -103,16 +97,6 @@ impl Memory for Direct<'_> {
     fn free(&mut self, tensor: Held) {
         self.live[tensor.purpose as usize] -= tensor.bytes;
         self.player.free(Block(tensor.place));
-    }
-
-    #[inline(always)]
-    fn free_all(&mut self, tensors: impl Iterator<Item = Held>) {
-        self.leaving.clear();
-        for tensor in tensors {
-            self.live[tensor.purpose as usize] -= tensor.bytes;
-            self.leaving.push(Block(tensor.place));
-        }
-        self.player.free_all(&self.leaving);
     }
 
     fn scratch(&mut self, bytes: u64) {

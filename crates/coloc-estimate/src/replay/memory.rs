@@ -65,8 +65,6 @@ pub(super) trait Memory {
     fn lend_all(&mut self, sizes: &[u64], purpose: Purpose);
     /// A tensor's memory is given back.
     fn free(&mut self, tensor: Held);
-    /// The same for several, in whatever order.
-    fn free_all(&mut self, tensors: impl Iterator<Item = Held>);
     /// Memory that lives only while a kernel runs.
     fn scratch(&mut self, bytes: u64);
     /// A convolution's kernel runs.

@@ -49,9 +49,8 @@ impl<M: Memory> Performance<'_, M> {
         let Script { forward, input, .. } = self.script;
         let held = self.memory.make(input.of(batch), Purpose::Activations);
         let end = self.play(forward, batch);
-        let made = &self.tensors[forward.first.0 as usize..end as usize];
-        let held = made.iter().copied().chain([held]);
-        self.memory.free_all(held.filter(|tensor| tensor.bytes > 0));
+        (forward.first.0..end).for_each(|tensor| self.free(Tensor(tensor)));
+        self.memory.free(held);
     }
 
     /// Plays some steps. Returns the number of the tensor that would be made next.
@@ -68,7 +67,7 @@ impl<M: Memory> Performance<'_, M> {
                 }
                 Step::Free(first, count) => {
                     let freed = &script.freed[first as usize..(first + count) as usize];
-                    self.free(freed);
+                    freed.iter().for_each(|&tensor| self.free(tensor));
                 }
                 Step::Lend(size, purpose) => self.memory.lend(size.of(batch), purpose),
                 Step::Scratch(size) => self.memory.scratch(size.of(batch)),
@@ -82,15 +81,12 @@ impl<M: Memory> Performance<'_, M> {
         next
     }
 
-    /// Frees those that have any memory.
+    /// Frees a tensor if it has any memory.
     #[inline(always)]
-    fn free(&mut self, freed: &[Tensor]) {
-        let held = |tensor: &Tensor| std::mem::take(&mut self.tensors[tensor.0 as usize]);
-        let held = freed.iter().map(held).filter(|tensor| tensor.bytes > 0);
-        if freed.len() == 1 {
-            held.for_each(|tensor| self.memory.free(tensor));
-        } else {
-            self.memory.free_all(held);
+    fn free(&mut self, tensor: Tensor) {
+        let held = std::mem::take(&mut self.tensors[tensor.0 as usize]);
+        if held.bytes > 0 {
+            self.memory.free(held);
         }
     }
 

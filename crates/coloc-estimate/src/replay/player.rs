@@ -67,12 +67,9 @@ impl Player {
         self.allocator.peak_reserved()
     }
 
+    #[inline(always)]
     pub(super) fn free(&mut self, block: Block) {
         self.allocator.free(block);
-    }
-
-    pub(super) fn free_all(&mut self, blocks: &[Block]) {
-        self.allocator.free_all(blocks);
     }
 
     /// Memory that lives only while a kernel runs: the first plan that fits is taken. Returns the bytes

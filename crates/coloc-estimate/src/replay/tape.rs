@@ -122,10 +122,6 @@ impl Memory for Tape {
         self.steps.push(Step::Free(tensor.place));
     }
 
-    fn free_all(&mut self, tensors: impl Iterator<Item = Held>) {
-        tensors.for_each(|tensor| self.free(tensor));
-    }
-
     fn scratch(&mut self, bytes: u64) {
         if bytes > 0 {
             self.steps.push(Step::Scratch(bytes));

@@ -22,10 +22,8 @@ pub(super) const LENT: u32 = BINS + 1;
 
 /// In place of a neighbour in the free list: the span is in use.
 const IN_USE: u32 = u32::MAX;
-/// The same: it is about to be freed, together with others.
-const LEAVING: u32 = u32::MAX - 1;
 /// The same: it is free and at hand.
-const AT_HAND: u32 = u32::MAX - 2;
+const AT_HAND: u32 = u32::MAX - 1;
 
 /// Which pool a span belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,17 +55,7 @@ impl Span {
     }
 
     pub(super) fn is_free(&self) -> bool {
-        self.smaller < LEAVING
-    }
-
-    /// Whether it is about to be freed.
-    pub(super) fn is_leaving(&self) -> bool {
-        self.smaller == LEAVING
-    }
-
-    /// Says of a span in use whether it is about to be freed.
-    pub(super) fn set_leaving(&mut self, leaving: bool) {
-        self.smaller = if leaving { LEAVING } else { IN_USE };
+        self.smaller != IN_USE
     }
 
     /// Its whole segment is in one piece.

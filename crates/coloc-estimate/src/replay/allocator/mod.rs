@@ -143,48 +143,10 @@ impl Allocator {
     pub fn free(&mut self, block: Block) {
         let grains = self.spans[block.0 as usize].grains;
         self.taken -= grains;
-        self.release(block.0, pool_of(grains));
-    }
-
-    /// Gives several blocks back. Those that stand side by side are merged first, so that the free list
-    /// is asked once for all of them.
-    pub(super) fn free_all(&mut self, blocks: &[Block]) {
-        for &Block(index) in blocks {
-            self.spans[index as usize].set_leaving(true);
+        match pool_of(grains) {
+            Pool::Small => self.release(block.0, Pool::Small),
+            Pool::Large => self.release(block.0, Pool::Large),
         }
-        for &Block(index) in blocks {
-            if self.spans[index as usize].is_leaving() {
-                self.free_run(index);
-            }
-        }
-    }
-
-    /// Frees a block with all that stand beside it and are about to be freed too.
-    #[inline(always)]
-    fn free_run(&mut self, mut first: u32) {
-        let spans = self.spans.as_mut_slice();
-        let pool = pool_of(spans[first as usize].grains);
-        loop {
-            let previous = spans[first as usize].previous;
-            if !spans[previous as usize].is_leaving() {
-                break;
-            }
-            first = previous;
-        }
-        spans[first as usize].set_leaving(false);
-        let Span { mut grains, mut next, .. } = spans[first as usize];
-        while spans[next as usize].is_leaving() {
-            let gone = &mut spans[next as usize];
-            gone.set_leaving(false);
-            grains += gone.grains;
-            let after = std::mem::replace(&mut gone.next, self.unused);
-            self.unused = std::mem::replace(&mut next, after);
-        }
-        self.taken -= grains;
-        let span = &mut spans[first as usize];
-        (span.grains, span.next) = (grains, next);
-        spans[next as usize].previous = first;
-        self.release(first, pool);
     }
 
     /// Puts a span that is no more in use into the free list, merged with free neighbours.

@@ -76,32 +76,6 @@ proptest! {
         prop_assert!(spans.clone().all(|span| span.is_segment()), "free neighbours were merged");
     }
 
-    #[test]
-    fn blocks_freed_together_are_freed_as_one_by_one(
-        requests in prop::collection::vec((1u64..24 * MIB, 0u32..14, any::<bool>()), 1..60),
-        again in prop::collection::vec((1u64..48 * MIB, 0u32..14), 1..40),
-    ) {
-        let (mut together, mut apart) = (Allocator::new(None), Allocator::new(None));
-        let (mut leaving, mut left) = (Vec::new(), Vec::new());
-        for (bytes, shift, leaves) in requests {
-            let (one, other) = (together.allocate(bytes >> shift), apart.allocate(bytes >> shift));
-            if leaves {
-                leaving.push(one.unwrap());
-                left.push(other.unwrap());
-            }
-        }
-        together.free_all(&leaving);
-        left.into_iter().for_each(|block| apart.free(block));
-        prop_assert_eq!(together.allocated(), apart.allocated());
-        for (bytes, shift) in again {
-            let (one, other) = (together.allocate(bytes >> shift), apart.allocate(bytes >> shift));
-            let address = |allocator: &Allocator, block: Block| allocator.spans[block.0 as usize].address;
-            prop_assert_eq!(address(&together, one.unwrap()), address(&apart, other.unwrap()));
-        }
-    }
-}
-
-proptest! {
     /// Blocks of a run are where blocks taken one by one would be, kept or given back.
     #[test]
     fn a_run_is_the_same_as_its_blocks(
