@@ -50,7 +50,9 @@ impl<M: Memory> Performance<'_, M> {
         let held = self.memory.make(input.of(batch), Purpose::Activations);
         let end = self.play(forward, batch);
         (forward.first.0..end).for_each(|tensor| self.free(Tensor(tensor)));
-        self.memory.free(held);
+        if held.bytes > 0 {
+            self.memory.free(held);
+        }
     }
 
     /// Plays some steps. Returns the number of the tensor that would be made next.
@@ -65,10 +67,7 @@ impl<M: Memory> Performance<'_, M> {
                     self.tensors[next as usize] = tensor;
                     next += 1;
                 }
-                Step::Free(first, count) => {
-                    let freed = &script.freed[first as usize..(first + count) as usize];
-                    freed.iter().for_each(|&tensor| self.free(tensor));
-                }
+                Step::Free(tensor) => self.free(tensor),
                 Step::Lend(size, purpose) => self.memory.lend(size.of(batch), purpose),
                 Step::Scratch(size) => self.memory.scratch(size.of(batch)),
                 Step::Convolve(call) => {

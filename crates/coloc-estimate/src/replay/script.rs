@@ -63,8 +63,8 @@ pub(super) enum Thread {
 pub(super) enum Step {
     /// The next tensor is made.
     Make(Size, Purpose),
-    /// So many tensors of the script's list are freed, from this one on, if they have any memory.
-    Free(u32, u32),
+    /// A tensor is freed, if it has any memory.
+    Free(Tensor),
     /// A tensor is made and freed at once.
     Lend(Size, Purpose),
     /// Memory that lives only while a kernel runs.
@@ -75,7 +75,7 @@ pub(super) enum Step {
     Multiply(Thread),
 }
 
-shelved!(Step, Tensor, (u32, Size));
+shelved!(Step, (u32, Size));
 
 /// Steps that belong together; the first that makes a tensor makes `first`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -87,8 +87,6 @@ pub(super) struct Part {
 /// A training in parts, each for any batch.
 pub(super) struct Script {
     pub(super) steps: Reused<Step>,
-    /// What is freed, in order.
-    pub(super) freed: Reused<Tensor>,
     /// Convolutions, for one sample.
     pub(super) calls: Vec<ConvCall>,
     /// How many tensors there are, with those of the iteration before.
@@ -110,7 +108,6 @@ pub(super) struct Script {
 /// Reference-counted tensors, written down as they come and go.
 pub(super) struct Recorder {
     pub(super) steps: Reused<Step>,
-    pub(super) freed: Reused<Tensor>,
     pub(super) calls: Vec<ConvCall>,
     /// Handles and sizes.
     tensors: Reused<(u32, Size)>,
@@ -125,7 +122,6 @@ impl Recorder {
         known.resize(OLD_OTHERS as usize + parameters, (1, Size::fixed(0)));
         Recorder {
             steps: Reused::with_capacity(2 * tensors),
-            freed: Reused::with_capacity(tensors),
             calls: Vec::new(),
             tensors: known,
             ended: 0,
@@ -165,16 +161,13 @@ impl Recorder {
         let newest = tensor.0 as usize + 1 == self.tensors.len();
         let begun = self.steps.len() > self.ended;
         match self.steps.last_mut().filter(|_| begun) {
-            Some(Step::Free(_, count)) => *count += 1,
             Some(&mut Step::Make(size, purpose)) if newest => {
                 self.steps.pop();
                 self.tensors.pop();
                 self.lend(size, purpose);
-                return;
             }
-            _ => self.steps.push(Step::Free(self.freed.len() as u32, 1)),
+            _ => self.steps.push(Step::Free(tensor)),
         }
-        self.freed.push(tensor);
     }
 
     /// A tensor that nobody keeps. Twice the same in a row is once: nothing has changed.

@@ -141,7 +141,6 @@ impl<'a> Trainer<'a> {
             tensors: self.memory.next().0 as usize,
             trained: self.optimizer_sizes(),
             steps: self.memory.steps,
-            freed: self.memory.freed,
             calls: self.memory.calls,
             weights: self.weights,
             iteration,
