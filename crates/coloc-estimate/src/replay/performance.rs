@@ -49,7 +49,7 @@ impl<M: Memory> Performance<'_, M> {
         let Script { forward, input, .. } = self.script;
         let held = self.memory.make(input.of(batch), Purpose::Activations);
         let end = self.play(forward, batch);
-        (forward.first.0..end).for_each(|tensor| self.free(Tensor(tensor)));
+        (forward.first.0..end).rev().for_each(|tensor| self.free(Tensor(tensor)));
         if held.bytes > 0 {
             self.memory.free(held);
         }
@@ -83,8 +83,10 @@ impl<M: Memory> Performance<'_, M> {
     /// Frees a tensor if it has any memory.
     #[inline(always)]
     fn free(&mut self, tensor: Tensor) {
-        let held = std::mem::take(&mut self.tensors[tensor.0 as usize]);
+        let tensor = &mut self.tensors[tensor.0 as usize];
+        let held = *tensor;
         if held.bytes > 0 {
+            tensor.bytes = 0;
             self.memory.free(held);
         }
     }
