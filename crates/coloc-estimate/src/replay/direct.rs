@@ -1,7 +1,7 @@
 //! Performs a training on an allocator at once, without a tape: for tasks with one rule of workspaces.
 
 use super::Replayed;
-use super::allocator::Block;
+use super::allocator::{Block, Request};
 use super::memory::{ByPurpose, Held, Memory, Purpose, Usage};
 use super::player::Player;
 use super::workspace::{ConvCall, WorkspaceProvider};
@@ -60,11 +60,12 @@ impl<'w> Direct<'w> {
 
 impl Memory for Direct<'_> {
     #[inline(always)]
-    fn make(&mut self, bytes: u64, purpose: Purpose) -> Held {
+    fn make(&mut self, request: Request, purpose: Purpose) -> Held {
+        let bytes = request.bytes;
         if bytes == 0 {
             return Held { bytes, purpose, place: 0 };
         }
-        let block = self.player.allocate_or_lift(bytes);
+        let block = self.player.take_or_lift(request);
         self.live[purpose as usize] += bytes;
         self.raise(self.player.allocated(), 0);
         Held { bytes, purpose, place: block.0 }
@@ -76,9 +77,10 @@ impl Memory for Direct<'_> {
         self.raise(self.player.allocated(), 0);
     }
 
-    fn lend(&mut self, bytes: u64, purpose: Purpose) {
+    fn lend(&mut self, request: Request, purpose: Purpose) {
+        let bytes = request.bytes;
         if bytes > 0 {
-            let in_use = self.player.lend(bytes);
+            let in_use = self.player.lend(request);
             self.live[purpose as usize] += bytes;
             self.raise(in_use, 0);
             self.live[purpose as usize] -= bytes;

@@ -1,5 +1,6 @@
 //! A whole training: parameters, rehearsal, iterations, optimizer steps.
 
+use super::allocator::Request;
 use super::memory::{Held, Memory, Purpose};
 use super::reuse::{Reused, shelved};
 use super::script::{Part, Script, Step, Tensor, Thread};
@@ -16,6 +17,8 @@ struct Performance<'a, M> {
     script: &'a Script,
     memory: &'a mut M,
     tensors: Reused<Held>,
+    /// The script's sizes for the batch that is played.
+    requests: Vec<Request>,
     multiplied: [bool; 2],
 }
 
@@ -23,7 +26,8 @@ struct Performance<'a, M> {
 pub(super) fn perform<M: Memory>(script: &Script, run: &RunConfig, memory: &mut M) {
     let mut tensors = Reused::with_capacity(script.tensors);
     tensors.resize(script.tensors, Held::default());
-    let mut performance = Performance { script, memory, tensors, multiplied: [false; 2] };
+    let requests = Vec::with_capacity(script.sizes.len());
+    let mut performance = Performance { script, memory, tensors, requests, multiplied: [false; 2] };
     performance.memory.keep(&script.weights, 1, Purpose::Weights);
     if let Some(rehearsal) = run.rehearsal {
         (0..rehearsal.passes).for_each(|_| performance.rehearse(u64::from(rehearsal.batch)));
@@ -47,7 +51,7 @@ impl<M: Memory> Performance<'_, M> {
     /// in between.
     fn rehearse(&mut self, batch: u64) {
         let Script { forward, input, .. } = self.script;
-        let held = self.memory.make(input.of(batch), Purpose::Activations);
+        let held = self.memory.make(Request::new(input.of(batch)), Purpose::Activations);
         let end = self.play(forward, batch);
         (forward.first.0..end).rev().for_each(|tensor| self.free(Tensor(tensor)));
         if held.bytes > 0 {
@@ -59,17 +63,21 @@ impl<M: Memory> Performance<'_, M> {
     #[inline(never)]
     fn play(&mut self, part: &Part, batch: u64) -> u32 {
         let script = self.script;
+        self.requests.clear();
+        self.requests.extend(script.sizes.iter().map(|size| Request::new(size.of(batch))));
         let Tensor(mut next) = part.first;
         for step in &script.steps[part.steps.clone()] {
             match *step {
                 Step::Make(size, purpose) => {
-                    let tensor = self.memory.make(size.of(batch), purpose);
+                    let tensor = self.memory.make(self.requests[size.0 as usize], purpose);
                     self.tensors[next as usize] = tensor;
                     next += 1;
                 }
                 Step::Free(tensor) => self.free(tensor),
-                Step::Lend(size, purpose) => self.memory.lend(size.of(batch), purpose),
-                Step::Scratch(size) => self.memory.scratch(size.of(batch)),
+                Step::Lend(size, purpose) => {
+                    self.memory.lend(self.requests[size.0 as usize], purpose);
+                }
+                Step::Scratch(size) => self.memory.scratch(self.requests[size.0 as usize].bytes),
                 Step::Convolve(call) => {
                     let call = script.calls[call as usize];
                     self.memory.convolve(ConvCall { batch, ..call });

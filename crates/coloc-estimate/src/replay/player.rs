@@ -1,6 +1,6 @@
 //! Plays a tape on a device that may be too small.
 
-use super::allocator::{Allocator, Block, Run};
+use super::allocator::{Allocator, Block, Request, Run};
 use super::tape::{Peak, Step, Tape};
 use super::workspace::WorkspaceProvider;
 
@@ -20,7 +20,7 @@ pub(super) fn play(tape: &Tape, limit: Option<u64>, workspaces: &dyn WorkspacePr
         match *step {
             Step::Make => {
                 let bytes = tape.made[blocks.len()].bytes;
-                blocks.push((bytes > 0).then(|| player.allocate_or_lift(bytes)));
+                blocks.push((bytes > 0).then(|| player.take_or_lift(Request::new(bytes))));
                 peak.raise(player.allocated(), at, 0);
             }
             Step::Free(tensor) => {
@@ -76,13 +76,15 @@ impl Player {
     /// in use meanwhile and those of the plan.
     pub(super) fn borrow(&mut self, plans: &[u64]) -> Option<(u64, u64)> {
         let wanted = plans.iter().copied().filter(|bytes| *bytes > 0);
-        wanted.into_iter().find_map(|bytes| Some((self.allocator.borrow(bytes).ok()?, bytes)))
+        wanted
+            .into_iter()
+            .find_map(|bytes| Some((self.allocator.borrow(Request::new(bytes)).ok()?, bytes)))
     }
 
     /// A tensor that must exist: past the limit the run is lost, but its need is still measured.
     #[inline(always)]
-    pub(super) fn allocate_or_lift(&mut self, bytes: u64) -> Block {
-        self.allocator.allocate(bytes).unwrap_or_else(|_| self.lift_and_allocate(bytes))
+    pub(super) fn take_or_lift(&mut self, request: Request) -> Block {
+        self.allocator.take(request).unwrap_or_else(|_| self.lift_and_take(request))
     }
 
     /// So many tensors of each size that stay for good.
@@ -93,10 +95,10 @@ impl Player {
     }
 
     /// A tensor that goes before anything else happens. Returns the bytes in use meanwhile.
-    pub(super) fn lend(&mut self, bytes: u64) -> u64 {
-        self.allocator.borrow(bytes).unwrap_or_else(|_| {
+    pub(super) fn lend(&mut self, request: Request) -> u64 {
+        self.allocator.borrow(request).unwrap_or_else(|_| {
             self.lift();
-            self.allocator.borrow(bytes).expect("without a limit every request is met")
+            self.allocator.borrow(request).expect("without a limit every request is met")
         })
     }
 
@@ -114,9 +116,9 @@ impl Player {
 
     #[cold]
     #[inline(never)]
-    fn lift_and_allocate(&mut self, bytes: u64) -> Block {
+    fn lift_and_take(&mut self, request: Request) -> Block {
         self.lift();
-        self.allocator.allocate(bytes).expect("without a limit every request is met")
+        self.allocator.take(request).expect("without a limit every request is met")
     }
 }
 

@@ -4,7 +4,7 @@
 //! small and are the same under every rule of workspaces: they are played once, and only the large ones
 //! again for each rule.
 
-use super::allocator::{Allocator, Block, GRAIN, OutOfMemory, is_small};
+use super::allocator::{Allocator, Block, GRAIN, OutOfMemory, Request, is_small};
 use super::player::Played;
 use super::tape::{Peak, Step, Tape};
 use super::workspace::WorkspaceProvider;
@@ -84,7 +84,7 @@ impl Pools {
                     }
                 }
                 Step::Scratch(bytes) if is_small(bytes) => {
-                    before.raise(unlimited(pool.borrow(bytes)), at, bytes);
+                    before.raise(unlimited(pool.borrow(Request::new(bytes))), at, bytes);
                     continue;
                 }
                 Step::Scratch(bytes) => Large::Scratch(bytes),
@@ -141,7 +141,7 @@ impl Pools {
                     bytes
                 }
             };
-            peak.raise(unlimited(pool.borrow(workspace)) + small, at, workspace);
+            peak.raise(unlimited(pool.borrow(Request::new(workspace))) + small, at, workspace);
         }
         peak.raise_over(pool.allocated(), self.after);
         // Without a limit nothing is given back, so the last is the most.

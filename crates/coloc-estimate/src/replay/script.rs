@@ -51,6 +51,10 @@ impl Size {
     }
 }
 
+/// One of a script's sizes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct SizeId(pub(super) u32);
+
 /// A thread that multiplies matrices: each takes the library's workspace once, for good.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Thread {
@@ -62,20 +66,20 @@ pub(super) enum Thread {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     /// The next tensor is made.
-    Make(Size, Purpose),
+    Make(SizeId, Purpose),
     /// A tensor is freed, if it has any memory.
     Free(Tensor),
     /// A tensor is made and freed at once.
-    Lend(Size, Purpose),
+    Lend(SizeId, Purpose),
     /// Memory that lives only while a kernel runs.
-    Scratch(Size),
+    Scratch(SizeId),
     /// A convolution runs: this one of the script's calls.
     Convolve(u32),
     /// A thread multiplies matrices for the first time in the iteration.
     Multiply(Thread),
 }
 
-shelved!(Step, (u32, Size));
+shelved!(Step, (u32, SizeId));
 
 /// Steps that belong together; the first that makes a tensor makes `first`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -87,6 +91,8 @@ pub(super) struct Part {
 /// A training in parts, each for any batch.
 pub(super) struct Script {
     pub(super) steps: Reused<Step>,
+    /// How large tensors are: many tensors have few sizes.
+    pub(super) sizes: Vec<Size>,
     /// Convolutions, for one sample.
     pub(super) calls: Vec<ConvCall>,
     /// How many tensors there are, with those of the iteration before.
@@ -105,12 +111,18 @@ pub(super) struct Script {
     pub(super) left: Vec<(Tensor, Tensor)>,
 }
 
+/// How many sizes are remembered.
+const RECENT: usize = 64;
+
 /// Reference-counted tensors, written down as they come and go.
 pub(super) struct Recorder {
     pub(super) steps: Reused<Step>,
     pub(super) calls: Vec<ConvCall>,
+    pub(super) sizes: Vec<Size>,
+    /// By a part of their bits, the sizes that were seen last.
+    recent: [SizeId; RECENT],
     /// Handles and sizes.
-    tensors: Reused<(u32, Size)>,
+    tensors: Reused<(u32, SizeId)>,
     /// Steps of parts that have ended.
     ended: usize,
 }
@@ -119,10 +131,12 @@ impl Recorder {
     /// After an iteration that left the gradients of so many parameters; with room for so many tensors.
     pub(super) fn new(parameters: usize, tensors: usize) -> Self {
         let mut known = Reused::with_capacity(tensors);
-        known.resize(OLD_OTHERS as usize + parameters, (1, Size::fixed(0)));
+        known.resize(OLD_OTHERS as usize + parameters, (1, SizeId(0)));
         Recorder {
             steps: Reused::with_capacity(2 * tensors),
             calls: Vec::new(),
+            sizes: vec![Size::fixed(0)],
+            recent: [SizeId(0); RECENT],
             tensors: known,
             ended: 0,
         }
@@ -136,9 +150,25 @@ impl Recorder {
     /// A new tensor with one handle.
     pub(super) fn make(&mut self, size: Size, purpose: Purpose) -> Tensor {
         let tensor = self.next();
+        let size = self.known(size);
         self.steps.push(Step::Make(size, purpose));
         self.tensors.push((1, size));
         tensor
+    }
+
+    /// A size's number. The odd one that has two does no harm.
+    #[inline(always)]
+    fn known(&mut self, size: Size) -> SizeId {
+        // Sizes are products of few numbers: the highest bits of this product tell them apart.
+        let slot = (size.bytes.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % RECENT;
+        let recent = self.recent[slot];
+        if self.sizes[recent.0 as usize] == size {
+            return recent;
+        }
+        let new = SizeId(self.sizes.len() as u32);
+        self.sizes.push(size);
+        self.recent[slot] = new;
+        new
     }
 
     /// One more handle to the same tensor.
@@ -171,7 +201,7 @@ impl Recorder {
     }
 
     /// A tensor that nobody keeps. Twice the same in a row is once: nothing has changed.
-    fn lend(&mut self, size: Size, purpose: Purpose) {
+    fn lend(&mut self, size: SizeId, purpose: Purpose) {
         let step = Step::Lend(size, purpose);
         if self.steps[self.ended..].last() != Some(&step) {
             self.steps.push(step);
@@ -184,12 +214,13 @@ impl Recorder {
     }
 
     pub(super) fn size(&self, tensor: Tensor) -> Size {
-        self.tensors[tensor.0 as usize].1
+        self.sizes[self.tensors[tensor.0 as usize].1.0 as usize]
     }
 
     /// Memory that lives only while a kernel runs.
     pub(super) fn scratch(&mut self, size: Size) {
         if size.bytes > 0 {
+            let size = self.known(size);
             self.steps.push(Step::Scratch(size));
         }
     }

@@ -4,6 +4,7 @@
 //! convolutions depends on what cuDNN is thought to do, so the tape names the call and leaves the size
 //! to whoever plays it.
 
+use super::allocator::Request;
 use super::memory::{Held, Memory, Purpose, Usage};
 use super::workspace::ConvCall;
 
@@ -90,26 +91,30 @@ impl Tape {
             calls: Vec::new(),
         }
     }
-}
 
-impl Memory for Tape {
-    fn make(&mut self, bytes: u64, purpose: Purpose) -> Held {
+    fn add(&mut self, bytes: u64, purpose: Purpose) -> Held {
         let place = self.made.len() as u32;
         self.steps.push(Step::Make);
         self.made.push(Made { bytes, purpose });
         Held { bytes, purpose, place }
     }
+}
+
+impl Memory for Tape {
+    fn make(&mut self, request: Request, purpose: Purpose) -> Held {
+        self.add(request.bytes, purpose)
+    }
 
     fn keep(&mut self, sizes: &[u64], copies: usize, purpose: Purpose) {
         for &bytes in sizes {
             for _ in 0..copies {
-                self.make(bytes, purpose);
+                self.add(bytes, purpose);
             }
         }
     }
 
-    fn lend(&mut self, bytes: u64, purpose: Purpose) {
-        self.lend_all(&[bytes], purpose);
+    fn lend(&mut self, request: Request, purpose: Purpose) {
+        self.lend_all(&[request.bytes], purpose);
     }
 
     fn lend_all(&mut self, sizes: &[u64], purpose: Purpose) {

@@ -142,6 +142,7 @@ impl<'a> Trainer<'a> {
             trained: self.optimizer_sizes(),
             steps: self.memory.steps,
             calls: self.memory.calls,
+            sizes: self.memory.sizes,
             weights: self.weights,
             iteration,
             forward,

@@ -2,7 +2,7 @@
 //! which go together. They are cut off free spans and have no spans of their own.
 
 use super::free_list::{LENT, Pool, Span, WALL};
-use super::{Allocator, GRAIN, OutOfMemory, grains, pool_of, worth_keeping};
+use super::{Allocator, GRAIN, OutOfMemory, Request, pool_of, worth_keeping};
 
 /// Blocks that are being taken, with nothing freed in between.
 pub(in crate::replay) struct Run<'a> {
@@ -35,16 +35,17 @@ impl Run<'_> {
     /// Takes a block of at least `bytes`.
     #[inline(always)]
     pub(in crate::replay) fn take(&mut self, bytes: u64) -> Result<(), OutOfMemory> {
-        let grains = grains(bytes);
-        match pool_of(grains) {
-            Pool::Small => self.take_from(Pool::Small, grains),
-            Pool::Large => self.take_from(Pool::Large, grains),
+        let request = Request::new(bytes);
+        match pool_of(request.grains) {
+            Pool::Small => self.take_from(Pool::Small, request),
+            Pool::Large => self.take_from(Pool::Large, request),
         }
     }
 
     #[inline(always)]
-    fn take_from(&mut self, pool: Pool, grains: u64) -> Result<(), OutOfMemory> {
-        let index = self.allocator.find(pool, grains)?;
+    fn take_from(&mut self, pool: Pool, request: Request) -> Result<(), OutOfMemory> {
+        let grains = request.grains;
+        let index = self.allocator.find(pool, request)?;
         if self.allocator.spans[index as usize].previous != self.mark {
             self.mark(pool, index);
         }

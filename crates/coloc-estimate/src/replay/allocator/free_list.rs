@@ -202,15 +202,15 @@ impl FreeList {
         }
     }
 
-    /// The smallest span of a pool with at least this many grains, lowest address first.
+    /// The smallest span of a pool with at least this many grains, whose bin is `own`; lowest address first.
     #[inline(always)]
-    pub(super) fn best(&self, spans: &[Span], pool: Pool, grains: u64) -> Option<u32> {
+    pub(super) fn best(&self, spans: &[Span], pool: Pool, grains: u64, own: u32) -> Option<u32> {
         let Hand { index, least } = self.hands[pool as usize];
         let hand = &spans[index as usize];
         if least <= grains && grains <= hand.grains {
             return Some(index);
         }
-        let listed = self.best_listed(spans, pool, grains);
+        let listed = self.best_listed(spans, pool, grains, own);
         // Where there is none, its entry is larger than any span.
         let Span { grains: other, address, .. } = spans[listed as usize];
         let best =
@@ -220,8 +220,7 @@ impl FreeList {
 
     /// The same of those that are listed, or an entry.
     #[inline(always)]
-    fn best_listed(&self, spans: &[Span], pool: Pool, grains: u64) -> u32 {
-        let own = bin(pool, grains);
+    fn best_listed(&self, spans: &[Span], pool: Pool, grains: u64, own: u32) -> u32 {
         let mut index = spans[own as usize].larger;
         while spans[index as usize].grains < grains {
             index = spans[index as usize].larger;
@@ -273,8 +272,9 @@ impl FreeList {
     }
 }
 
+/// Where spans of this size are listed.
 #[inline(always)]
-fn bin(pool: Pool, grains: u64) -> u32 {
+pub(super) fn bin(pool: Pool, grains: u64) -> u32 {
     let exponent = (grains | 16).ilog2() - 4;
     let within_pool = exponent * 16 + (grains >> exponent) as u32;
     let shift = if pool == Pool::Large { SHIFT } else { 0 };
@@ -316,7 +316,7 @@ mod tests {
                 let pool = pool(grains);
                 let sorted = &mut sorted[pool as usize];
                 let expected = sorted.range((grains, 0, 0)..).next().copied();
-                let found = list.best(&spans, pool, grains);
+                let found = list.best(&spans, pool, grains, bin(pool, grains));
                 prop_assert_eq!(found, expected.map(|(_, _, index)| index));
                 if let Some(span) = expected {
                     // What is left of it, if that is of the same pool, takes its place.

@@ -10,7 +10,7 @@ mod carving;
 mod free_list;
 
 use super::reuse::{Reused, shelved};
-use free_list::{ENTRIES, FreeList, NONE, Pool, Span};
+use free_list::{ENTRIES, FreeList, NONE, Pool, Span, bin};
 
 pub(super) use carving::Run;
 
@@ -33,6 +33,23 @@ pub struct OutOfMemory {
 }
 
 shelved!(Span);
+
+/// What is asked of the allocator, in its own terms: worked out once for tensors of the same size.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub(super) bytes: u64,
+    grains: u64,
+    /// Where the search for it begins.
+    bin: u32,
+}
+
+impl Request {
+    #[inline(always)]
+    pub(super) fn new(bytes: u64) -> Self {
+        let grains = bytes.max(1).div_ceil(GRAIN);
+        Request { bytes, grains, bin: bin(pool_of(grains), grains) }
+    }
+}
 
 /// A block in use, to be given back once.
 #[derive(PartialEq, Eq, Debug)]
@@ -95,27 +112,25 @@ impl Allocator {
     }
 
     /// Takes a block of at least `bytes`.
-    #[inline(always)]
     pub fn allocate(&mut self, bytes: u64) -> Result<Block, OutOfMemory> {
-        let grains = grains(bytes);
+        self.take(Request::new(bytes))
+    }
+
+    /// Takes a block.
+    #[inline(always)]
+    pub(super) fn take(&mut self, request: Request) -> Result<Block, OutOfMemory> {
         // Twice in the program, each for a pool that is known: a tenth less to compute.
-        match pool_of(grains) {
-            Pool::Small => self.allocate_from(Pool::Small, grains),
-            Pool::Large => self.allocate_from(Pool::Large, grains),
+        match pool_of(request.grains) {
+            Pool::Small => self.take_from(Pool::Small, request),
+            Pool::Large => self.take_from(Pool::Large, request),
         }
     }
 
-    #[inline(always)]
-    fn allocate_from(&mut self, pool: Pool, grains: u64) -> Result<Block, OutOfMemory> {
-        let index = self.find(pool, grains)?;
-        Ok(Block(self.take(index, pool, grains)))
-    }
-
     /// Takes a block and gives it back at once. Returns the bytes that were in use in between.
-    pub fn borrow(&mut self, bytes: u64) -> Result<u64, OutOfMemory> {
-        let grains = grains(bytes);
+    pub(super) fn borrow(&mut self, request: Request) -> Result<u64, OutOfMemory> {
+        let grains = request.grains;
         let pool = pool_of(grains);
-        let index = self.find(pool, grains)?;
+        let index = self.find(pool, request)?;
         // A free block has no free neighbours: what is split off it merges again, so only the peak can
         // tell that it was used.
         let whole = self.spans[index as usize].grains;
@@ -125,10 +140,10 @@ impl Allocator {
 
     /// The tightest fit, in a new segment if need be.
     #[inline(always)]
-    fn find(&mut self, pool: Pool, grains: u64) -> Result<u32, OutOfMemory> {
-        match self.free.best(&self.spans, pool, grains) {
+    fn find(&mut self, pool: Pool, request: Request) -> Result<u32, OutOfMemory> {
+        match self.free.best(&self.spans, pool, request.grains, request.bin) {
             Some(index) => Ok(index),
-            None => self.open_segment(grains, pool),
+            None => self.open_segment(request.grains, pool),
         }
     }
 
@@ -227,14 +242,16 @@ impl Allocator {
 
     /// Takes the tightest fit, or its first grains when the rest is worth keeping.
     #[inline(always)]
-    fn take(&mut self, index: u32, pool: Pool, grains: u64) -> u32 {
+    fn take_from(&mut self, pool: Pool, request: Request) -> Result<Block, OutOfMemory> {
+        let grains = request.grains;
+        let index = self.find(pool, request)?;
         let spans = self.spans.as_mut_slice();
         let Span { grains: whole, address, previous, .. } = spans[index as usize];
         let rest = whole - grains;
         if !worth_keeping(pool, rest) {
             self.free.remove(spans, pool, index);
             self.taken += whole;
-            return index;
+            return Ok(Block(index));
         }
         self.taken += grains;
         let mut head = Span::new(grains, address);
@@ -244,7 +261,7 @@ impl Allocator {
         spans[index as usize].previous = head;
         spans[previous as usize].next = head;
         self.free.cut(spans, pool, index, grains);
-        head
+        Ok(Block(head))
     }
 
     #[inline(always)]
@@ -264,10 +281,6 @@ impl Allocator {
 /// Whether a request of this many bytes is met by the small pool.
 pub(super) fn is_small(bytes: u64) -> bool {
     bytes <= SMALL_REQUEST
-}
-
-fn grains(bytes: u64) -> u64 {
-    bytes.max(1).div_ceil(GRAIN)
 }
 
 /// The pool of a request, or of a block in use: those of the small pool are never larger than asked for.
