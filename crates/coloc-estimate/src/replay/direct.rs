@@ -60,7 +60,7 @@ impl<'w> Direct<'w> {
 
 impl Memory for Direct<'_> {
     #[inline(always)]
-    fn make(&mut self, request: Request, purpose: Purpose) -> Held {
+    fn make(&mut self, request: &Request, purpose: Purpose) -> Held {
         let bytes = request.bytes;
         if bytes == 0 {
             return Held { bytes, purpose, place: 0 };
@@ -77,7 +77,7 @@ impl Memory for Direct<'_> {
         self.raise(self.player.allocated(), 0);
     }
 
-    fn lend(&mut self, request: Request, purpose: Purpose) {
+    fn lend(&mut self, request: &Request, purpose: Purpose) {
         let bytes = request.bytes;
         if bytes > 0 {
             let in_use = self.player.lend(request);

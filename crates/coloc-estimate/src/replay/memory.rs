@@ -57,11 +57,11 @@ pub(super) struct Held {
 /// Memory in which a training is performed, or which writes it down.
 pub(super) trait Memory {
     /// A tensor appears.
-    fn make(&mut self, request: Request, purpose: Purpose) -> Held;
+    fn make(&mut self, request: &Request, purpose: Purpose) -> Held;
     /// So many tensors of each size appear that stay for good.
     fn keep(&mut self, sizes: &[u64], copies: usize, purpose: Purpose);
     /// A tensor appears and goes before anything else happens.
-    fn lend(&mut self, request: Request, purpose: Purpose);
+    fn lend(&mut self, request: &Request, purpose: Purpose);
     /// The same for tensors that live together.
     fn lend_all(&mut self, sizes: &[u64], purpose: Purpose);
     /// A tensor's memory is given back.

@@ -51,7 +51,7 @@ impl<M: Memory> Performance<'_, M> {
     /// in between.
     fn rehearse(&mut self, batch: u64) {
         let Script { forward, input, .. } = self.script;
-        let held = self.memory.make(Request::new(input.of(batch)), Purpose::Activations);
+        let held = self.memory.make(&Request::new(input.of(batch)), Purpose::Activations);
         let end = self.play(forward, batch);
         (forward.first.0..end).rev().for_each(|tensor| self.free(Tensor(tensor)));
         if held.bytes > 0 {
@@ -69,13 +69,13 @@ impl<M: Memory> Performance<'_, M> {
         for step in &script.steps[part.steps.clone()] {
             match *step {
                 Step::Make(size, purpose) => {
-                    let tensor = self.memory.make(self.requests[size.0 as usize], purpose);
+                    let tensor = self.memory.make(&self.requests[size.0 as usize], purpose);
                     self.tensors[next as usize] = tensor;
                     next += 1;
                 }
                 Step::Free(tensor) => self.free(tensor),
                 Step::Lend(size, purpose) => {
-                    self.memory.lend(self.requests[size.0 as usize], purpose);
+                    self.memory.lend(&self.requests[size.0 as usize], purpose);
                 }
                 Step::Scratch(size) => self.memory.scratch(self.requests[size.0 as usize].bytes),
                 Step::Convolve(call) => {

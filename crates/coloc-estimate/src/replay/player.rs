@@ -20,7 +20,7 @@ pub(super) fn play(tape: &Tape, limit: Option<u64>, workspaces: &dyn WorkspacePr
         match *step {
             Step::Make => {
                 let bytes = tape.made[blocks.len()].bytes;
-                blocks.push((bytes > 0).then(|| player.take_or_lift(Request::new(bytes))));
+                blocks.push((bytes > 0).then(|| player.take_or_lift(&Request::new(bytes))));
                 peak.raise(player.allocated(), at, 0);
             }
             Step::Free(tensor) => {
@@ -78,12 +78,12 @@ impl Player {
         let wanted = plans.iter().copied().filter(|bytes| *bytes > 0);
         wanted
             .into_iter()
-            .find_map(|bytes| Some((self.allocator.borrow(Request::new(bytes)).ok()?, bytes)))
+            .find_map(|bytes| Some((self.allocator.borrow(&Request::new(bytes)).ok()?, bytes)))
     }
 
     /// A tensor that must exist: past the limit the run is lost, but its need is still measured.
     #[inline(always)]
-    pub(super) fn take_or_lift(&mut self, request: Request) -> Block {
+    pub(super) fn take_or_lift(&mut self, request: &Request) -> Block {
         self.allocator.take(request).unwrap_or_else(|_| self.lift_and_take(request))
     }
 
@@ -95,7 +95,7 @@ impl Player {
     }
 
     /// A tensor that goes before anything else happens. Returns the bytes in use meanwhile.
-    pub(super) fn lend(&mut self, request: Request) -> u64 {
+    pub(super) fn lend(&mut self, request: &Request) -> u64 {
         self.allocator.borrow(request).unwrap_or_else(|_| {
             self.lift();
             self.allocator.borrow(request).expect("without a limit every request is met")
@@ -116,7 +116,7 @@ impl Player {
 
     #[cold]
     #[inline(never)]
-    fn lift_and_take(&mut self, request: Request) -> Block {
+    fn lift_and_take(&mut self, request: &Request) -> Block {
         self.lift();
         self.allocator.take(request).expect("without a limit every request is met")
     }

@@ -84,7 +84,7 @@ impl Pools {
                     }
                 }
                 Step::Scratch(bytes) if is_small(bytes) => {
-                    before.raise(unlimited(pool.borrow(Request::new(bytes))), at, bytes);
+                    before.raise(unlimited(pool.borrow(&Request::new(bytes))), at, bytes);
                     continue;
                 }
                 Step::Scratch(bytes) => Large::Scratch(bytes),
@@ -141,7 +141,7 @@ impl Pools {
                     bytes
                 }
             };
-            peak.raise(unlimited(pool.borrow(Request::new(workspace))) + small, at, workspace);
+            peak.raise(unlimited(pool.borrow(&Request::new(workspace))) + small, at, workspace);
         }
         peak.raise_over(pool.allocated(), self.after);
         // Without a limit nothing is given back, so the last is the most.

@@ -112,7 +112,7 @@ pub(super) struct Script {
 }
 
 /// How many sizes are remembered.
-const RECENT: usize = 64;
+const RECENT: usize = 256;
 
 /// Reference-counted tensors, written down as they come and go.
 pub(super) struct Recorder {
@@ -160,7 +160,7 @@ impl Recorder {
     #[inline(always)]
     fn known(&mut self, size: Size) -> SizeId {
         // Sizes are products of few numbers: the highest bits of this product tell them apart.
-        let slot = (size.bytes.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % RECENT;
+        let slot = (size.bytes.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % RECENT;
         let recent = self.recent[slot];
         if self.sizes[recent.0 as usize] == size {
             return recent;

@@ -101,7 +101,7 @@ impl Tape {
 }
 
 impl Memory for Tape {
-    fn make(&mut self, request: Request, purpose: Purpose) -> Held {
+    fn make(&mut self, request: &Request, purpose: Purpose) -> Held {
         self.add(request.bytes, purpose)
     }
 
@@ -113,7 +113,7 @@ impl Memory for Tape {
         }
     }
 
-    fn lend(&mut self, request: Request, purpose: Purpose) {
+    fn lend(&mut self, request: &Request, purpose: Purpose) {
         self.lend_all(&[request.bytes], purpose);
     }
 

@@ -35,7 +35,7 @@ impl Run<'_> {
     /// Takes a block of at least `bytes`.
     #[inline(always)]
     pub(in crate::replay) fn take(&mut self, bytes: u64) -> Result<(), OutOfMemory> {
-        let request = Request::new(bytes);
+        let request = &Request::new(bytes);
         match pool_of(request.grains) {
             Pool::Small => self.take_from(Pool::Small, request),
             Pool::Large => self.take_from(Pool::Large, request),
@@ -43,7 +43,7 @@ impl Run<'_> {
     }
 
     #[inline(always)]
-    fn take_from(&mut self, pool: Pool, request: Request) -> Result<(), OutOfMemory> {
+    fn take_from(&mut self, pool: Pool, request: &Request) -> Result<(), OutOfMemory> {
         let grains = request.grains;
         let index = self.allocator.find(pool, request)?;
         if self.allocator.spans[index as usize].previous != self.mark {
