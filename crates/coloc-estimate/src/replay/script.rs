@@ -130,12 +130,14 @@ pub(super) struct Recorder {
 impl Recorder {
     /// After an iteration that left the gradients of so many parameters; with room for so many tensors.
     pub(super) fn new(parameters: usize, tensors: usize) -> Self {
+        let mut sizes = Vec::with_capacity(RECENT / 4);
+        sizes.push(Size::fixed(0));
         let mut known = Reused::with_capacity(tensors);
         known.resize(OLD_OTHERS as usize + parameters, (1, SizeId(0)));
         Recorder {
             steps: Reused::with_capacity(2 * tensors),
             calls: Vec::new(),
-            sizes: vec![Size::fixed(0)],
+            sizes,
             recent: [SizeId(0); RECENT],
             tensors: known,
             ended: 0,

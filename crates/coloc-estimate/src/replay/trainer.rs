@@ -127,7 +127,8 @@ impl<'a> Trainer<'a> {
         let loss = self.activation(Size::fixed(4));
         self.memory.drop(OLD_LOSS);
         self.backward(kept);
-        let mut left = vec![(input, OLD_INPUT), (labels, OLD_LABELS), (loss, OLD_LOSS)];
+        let mut left = Vec::with_capacity(4 + self.parameters.len());
+        left.extend([(input, OLD_INPUT), (labels, OLD_LABELS), (loss, OLD_LOSS)]);
         if !returns_input {
             left.push((result, OLD_RESULT));
         }

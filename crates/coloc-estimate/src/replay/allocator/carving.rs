@@ -3,6 +3,9 @@
 
 use super::free_list::{LENT, Pool, Span, WALL};
 use super::{Allocator, GRAIN, OutOfMemory, Request, pool_of, worth_keeping};
+use crate::replay::reuse::{Reused, shelved};
+
+shelved!((Pool, u32, Span));
 
 /// Blocks that are being taken, with nothing freed in between.
 pub(in crate::replay) struct Run<'a> {
@@ -10,7 +13,7 @@ pub(in crate::replay) struct Run<'a> {
     /// What stands before a span that was cut.
     mark: u32,
     /// The spans that were cut, as they were before; only if they are given back.
-    before: Vec<(Pool, u32, Span)>,
+    before: Reused<(Pool, u32, Span)>,
     taken_before: u64,
 }
 
@@ -27,7 +30,7 @@ impl Allocator {
 
     fn run(&mut self, mark: u32) -> Run<'_> {
         let taken_before = self.taken;
-        Run { allocator: self, mark, before: Vec::new(), taken_before }
+        Run { allocator: self, mark, before: Reused::with_capacity(0), taken_before }
     }
 }
 
@@ -81,7 +84,7 @@ impl Run<'_> {
     pub(in crate::replay) fn end(self) -> u64 {
         let Allocator { spans, free, taken, .. } = self.allocator;
         let in_use = *taken * GRAIN;
-        for (pool, index, span) in self.before {
+        for &(pool, index, span) in self.before.iter() {
             if spans[index as usize].is_free() {
                 free.remove(spans, pool, index);
             }
