@@ -3,7 +3,8 @@
 //! Spans are binned by size, sixteen bins for each power of two, with a bitmap of the bins that hold
 //! any. The tightest fit is the smallest span of its own bin that is large enough, or the smallest of
 //! the next bin that is not empty. A bin's list is a ring through the spans themselves that begins and
-//! ends at the bin's own entry, so that nothing is allocated and no end is a special case.
+//! ends at the bin's own entry, so that nothing is allocated and no end is a special case. One span of
+//! each pool is at hand instead of listed.
 
 /// Bins of both pools. Spans of the small pool are at most 4096 grains and in the bins below
 /// `LARGE_BINS`; those of the large pool have at least 2049 and are in the bins from there on.
@@ -236,11 +237,11 @@ impl FreeList {
 
     /// The largest span of the small pool.
     pub(super) fn largest_small(&self, spans: &[Span]) -> Option<u32> {
-        let small = self.iter(spans).filter(|(pool, _)| *pool == Pool::Small);
-        small.map(|(_, index)| index).max_by_key(|index| {
-            let span = &spans[*index as usize];
-            (span.grains, span.address)
-        })
+        let occupied = |bin: &u32| self.occupied[*bin as usize / 64] >> (bin % 64) & 1 == 1;
+        let listed = (0..LARGE_BINS).rev().find(occupied).map(|bin| spans[bin as usize].smaller);
+        let hand = Some(self.hands[Pool::Small as usize].index).filter(|index| *index != NONE);
+        let size = |index: &u32| (spans[*index as usize].grains, spans[*index as usize].address);
+        listed.into_iter().chain(hand).max_by_key(size)
     }
 
     /// Every free span of both pools.
