@@ -96,6 +96,9 @@ pub fn replay(graph: &Graph, run: &RunConfig, workspaces: &dyn WorkspaceProvider
 mod tests {
     use super::*;
     use crate::catalogue;
+    use crate::graph::text;
+    use crate::run::{Optimizer, Precision, Rehearsal};
+    use proptest::prelude::*;
 
     /// Where the pools can be played apart, the device's memory is the same as when they are not.
     #[test]
@@ -121,5 +124,47 @@ mod tests {
             }
         }
         assert!(apart > 100, "only {apart} were played apart");
+    }
+
+    fn optimizer() -> impl Strategy<Value = Optimizer> {
+        prop::sample::select(vec![Optimizer::Sgd, Optimizer::SgdMomentumDecay, Optimizer::Adam])
+    }
+
+    proptest! {
+        /// Performed at once, a training needs what it needs when each block of its tape is taken and
+        /// freed by itself.
+        #[test]
+        fn performing_agrees_with_playing_the_tape(
+            (layers, heads, width) in (1usize..5, 1u32..5, 1u32..200),
+            (tokens, hidden, classes) in (1u32..300, 1u32..900, 1u32..2000),
+            (batch, last_batch, rehearsed) in (1u32..70, 0u32..70, prop::option::of(1u32..70)),
+            optimizer in optimizer(),
+            precision in prop::sample::select(vec![Precision::Fp32, Precision::Half, Precision::Mixed]),
+            room in prop::option::of(1u64..8),
+        ) {
+            let width = width * heads;
+            let source = format!(
+                "tokens {tokens}\nembedding 5000 {width}\nposition\ndef layer\nlinear {}\n\
+                attention {heads}\nlinear {width}\nx = dropout\nadd < in x\ny = ln\nlinear {hidden}\n\
+                relu\ndropout\nlinear {width}\nz = dropout\nadd < y z\nln\nend\nrepeat {layers}\n\
+                layer\nend\ngap\nlinear {classes}\n",
+                3 * width,
+            );
+            let graph = text::parse(&source).unwrap();
+            let rehearsal = rehearsed.map(|batch| Rehearsal { batch, passes: 2 });
+            let mut run =
+                RunConfig { last_batch, optimizer, precision, rehearsal, ..RunConfig::new(batch) };
+            if let Some(eighths) = room {
+                let all = replay(&graph, &run, &NoWorkspace).reserved.0;
+                run.limit = Some(Bytes(all / 8 * eighths));
+            }
+            let performed = replay(&graph, &run, &NoWorkspace);
+            let tape = record(&graph, &run);
+            let played = player::play(&tape, run.limit.map(|limit| limit.0), &NoWorkspace);
+            prop_assert_eq!(performed.reserved.0, played.reserved);
+            prop_assert_eq!(performed.allocated.0, played.peak.bytes);
+            prop_assert_eq!(performed.usage, tape.usage(played.peak, played.reserved));
+            prop_assert_eq!(performed.ran_out, played.ran_out);
+        }
     }
 }
