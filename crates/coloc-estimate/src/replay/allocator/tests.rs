@@ -126,3 +126,87 @@ proptest! {
         prop_assert_eq!(whole.peak_reserved(), plain.peak_reserved());
     }
 }
+
+/// The same rules in the plainest way: each segment is a list of pieces, and every piece is looked at.
+#[derive(Default)]
+struct Plain {
+    /// Whether of the small pool; sizes of the pieces in grains, and whether they are free.
+    segments: Vec<(bool, Vec<(u64, bool)>)>,
+}
+
+impl Plain {
+    /// Returns the address.
+    fn allocate(&mut self, bytes: u64) -> u64 {
+        let grains = bytes.max(1).div_ceil(GRAIN);
+        let small = bytes <= MIB;
+        let fit = self.fit(small, grains).unwrap_or_else(|| {
+            let segment = match bytes {
+                _ if small => 2 * MIB,
+                bytes if bytes <= 10 * MIB - GRAIN => 20 * MIB,
+                bytes => bytes.next_multiple_of(2 * MIB),
+            };
+            self.segments.push((small, vec![(segment / GRAIN, true)]));
+            (self.segments.len() - 1, 0)
+        });
+        let pieces = &mut self.segments[fit.0].1;
+        let rest = pieces[fit.1].0 - grains;
+        pieces[fit.1].1 = false;
+        if rest > if small { 0 } else { MIB / GRAIN } {
+            pieces[fit.1].0 = grains;
+            pieces.insert(fit.1 + 1, (rest, true));
+        }
+        let offset: u64 = pieces[..fit.1].iter().map(|(size, _)| size).sum();
+        (fit.0 as u64 + 1) << 32 | offset
+    }
+
+    fn fit(&self, small: bool, grains: u64) -> Option<(usize, usize)> {
+        let places = self.segments.iter().enumerate().filter(|(_, (pool, _))| *pool == small);
+        let pieces = places.flat_map(|(segment, (_, pieces))| {
+            pieces.iter().enumerate().map(move |(piece, state)| (state, (segment, piece)))
+        });
+        let fits = pieces.filter(|((size, free), _)| *free && *size >= grains);
+        fits.min_by_key(|((size, _), place)| (*size, *place)).map(|(_, place)| place)
+    }
+
+    fn free(&mut self, address: u64) {
+        let pieces = &mut self.segments[(address >> 32) as usize - 1].1;
+        let mut start = 0;
+        for piece in pieces.iter_mut() {
+            piece.1 |= start == address & u64::from(u32::MAX);
+            start += piece.0;
+        }
+        let mut merged: Vec<(u64, bool)> = Vec::new();
+        for piece in pieces.drain(..) {
+            match merged.last_mut() {
+                Some(last) if last.1 && piece.1 => last.0 += piece.0,
+                _ => merged.push(piece),
+            }
+        }
+        *pieces = merged;
+    }
+}
+
+proptest! {
+    #[test]
+    fn blocks_are_where_the_plainest_allocator_has_them(
+        steps in prop::collection::vec(
+            (1u64..8, 8u32..24, prop::option::weighted(0.45, any::<prop::sample::Index>())),
+            1..250,
+        ),
+    ) {
+        let (mut allocator, mut plain) = (Allocator::new(None), Plain::default());
+        let mut held: Vec<(Block, u64)> = Vec::new();
+        for (digit, zeros, freed) in steps {
+            if let Some(which) = freed && !held.is_empty() {
+                let (block, address) = held.swap_remove(which.index(held.len()));
+                allocator.free(block);
+                plain.free(address);
+                continue;
+            }
+            let block = allocator.allocate(digit << zeros).unwrap();
+            let address = plain.allocate(digit << zeros);
+            prop_assert_eq!(allocator.spans[block.0 as usize].address, address);
+            held.push((block, address));
+        }
+    }
+}
