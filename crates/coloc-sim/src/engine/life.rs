@@ -1,10 +1,10 @@
 //! A task's life on its GPUs: launch, memory growth, and the ways to leave.
 
-use super::{Observer, Simulation};
 use super::clock::Due;
 use super::device::Guest;
 use super::run::Run;
 use super::seats::{Progress, Seat, Stamp, Stay};
+use super::{Observer, Simulation};
 use crate::timeline::AttemptEnd;
 use coloc_core::Event;
 use coloc_model::{Bytes, GpuId, GpuModel, Millis, Outcome, Placement, Slot, TaskId, Time};

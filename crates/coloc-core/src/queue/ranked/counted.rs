@@ -101,7 +101,7 @@ impl Walk {
                 vacant.push(place);
                 continue;
             };
-            world.start(turn, &demand, gpus);
+            world.start(turn, &demand, &gpus);
             self.holders[place] = world.hold(turn.now, self.holders[place].seat, task);
         }
         for place in vacant.into_iter().rev() {

@@ -6,7 +6,7 @@ use super::seat::{Group, Seat, Tie};
 use super::{Asks, Holder, Ranked};
 use crate::demand::Demand;
 use crate::gpus::Booking;
-use crate::place::Search;
+use crate::place::{Gang, Search};
 use crate::policy::{Place, Policy, Queue};
 use crate::scheduler::{Turn, World};
 use coloc_model::{GpuId, TaskId, Time};
@@ -162,7 +162,7 @@ impl Walk {
                 self.blocked[class] = true;
                 continue;
             };
-            world.start(turn, &demand, gpus);
+            world.start(turn, &demand, &gpus);
             let holder = world.hold(turn.now, seat, task);
             self.insert(holder);
             self.consider(world.ranked.head(class));
@@ -215,7 +215,7 @@ impl Walk {
         turn: &mut Turn,
         task: TaskId,
         class: usize,
-    ) -> Option<(Demand, Vec<GpuId>)> {
+    ) -> Option<(Demand, Gang)> {
         let wanted = world.ranked.gangs[class];
         let whole = world.policy.needs_idle();
         if whole && world.gpus.idle() + self.gpus_at_risk < wanted {
