@@ -63,8 +63,9 @@ pub(crate) struct Ranked {
     arrived: u32,
     /// Those on GPUs, best first as of the last pass.
     running: Vec<Holder>,
-    /// Until then they stay in that order, but for those that leave.
-    steady_until: Time,
+    /// When the first of them changes queue. Until then, where ranks hold, they stay in that order, but for
+    /// those that leave.
+    next_crossing: Time,
     /// That moment has to be found anew.
     recount: bool,
     /// Their ties are those of this pass; else only their order says who goes first among equals.
@@ -161,14 +162,14 @@ impl Ranked {
         let mut holder = self.books.open(standing.seat, record.task.id, Asks::of(record), standing);
         self.open(now, policy, &mut holder);
         self.running.push(holder);
-        self.steady_until = Time::START;
+        self.next_crossing = Time::START;
     }
 
     /// A running task has another priority now.
     pub(crate) fn set_priority(&mut self, task: TaskId, priority: i32) {
         if let Some(holder) = self.running.iter_mut().find(|holder| holder.task == task) {
             self.books.set_class(holder, class_of(priority));
-            self.steady_until = Time::START;
+            self.next_crossing = Time::START;
         }
     }
 
@@ -182,7 +183,7 @@ impl Ranked {
     /// A task is off its GPUs.
     fn close(&mut self, holder: &Holder) {
         self.books.close(holder);
-        self.recount |= holder.due == self.steady_until;
+        self.recount |= holder.due == self.next_crossing;
     }
 
     /// A task is off its GPUs for good, or was brought back by other means.

@@ -20,14 +20,15 @@ impl Ranked {
         if policy.queue == Queue::Sjf || (!contended && course != Course::Varies) {
             return;
         }
-        if now < self.steady_until {
+        let crossed = now >= self.next_crossing;
+        if course == Course::Holds && !crossed {
             debug_assert!(self.running.is_sorted_by_key(|holder| holder.seat.0));
             return;
         }
-        if course == Course::Holds && self.steady_until != Time::START {
+        if course == Course::Holds && self.next_crossing != Time::START {
             return self.move_those_that_crossed(now, policy);
         }
-        self.recount = true;
+        self.recount |= crossed;
         let Ranked { running, books, history, epoch: pass, .. } = self;
         let rank = |holder: &Holder| holder.seat.0;
         let seat = |holder: &Holder| holder.seat;
@@ -89,7 +90,7 @@ impl Ranked {
             running[index..=index + better].rotate_left(1);
         }
         debug_assert!(running.is_sorted_by_key(|holder| holder.seat.0));
-        (self.steady_until, self.recount) = (first, false);
+        (self.next_crossing, self.recount) = (first, false);
     }
 }
 

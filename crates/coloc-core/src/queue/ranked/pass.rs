@@ -77,23 +77,24 @@ impl Ranked {
                 holder.due = books.crossing(holder);
             }
         }
-        self.steady_until = self.steady_until.min(holder.due);
+        self.next_crossing = self.next_crossing.min(holder.due);
     }
 
     /// When the first running task changes queue.
     fn first_crossing(&mut self, policy: &Policy) -> Option<Time> {
-        let Ranked { running, books, .. } = &*self;
         let first = match Course::of(policy) {
             Course::Falls => None,
-            Course::Holds => {
+            Course::Holds | Course::Follows => {
                 if std::mem::take(&mut self.recount) {
                     let first = self.running.iter().map(|holder| holder.due).min();
-                    self.steady_until = first.unwrap_or(Time::NEVER);
+                    self.next_crossing = first.unwrap_or(Time::NEVER);
                 }
-                Some(self.steady_until)
+                Some(self.next_crossing)
             }
-            Course::Follows => running.iter().map(|holder| holder.due).min(),
-            Course::Varies => running.iter().map(|holder| books.crossing(holder)).min(),
+            Course::Varies => {
+                let Ranked { running, books, .. } = &*self;
+                running.iter().map(|holder| books.crossing(holder)).min()
+            }
         };
         first.filter(|&at| at != Time::NEVER)
     }
