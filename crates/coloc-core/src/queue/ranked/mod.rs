@@ -4,6 +4,7 @@
 //! Waiting tasks that ask the same of GPUs form a class: when one of a class finds no room, no worse one
 //! of it does, so a pass costs as much as there are classes and running tasks.
 
+mod class;
 mod counted;
 mod gittins2d;
 mod holders;
@@ -26,10 +27,11 @@ use crate::policy::{Policy, Queue};
 use crate::service::Letter;
 use crate::tasks::Record;
 use coloc_model::{Millis, Task, TaskId, Time};
+use class::Class;
 use holders::{Books, Holder};
 use rustc_hash::FxHashMap;
 use seat::{Group, Rank, Tie};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// What a task asks for, as far as ranks depend on it.
 #[derive(Clone, Copy, Debug)]
@@ -72,9 +74,7 @@ pub(crate) struct Ranked {
     numbered: bool,
     books: Books,
     scratch: pass::Scratch,
-    classes: Vec<BTreeMap<Seat, TaskId>>,
-    /// How many GPUs a task of each class asks for.
-    gangs: Vec<u32>,
+    classes: Vec<Class>,
     numbers: FxHashMap<Shape, usize>,
     /// When waiting tasks will have waited too long.
     promotions: BTreeSet<(Time, TaskId)>,
@@ -122,7 +122,7 @@ impl Ranked {
     /// Takes a waiting task out.
     pub(crate) fn remove(&mut self, policy: &Policy, record: &Record) {
         let class = record.standing.class as usize;
-        self.classes[class].remove(&record.standing.seat);
+        self.classes[class].remove(record.standing.seat);
         if let Some(at) = levels::promotion(policy, record) {
             self.promotions.remove(&(at, record.task.id));
         }
@@ -130,14 +130,14 @@ impl Ranked {
 
     /// Those that wait, best first.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = TaskId> + use<> {
-        let mut waiting: Vec<_> = self.classes.iter().flatten().collect();
+        let mut waiting: Vec<_> = self.classes.iter().flat_map(Class::iter).collect();
         waiting.sort_unstable();
-        waiting.into_iter().map(|(_, &task)| task).collect::<Vec<_>>().into_iter()
+        waiting.into_iter().map(|(_, task)| task).collect::<Vec<_>>().into_iter()
     }
 
     /// How many wait in better seats.
     pub(crate) fn ahead(&self, seat: Seat) -> usize {
-        self.classes.iter().map(|class| class.range(..seat).count()).sum()
+        self.classes.iter().map(|class| class.ahead(seat)).sum()
     }
 
     /// Where tasks of a shape wait.
@@ -145,8 +145,7 @@ impl Ranked {
         let next = self.classes.len();
         let class = *self.numbers.entry(shape).or_insert(next);
         if class == next {
-            self.classes.push(BTreeMap::new());
-            self.gangs.push(shape.gpus);
+            self.classes.push(Class::new(shape.gpus));
         }
         class
     }

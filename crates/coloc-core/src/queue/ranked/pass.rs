@@ -117,7 +117,7 @@ impl Ranked {
 
     /// The best waiting task of a class.
     fn head(&self, class: usize) -> Option<Candidate> {
-        self.classes[class].first_key_value().map(|(&seat, &task)| (seat, task, class))
+        self.classes[class].first().map(|(seat, task)| (seat, task, class))
     }
 }
 
@@ -217,7 +217,7 @@ impl Walk {
         task: TaskId,
         class: usize,
     ) -> Option<(Demand, Gang)> {
-        let wanted = world.ranked.gangs[class];
+        let wanted = world.ranked.classes[class].gang;
         let whole = world.policy.needs_idle();
         if whole && world.gpus.idle() + self.gpus_at_risk < wanted {
             return None;
