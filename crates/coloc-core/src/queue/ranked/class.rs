@@ -35,9 +35,15 @@ impl Class {
         self.near.last().copied()
     }
 
+    /// How many of those at hand have worse seats. Mostly all but one or two have.
+    #[inline]
+    fn worse(&self, seat: Seat) -> usize {
+        self.near.iter().rposition(|&(other, _)| other > seat).map_or(0, |last| last + 1)
+    }
+
     /// The best of those in worse seats.
     pub(super) fn after(&self, seat: Seat) -> Option<(Seat, TaskId)> {
-        let worse = self.near.partition_point(|&(other, _)| other > seat);
+        let worse = self.worse(seat);
         match worse.checked_sub(1) {
             Some(next) => Some(self.near[next]),
             None => self.far.range((Excluded(seat), Unbounded)).next().map(|(&s, &task)| (s, task)),
@@ -45,7 +51,7 @@ impl Class {
     }
 
     pub(super) fn insert(&mut self, seat: Seat, task: TaskId) {
-        let worse = self.near.partition_point(|&(other, _)| other > seat);
+        let worse = self.worse(seat);
         if worse == 0 && !self.far.is_empty() {
             self.far.insert(seat, task);
             return;
@@ -57,7 +63,7 @@ impl Class {
     }
 
     pub(super) fn remove(&mut self, seat: Seat) {
-        let worse = self.near.partition_point(|&(other, _)| other > seat);
+        let worse = self.worse(seat);
         if self.near.get(worse).is_none_or(|&(other, _)| other != seat) {
             self.far.remove(&seat);
             return;
