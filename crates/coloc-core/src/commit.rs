@@ -80,6 +80,7 @@ impl World {
     }
 
     /// The part of a GPU that a task gets.
+    #[inline]
     pub(crate) fn slot(&self, gpu: GpuId, demand: &Demand) -> Slot {
         let partitioned = self.policy.share == Share::Mig;
         let state = self.gpus.get(gpu);
