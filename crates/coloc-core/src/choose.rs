@@ -1,7 +1,7 @@
 //! The choose stage: GPUs for one task, by the policy's placement.
 
 use crate::demand::Demand;
-use crate::place::{Preference, Question, Search};
+use crate::place::{Gang, Preference, Question, Search};
 use crate::policy::Place;
 use crate::scheduler::{Turn, World};
 use coloc_model::{GpuId, TaskId};
@@ -14,7 +14,7 @@ impl World {
         let demand = self.demand(task);
         match self.find(turn, &demand, search) {
             Some(gpus) => {
-                self.start(turn, &demand, gpus);
+                self.start(turn, &demand, &gpus);
                 true
             }
             None => false,
@@ -27,7 +27,7 @@ impl World {
         turn: &mut Turn,
         demand: &Demand,
         search: Search<'_>,
-    ) -> Option<Vec<GpuId>> {
+    ) -> Option<Gang> {
         if self.policy.idle_first {
             let found = self.search(turn, &demand.on_idle(), Place::FirstFit, search);
             if found.is_some() || demand.idle_only {
@@ -43,7 +43,7 @@ impl World {
         demand: &Demand,
         place: Place,
         search: Search<'_>,
-    ) -> Option<Vec<GpuId>> {
+    ) -> Option<Gang> {
         let question = Question {
             policy: &self.policy,
             gpus: &self.gpus,

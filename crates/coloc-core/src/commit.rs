@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 impl World {
     /// The commit stage: books the GPUs and has the task launched.
-    pub(crate) fn start(&mut self, turn: &mut Turn, demand: &Demand, gpus: Vec<GpuId>) {
+    pub(crate) fn start(&mut self, turn: &mut Turn, demand: &Demand, gpus: &[GpuId]) {
         let (now, task) = (turn.now, demand.task);
         let beside_others = gpus.iter().any(|&gpu| !self.gpus.get(gpu).is_idle());
         let slots: Arc<[Slot]> = gpus.iter().map(|&gpu| self.slot(gpu, demand)).collect();
@@ -80,6 +80,7 @@ impl World {
     }
 
     /// The part of a GPU that a task gets.
+    #[inline]
     pub(crate) fn slot(&self, gpu: GpuId, demand: &Demand) -> Slot {
         let partitioned = self.policy.share == Share::Mig;
         let state = self.gpus.get(gpu);

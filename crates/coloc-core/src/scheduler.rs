@@ -58,6 +58,7 @@ pub(crate) struct World {
 }
 
 /// One scheduling pass: its time, what it decided, and whether it may go on.
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Turn {
     pub(crate) now: Time,
     pub(crate) effects: Vec<Effect>,
@@ -78,10 +79,10 @@ impl Turn {
 pub struct Scheduler {
     pub(crate) world: World,
     next_ticket: u64,
-    next_decision: Time,
     /// Something was noted that a pass must look at.
     undecided: bool,
-    counts: PassCounts,
+    /// The last pass; what it wanted was handed over.
+    turn: Turn,
 }
 
 impl Scheduler {
@@ -115,13 +116,7 @@ impl Scheduler {
             past: FxHashMap::default(),
             policy,
         };
-        Scheduler {
-            world,
-            next_ticket: 0,
-            next_decision: Time::START,
-            undecided: false,
-            counts: PassCounts::default(),
-        }
+        Scheduler { world, next_ticket: 0, undecided: false, turn: Turn::default() }
     }
 
     /// What Gittins indices are computed from, instead of the tasks that end here.
@@ -199,7 +194,7 @@ impl Scheduler {
 
     /// How the last pass went.
     pub fn last_pass(&self) -> &PassCounts {
-        &self.counts
+        &self.turn.counts
     }
 
     /// Takes note of an event and decides what to do. The answer depends on nothing but the events so
@@ -321,20 +316,16 @@ impl Scheduler {
     }
 
     fn pass(&mut self, now: Time, effects: &mut Vec<Effect>) {
-        let mut turn = Turn {
-            now,
-            effects: std::mem::take(effects),
-            counts: PassCounts::default(),
-            next_decision: self.next_decision,
-        };
+        let turn = &mut self.turn;
+        turn.now = now;
+        turn.counts = PassCounts::default();
+        std::mem::swap(&mut turn.effects, effects);
         if !turn.is_over() {
-            self.world.run_queues(&mut turn);
+            self.world.run_queues(turn);
         }
-        self.next_decision = turn.next_decision;
-        self.counts = turn.counts;
-        *effects = turn.effects;
+        std::mem::swap(&mut turn.effects, effects);
         if self.world.anyone_waits()
-            && let Some(at) = self.world.next_look(now, self.next_decision)
+            && let Some(at) = self.world.next_look(now, turn.next_decision)
         {
             effects.push(Effect::WakeAt(at));
         }

@@ -175,7 +175,7 @@ fn described(board: &BoardDescription) -> GpuModel {
 
 impl PartialEq for GpuModel {
     fn eq(&self, other: &Self) -> bool {
-        self.0.name == other.0.name
+        std::ptr::eq(self.0, other.0) || self.0.name == other.0.name
     }
 }
 

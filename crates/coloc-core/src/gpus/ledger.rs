@@ -172,7 +172,7 @@ impl GpuState {
 
     pub(crate) fn book(&mut self, now: Time, booking: Booking) {
         self.put_back(booking);
-        self.crowd_changes(now);
+        self.watch_anew(now);
     }
 
     pub(crate) fn release(&mut self, now: Time, task: TaskId) {
@@ -210,7 +210,7 @@ impl GpuState {
         if self.residents.is_empty() {
             self.busy_until = now;
         }
-        self.crowd_changes(now);
+        self.watch_anew(now);
     }
 
     /// Changes what a task was promised; says whether that set memory free.
@@ -258,18 +258,13 @@ impl GpuState {
         found.expect("a task is released only from GPUs it was booked on")
     }
 
-    fn crowd_changes(&mut self, now: Time) {
-        // Summed anew instead of adjusted, so that rounding never accumulates.
-        self.sum_load();
-        self.watch_anew(now);
-    }
-
     pub(crate) fn watch_anew(&mut self, now: Time) {
         self.crowd_changed = now;
         self.sm_seconds = 0.0;
         self.sm_since = now;
     }
 
+    /// Summed anew instead of adjusted, so that rounding never accumulates.
     fn sum_load(&mut self) {
         // Not `sum`: of nothing that is -0.0, whose bits make an empty GPU look like the busiest.
         self.load = self.residents.iter().fold(0.0, |load, booking| load + booking.load);

@@ -11,6 +11,7 @@ pub(crate) use rooms::Rooms;
 pub(crate) use tournament::{GangSummary, Summarize, Summary, Tournament};
 
 use crate::kinds::Kinds;
+use crate::place::Gang;
 use crate::policy::{Gate, MemoryBasis, Place, Policy};
 use crate::window::Window;
 use coloc_model::mig::Layout;
@@ -193,8 +194,14 @@ impl Gpus {
             rooms.shift(node, idle);
         }
         if self.is_indexed() {
-            self.tree.set(gpu.index(), self.summary(gpu));
+            self.refresh_index(gpu);
         }
+    }
+
+    /// Apart, so that what everybody needs is inlined.
+    #[inline(never)]
+    fn refresh_index(&mut self, gpu: GpuId) {
+        self.tree.set(gpu.index(), self.summary(gpu));
         if let Some(gangs) = &mut self.gangs {
             let node = self.states[gpu.index()].node.index();
             let gpus = self.nodes[node].clone().map(|gpu| *self.tree.leaf(gpu as usize));
@@ -290,6 +297,10 @@ impl Gpus {
     }
 
     /// Those that are idle, in id order.
+    pub(crate) fn first_idle(&self, count: usize, into: &mut Gang) {
+        self.idle.first(count, |number| into.push(GpuId::from(number)));
+    }
+
     pub(crate) fn idle_ids(&self) -> impl Iterator<Item = GpuId> + '_ {
         self.idle.iter().map(GpuId::from)
     }

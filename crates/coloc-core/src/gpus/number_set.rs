@@ -27,6 +27,21 @@ impl NumberSet {
         self.count
     }
 
+    /// The lowest of them.
+    pub(super) fn first(&self, mut count: usize, mut take: impl FnMut(usize)) {
+        for (index, &word) in self.words.iter().enumerate() {
+            let mut left = word;
+            while left != 0 {
+                if count == 0 {
+                    return;
+                }
+                count -= 1;
+                take(64 * index + left.trailing_zeros() as usize);
+                left &= left - 1;
+            }
+        }
+    }
+
     /// In rising order.
     pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(index, &word)| {
@@ -52,5 +67,10 @@ mod tests {
         assert!(!set.set(100, false), "it is not there");
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 3, 64, 199]);
         assert_eq!(set.count(), 4);
+        for count in 0..6 {
+            let mut first = Vec::new();
+            set.first(count, |number| first.push(number));
+            assert!(first.into_iter().eq(set.iter().take(count)));
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Gangs on as few nodes as possible (Tiresias). Of the nodes that can hold a task, the one with the least
 //! room; whoever fits on no single node is spread over the roomiest ones, if it may be.
 
+use super::Gang;
 use super::search::Question;
 use crate::pass::PassCounts;
 use coloc_model::{GpuId, NodeId};
@@ -12,10 +13,10 @@ struct Room {
 }
 
 impl Question<'_> {
-    pub(super) fn consolidated(&self, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
+    pub(super) fn consolidated(&self, counts: &mut PassCounts) -> Option<Gang> {
         if let Some(rooms) = self.gpus.rooms().filter(|_| self.any_idle_will_do()) {
             let chosen = rooms.choose(self.demand.gpus, self.demand.packed)?;
-            let mut taken = Vec::with_capacity(self.demand.gpus as usize);
+            let mut taken = Gang::new();
             for (node, part) in chosen {
                 let idle = self.gpus.of_node(node).filter(|&gpu| self.gpus.get(gpu).is_idle());
                 taken.extend(idle.take(part as usize));
@@ -34,15 +35,15 @@ impl Question<'_> {
         demand.idle_only && demand.barred.is_empty() && gpus.are_alike() && any_time
     }
 
-    fn consolidated_by_screening(&self, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
+    fn consolidated_by_screening(&self, counts: &mut PassCounts) -> Option<Gang> {
         let wanted = self.demand.gpus as usize;
         let mut rooms = self.rooms(counts);
         if let Some(room) = tightest(&rooms, wanted) {
-            return Some(rooms[room].gpus[..wanted].to_vec());
+            return Some(rooms[room].gpus[..wanted].into());
         }
         // The roomiest first, lower ids first among equals.
         rooms.sort_by_key(|room| (std::cmp::Reverse(room.gpus.len()), room.node));
-        let mut taken = Vec::with_capacity(wanted);
+        let mut taken = Gang::new();
         let mut nodes = 0;
         while taken.len() < wanted {
             let missing = wanted - taken.len();

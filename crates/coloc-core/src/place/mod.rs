@@ -17,7 +17,11 @@ use crate::gpus::{Gpus, Summary};
 use crate::policy::{Place, Policy};
 use crate::screen::gate_load;
 use coloc_model::{GpuId, Time};
+use smallvec::SmallVec;
 use std::ops::Range;
+
+/// The GPUs that were found for a task: few, as a rule.
+pub(crate) type Gang = SmallVec<[GpuId; 8]>;
 
 /// How good a GPU is; lower is better.
 pub(crate) type Cost = u64;

@@ -1,6 +1,6 @@
 //! Finds the GPUs for one task: by branch and bound over an index, screened one by one.
 
-use super::{Cost, Preference};
+use super::{Cost, Gang, Preference};
 use crate::demand::Demand;
 use crate::gpus::{GangSummary, Gpus, Summarize, Summary, Tournament};
 use crate::pass::PassCounts;
@@ -8,6 +8,7 @@ use crate::policy::{Gate, Place, Policy};
 use crate::screen::Case;
 use coloc_model::{GpuId, NodeId, Share, Time};
 use rustc_hash::FxHashMap;
+use smallvec::smallvec;
 use std::ops::Range;
 
 /// Which GPUs are looked at.
@@ -81,7 +82,7 @@ impl Question<'_> {
 
 impl Question<'_> {
     /// The GPUs for the task, or `None` if it does not fit now.
-    pub(crate) fn find(&self, search: Search<'_>, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
+    pub(crate) fn find(&self, search: Search<'_>, counts: &mut PassCounts) -> Option<Gang> {
         let found = self.search(search, counts);
         if found.is_none() && counts.nearest_miss.is_none() {
             // The index refused them all at once: let the roomiest say what was short.
@@ -90,7 +91,7 @@ impl Question<'_> {
         found
     }
 
-    fn search(&self, search: Search<'_>, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
+    fn search(&self, search: Search<'_>, counts: &mut PassCounts) -> Option<Gang> {
         let one_node = self.demand.gpus > 1 && !self.policy.spans_nodes();
         if self.demand.idle_only && self.gpus.idle() < self.demand.gpus {
             return None;
@@ -115,14 +116,14 @@ impl Question<'_> {
     }
 
     /// The first idle GPUs, on whatever nodes.
-    fn first_idle(&self, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
+    fn first_idle(&self, counts: &mut PassCounts) -> Option<Gang> {
         let wanted = self.demand.gpus as usize;
-        let mut taken = Vec::with_capacity(wanted);
+        let mut taken = Gang::new();
         if self.any_idle_will_do()
             && self.policy.share == Share::Exclusive
             && self.gpus.are_all_ours()
         {
-            taken.extend(self.gpus.idle_ids().take(wanted));
+            self.gpus.first_idle(wanted, &mut taken);
         } else {
             let passed = self.gpus.idle_ids().filter(|&gpu| self.screened(gpu, counts));
             taken.extend(passed.take(wanted));
@@ -132,21 +133,17 @@ impl Question<'_> {
 
     /// Sorts a list of GPUs and takes the best that pass: of any node for `any`, else of the first node
     /// that has enough of them.
-    fn among(
-        &self,
-        gpus: impl Iterator<Item = GpuId>,
-        counts: &mut PassCounts,
-    ) -> Option<Vec<GpuId>> {
+    fn among(&self, gpus: impl Iterator<Item = GpuId>, counts: &mut PassCounts) -> Option<Gang> {
         let wanted = self.demand.gpus as usize;
         let ranked = self.ranked(gpus, counts);
         if wanted == 1 {
-            return ranked.first().map(|&(_, gpu)| vec![gpu]);
+            return ranked.first().map(|&(_, gpu)| smallvec![gpu]);
         }
         let node = |gpu| match self.policy.place {
             Place::Any | Place::Consolidate => NodeId(0),
             _ => self.gpus.get(gpu).node,
         };
-        let mut passed: FxHashMap<NodeId, Vec<GpuId>> = FxHashMap::default();
+        let mut passed: FxHashMap<NodeId, Gang> = FxHashMap::default();
         ranked.into_iter().find_map(|(_, gpu)| {
             let on_node = passed.entry(node(gpu)).or_default();
             on_node.push(gpu);
@@ -155,7 +152,7 @@ impl Question<'_> {
     }
 
     /// The cheapest GPUs, on whatever nodes: there is one node, or it does not matter.
-    fn best_gpus(&self, counts: &mut PassCounts) -> Option<Vec<GpuId>> {
+    fn best_gpus(&self, counts: &mut PassCounts) -> Option<Gang> {
         let wanted = self.demand.gpus as usize;
         let mut descent = Descent {
             tree: self.gpus.tree(),
@@ -175,11 +172,7 @@ impl Question<'_> {
     }
 
     /// The node whose worst GPU of the gang is cheapest.
-    fn best_node(
-        &self,
-        tree: &Tournament<GangSummary>,
-        counts: &mut PassCounts,
-    ) -> Option<Vec<GpuId>> {
+    fn best_node(&self, tree: &Tournament<GangSummary>, counts: &mut PassCounts) -> Option<Gang> {
         let wanted = self.demand.gpus as usize;
         let gang = |node: usize, counts: &mut PassCounts| {
             let mut ranked = self.ranked(self.gpus.of_node(NodeId::from(node)), counts);

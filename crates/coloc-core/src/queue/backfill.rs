@@ -6,7 +6,7 @@
 
 use super::Shape;
 use crate::demand::Demand;
-use crate::place::Search;
+use crate::place::{Gang, Search};
 use crate::policy::{Gate, MemoryBasis, Place, Policy};
 use crate::scheduler::{Turn, World};
 use crate::screen::Case;
@@ -98,7 +98,7 @@ enum Chance {
     /// Nothing in this pass.
     NoRoom,
     /// These GPUs; whoever stays longer than promised takes some of them from the head.
-    Room { gpus: Vec<GpuId>, losses: Losses, harmless: bool },
+    Room { gpus: Gang, losses: Losses, harmless: bool },
 }
 
 /// One look through the backlog.
@@ -146,7 +146,7 @@ impl Round {
         };
         match chance {
             Chance::Room { gpus, losses, harmless } if is_gone || harmless => {
-                world.start(turn, &world.demand(task), gpus);
+                world.start(turn, &world.demand(task), &gpus);
                 if !is_gone {
                     self.outlook.lose(&losses);
                 }

@@ -8,9 +8,9 @@ const POINTS: usize = 128;
 /// The published simulator's only quantum.
 const SIMULATORS_QUANTUM: u64 = 3250;
 
-/// Parts into which what may be attained in a queue is divided, to find a stretch quickly: about so many
-/// bits.
-const PARTS: u32 = 9;
+/// Parts into which each doubling of what may be attained is divided, to find a stretch quickly: so many
+/// bits. Tasks differ by orders of magnitude, so parts of one ratio hold about as many stretches each.
+const PARTS: u32 = 5;
 
 /// Which tables are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -61,10 +61,8 @@ pub(crate) struct Stretch {
 struct Stretches {
     /// What a task has attained that enters the queue.
     entry: u64,
-    /// The numbers of the stretches at the beginnings of equal parts of what may be attained, each of
-    /// two to the power of `shift`; and of the last.
+    /// Of each part of what may be attained, from that of the entry on, how many stretches end before it.
     marks: Vec<u32>,
-    shift: u32,
     /// Close together, because they are searched.
     ends: Vec<u64>,
     all: Vec<Stretch>,
@@ -74,24 +72,34 @@ impl Stretches {
     fn new(entry: u64, all: Vec<Stretch>) -> Self {
         let ends: Vec<u64> = all.iter().map(|stretch| stretch.until).collect();
         let last = ends.iter().rfind(|&&end| end < u64::MAX).copied().unwrap_or(entry);
-        let span = last - entry;
-        let shift = (u64::BITS - span.leading_zeros()).saturating_sub(PARTS);
-        let holder = |a: u64| ends.partition_point(|&end| end <= a).min(ends.len() - 1) as u32;
-        let starts = (0..=span >> shift).map(|part| entry + (part << shift));
-        let marks = starts.map(holder).chain([ends.len() as u32 - 1]).collect();
-        Stretches { entry, marks, shift, ends, all }
+        let mut before = 0;
+        let marks = (part(entry)..=part(last)).map(|number| {
+            before += ends[before..].iter().take_while(|&&end| part(end) < number).count();
+            before as u32
+        });
+        Stretches { entry, marks: marks.collect(), ends, all }
     }
 
     /// The stretch that holds what was attained, if it was attained in this queue.
     #[inline]
     fn at(&self, attained: u64) -> Option<&Stretch> {
-        let part = (attained.checked_sub(self.entry)? >> self.shift) as usize;
-        let part = part.min(self.marks.len().checked_sub(2)?);
-        let (low, high) = (self.marks[part] as usize, self.marks[part + 1] as usize);
-        let near = self.ends.get(low..high)?;
-        let number = low + near.partition_point(|&end| end <= attained);
+        if attained < self.entry {
+            return None;
+        }
+        let part = part(attained) - part(self.entry);
+        let before = *self.marks.get(part).or(self.marks.last())? as usize;
+        let number =
+            before + self.ends[before..].iter().take_while(|&&end| end <= attained).count();
         self.all.get(number).filter(|stretch| attained < stretch.until)
     }
+}
+
+/// The part that an amount of service belongs to.
+#[inline]
+fn part(service: u64) -> usize {
+    // The leading bits of a number are its exponent and the part of the doubling that it is in.
+    let number = (service | 1).cast_signed() as f64;
+    (number.to_bits() >> (f64::MANTISSA_DIGITS - 1 - PARTS)) as usize
 }
 
 impl Stretch {

@@ -1,7 +1,7 @@
 //! A modelled GPU: who is on it, how fast they run, what it draws.
 
 use super::seats::Seat;
-use coloc_model::{Bytes, GpuModel, GpuSignal, Millis, SignatureId, Time};
+use coloc_model::{Bytes, Fraction, GpuModel, GpuSignal, Millis, SignatureId, Time};
 use coloc_physics::{Part, Power, PowerModel, Profile, SharedGpu};
 
 /// A task on a device.
@@ -127,6 +127,25 @@ impl Device {
         if span != Millis::ZERO {
             self.account_span(now, span, model);
         }
+    }
+
+    /// Brings all totals up to `now` for a task that had the device to itself but was no guest; says what
+    /// energy it took.
+    pub(super) fn account_only(
+        &mut self,
+        now: Time,
+        sm: Fraction,
+        power: Power,
+        held: Bytes,
+        too_much: u128,
+    ) -> f64 {
+        let millis = now.since(self.since);
+        (self.since, self.memory_since) = (now, now);
+        self.byte_millis += u128::from(held.0) * u128::from(millis.0) - too_much;
+        let energy_j = power.watts() * millis.secs();
+        self.energy_j += energy_j;
+        self.sm_seconds += sm.get() * millis.secs();
+        energy_j
     }
 
     /// Hands each guest its share of the energy: what the device draws anyway by residency, what its work

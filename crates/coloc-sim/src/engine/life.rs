@@ -1,13 +1,13 @@
 //! A task's life on its GPUs: launch, memory growth, and the ways to leave.
 
-use super::Observer;
 use super::clock::Due;
 use super::device::Guest;
 use super::run::Run;
 use super::seats::{Progress, Seat, Stamp, Stay};
+use super::{Observer, Simulation};
 use crate::timeline::AttemptEnd;
 use coloc_core::Event;
-use coloc_model::{Bytes, GpuModel, Millis, Outcome, Placement, Slot, TaskId, Time};
+use coloc_model::{Bytes, GpuId, GpuModel, Millis, Outcome, Placement, Slot, TaskId, Time};
 use coloc_physics::{Growth, Part};
 
 /// The speed of a task on a device that it was not meant for.
@@ -44,19 +44,16 @@ impl<O: Observer> Run<'_, O> {
         let (seat, stamp) = self.seats.take(progress, stay);
         let node = |slot: &Slot| self.simulation.fleet.gpu(slot.gpu).node;
         let spread = slots.iter().any(|slot| node(slot) != node(&slots[0]));
-        let mut speed = f64::INFINITY;
+        if self.is_undisturbed(growth) {
+            let speed = self.move_in(now, task, &slots, spread);
+            self.turn(now, seat, speed);
+            return;
+        }
         for slot in slots.iter() {
-            let mut guest = self.guest(task, seat, slot);
-            if self.alone {
-                (guest.local_rate, guest.rate) = (1.0, 1.0);
-            }
+            let mut guest = self.guest(task, seat, slot, spread);
             if growth.is_none() {
                 guest.held = plateau;
             }
-            if spread {
-                guest.speed *= self.spread_speed(task, slot);
-            }
-            speed = speed.min(guest.speed);
             let device = &mut self.devices[slot.gpu.index()];
             device.account(now, &self.simulation.power);
             device.guests.push(guest);
@@ -65,11 +62,7 @@ impl<O: Observer> Run<'_, O> {
         if let Some((after, _)) = growth.and_then(Growth::next) {
             self.agenda.add(Due::grow(now + after, task, seat, stamp));
         }
-        if self.alone {
-            self.turn(now, seat, speed);
-        } else {
-            self.crowd_changed(now, &slots);
-        }
+        self.crowd_changed(now, &slots);
         if let Some(growth) = growth {
             self.allocate(now, task, seat, &slots, growth.held(plateau));
         }
@@ -84,11 +77,9 @@ impl<O: Observer> Run<'_, O> {
     }
 
     /// A task as one of its devices sees it.
-    fn guest(&self, task: TaskId, seat: Seat, slot: &Slot) -> Guest {
+    fn guest(&self, task: TaskId, seat: Seat, slot: &Slot, spread: bool) -> Guest {
         let traced = &self.trace.tasks()[task.index()];
         let model = self.devices[slot.gpu.index()].model;
-        // Nobody places a task where it cannot run unless told nothing of speeds.
-        let speed = self.simulation.speeds.speed(traced.signature, model).unwrap_or(SLOWEST);
         Guest {
             seat,
             profile: traced.profile,
@@ -96,19 +87,23 @@ impl<O: Observer> Run<'_, O> {
             part: slot.instance.map_or(Part::Whole, |i| Part::of_instance(model, i)),
             held: Bytes::ZERO,
             limit: limit(model, slot),
-            speed,
+            speed: self.speed_on(task, slot.gpu, spread),
             local_rate: 0.0,
             rate: 0.0,
             energy_j: 0.0,
         }
     }
 
-    /// Speed of a gang on several nodes against that on one: as measured, else as assumed of all.
-    fn spread_speed(&self, task: TaskId, slot: &Slot) -> f64 {
+    /// How fast a device is for a task, whose gang may be spread over nodes.
+    pub(super) fn speed_on(&self, task: TaskId, gpu: GpuId, spread: bool) -> f64 {
         let signature = self.trace.tasks()[task.index()].signature;
-        let model = self.devices[slot.gpu.index()].model;
-        let measured = self.simulation.speeds.spread(signature, model);
-        measured.unwrap_or(self.simulation.spread_speed)
+        let model = self.devices[gpu.index()].model;
+        let Simulation { speeds, spread_speed, .. } = self.simulation;
+        // Nobody places a task where it cannot run unless told nothing of speeds.
+        let speed = speeds.speed(signature, model).unwrap_or(SLOWEST);
+        // As measured, else as assumed of all.
+        let part = || speeds.spread(signature, model).unwrap_or(*spread_speed);
+        if spread { speed * part() } else { speed }
     }
 
     /// The next step of a task's memory, unless the task is gone.
@@ -187,19 +182,24 @@ impl<O: Observer> Run<'_, O> {
     fn clear(&mut self, now: Time, seat: Seat, end: AttemptEnd) -> Option<TaskId> {
         let (task, Stay { placement, started, growth }) = self.seats.leave(seat)?;
         let slots = placement.slots;
-        let result = &mut self.results[task.index()];
         let ran = now.since(started);
         let too_much = match growth {
             Some(_) => 0,
             None => Growth::shortfall(self.trace.tasks()[task.index()].profile.memory, ran),
         };
-        for slot in slots.iter() {
-            let device = &mut self.devices[slot.gpu.index()];
-            device.account(now, &self.simulation.power);
-            device.byte_millis -= too_much;
-            result.energy_j += device.remove(seat).energy_j;
-            device.guests_changed();
+        if self.is_undisturbed(growth) {
+            self.move_out(now, task, &slots, too_much);
+        } else {
+            let result = &mut self.results[task.index()];
+            for slot in slots.iter() {
+                let device = &mut self.devices[slot.gpu.index()];
+                device.account(now, &self.simulation.power);
+                device.byte_millis -= too_much;
+                result.energy_j += device.remove(seat).energy_j;
+                device.guests_changed();
+            }
         }
+        let result = &mut self.results[task.index()];
         // Whoever ran out of memory starts from nothing; whoever was preempted goes on.
         if end == AttemptEnd::OutOfMemory {
             result.ran_s = 0.0;
@@ -208,7 +208,7 @@ impl<O: Observer> Run<'_, O> {
             result.ran_s += ran.secs();
         }
         self.observer.attempt_ended(task, started, now, &slots, end);
-        if !self.alone {
+        if !self.is_undisturbed(growth) {
             // A monitor sees the process gone no later than anybody hears of its end.
             self.crowd_changed(now, &slots);
         }

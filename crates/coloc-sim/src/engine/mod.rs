@@ -6,6 +6,7 @@ mod device;
 mod life;
 mod run;
 mod seats;
+mod undisturbed;
 
 use crate::estimator::{Estimates, Estimator, NoEstimate};
 use crate::metrics::{Summary, TaskResult};

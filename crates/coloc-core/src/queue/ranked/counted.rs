@@ -7,7 +7,6 @@ use crate::place::Search;
 use crate::policy::Place;
 use crate::scheduler::{Turn, World};
 use coloc_model::{Millis, TaskId};
-use std::ops::Bound::{Excluded, Unbounded};
 
 impl World {
     /// Counting is enough: every idle GPU will do for every task, at once, whosever it is.
@@ -43,7 +42,7 @@ impl Walk {
                 continue;
             }
             self.pass_better_holders(seat);
-            let wanted = world.ranked.gangs[class];
+            let wanted = world.ranked.classes[class].gang;
             if !self.fewest_by_count(free, wanted) {
                 self.blocked[class] = true;
                 continue;
@@ -79,9 +78,9 @@ impl Walk {
             Some(at) => moves.leaving.remove(at),
             None => {
                 moves.coming.push((self.at_risk, task));
-                let rest = world.ranked.classes[class].range((Excluded(seat), Unbounded)).next();
-                self.consider(rest.map(|(&seat, &task)| (seat, task, class)));
-                Holder::expected(seat, task, world.ranked.gangs[class])
+                let peers = &world.ranked.classes[class];
+                self.consider(peers.after(seat).map(|(seat, task)| (seat, task, class)));
+                Holder::expected(seat, task, peers.gang)
             }
         };
         self.insert(holder);
@@ -101,7 +100,7 @@ impl Walk {
                 vacant.push(place);
                 continue;
             };
-            world.start(turn, &demand, gpus);
+            world.start(turn, &demand, &gpus);
             self.holders[place] = world.hold(turn.now, self.holders[place].seat, task);
         }
         for place in vacant.into_iter().rev() {

@@ -1,5 +1,6 @@
 //! Moving between queues: demotion by service, promotion of the starving, and when either is next due.
 
+use super::class::Class;
 use super::seat::{Group, Tie};
 use super::{Ranked, Standing};
 use crate::policy::{Policy, Queue};
@@ -71,10 +72,10 @@ impl World {
     /// After a change of history every task has a new index.
     pub(crate) fn reseat_all(&mut self, now: Time) {
         self.ranked.books.forget_stages();
-        let classes = std::mem::take(&mut self.ranked.classes);
-        self.ranked.classes.resize_with(classes.len(), Default::default);
-        for (class, tasks) in classes.into_iter().enumerate() {
-            for ((_, tie), task) in tasks {
+        for class in 0..self.ranked.classes.len() {
+            let fresh = Class::new(self.ranked.classes[class].gang);
+            let before = std::mem::replace(&mut self.ranked.classes[class], fresh);
+            for ((_, tie), task) in before.iter() {
                 let rank = self.ranked.rank_of(now, &self.policy, self.tasks.live(task));
                 if let Some(record) = self.tasks.get_mut(task) {
                     record.standing.seat = (rank, tie);

@@ -4,6 +4,7 @@
 //! Waiting tasks that ask the same of GPUs form a class: when one of a class finds no room, no worse one
 //! of it does, so a pass costs as much as there are classes and running tasks.
 
+mod class;
 mod counted;
 mod gittins2d;
 mod holders;
@@ -25,11 +26,12 @@ use super::history::History;
 use crate::policy::{Policy, Queue};
 use crate::service::Letter;
 use crate::tasks::Record;
+use class::Class;
 use coloc_model::{Millis, Task, TaskId, Time};
 use holders::{Books, Holder};
 use rustc_hash::FxHashMap;
 use seat::{Group, Rank, Tie};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// What a task asks for, as far as ranks depend on it.
 #[derive(Clone, Copy, Debug)]
@@ -63,17 +65,16 @@ pub(crate) struct Ranked {
     arrived: u32,
     /// Those on GPUs, best first as of the last pass.
     running: Vec<Holder>,
-    /// Until then they stay in that order, but for those that leave.
-    steady_until: Time,
+    /// When the first of them changes queue. Until then, where ranks hold, they stay in that order, but for
+    /// those that leave.
+    next_crossing: Time,
     /// That moment has to be found anew.
     recount: bool,
     /// Their ties are those of this pass; else only their order says who goes first among equals.
     numbered: bool,
     books: Books,
     scratch: pass::Scratch,
-    classes: Vec<BTreeMap<Seat, TaskId>>,
-    /// How many GPUs a task of each class asks for.
-    gangs: Vec<u32>,
+    classes: Vec<Class>,
     numbers: FxHashMap<Shape, usize>,
     /// When waiting tasks will have waited too long.
     promotions: BTreeSet<(Time, TaskId)>,
@@ -121,7 +122,7 @@ impl Ranked {
     /// Takes a waiting task out.
     pub(crate) fn remove(&mut self, policy: &Policy, record: &Record) {
         let class = record.standing.class as usize;
-        self.classes[class].remove(&record.standing.seat);
+        self.classes[class].remove(record.standing.seat);
         if let Some(at) = levels::promotion(policy, record) {
             self.promotions.remove(&(at, record.task.id));
         }
@@ -129,14 +130,14 @@ impl Ranked {
 
     /// Those that wait, best first.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = TaskId> + use<> {
-        let mut waiting: Vec<_> = self.classes.iter().flatten().collect();
+        let mut waiting: Vec<_> = self.classes.iter().flat_map(Class::iter).collect();
         waiting.sort_unstable();
-        waiting.into_iter().map(|(_, &task)| task).collect::<Vec<_>>().into_iter()
+        waiting.into_iter().map(|(_, task)| task).collect::<Vec<_>>().into_iter()
     }
 
     /// How many wait in better seats.
     pub(crate) fn ahead(&self, seat: Seat) -> usize {
-        self.classes.iter().map(|class| class.range(..seat).count()).sum()
+        self.classes.iter().map(|class| class.ahead(seat)).sum()
     }
 
     /// Where tasks of a shape wait.
@@ -144,8 +145,7 @@ impl Ranked {
         let next = self.classes.len();
         let class = *self.numbers.entry(shape).or_insert(next);
         if class == next {
-            self.classes.push(BTreeMap::new());
-            self.gangs.push(shape.gpus);
+            self.classes.push(Class::new(shape.gpus));
         }
         class
     }
@@ -161,14 +161,14 @@ impl Ranked {
         let mut holder = self.books.open(standing.seat, record.task.id, Asks::of(record), standing);
         self.open(now, policy, &mut holder);
         self.running.push(holder);
-        self.steady_until = Time::START;
+        self.next_crossing = Time::START;
     }
 
     /// A running task has another priority now.
     pub(crate) fn set_priority(&mut self, task: TaskId, priority: i32) {
         if let Some(holder) = self.running.iter_mut().find(|holder| holder.task == task) {
             self.books.set_class(holder, class_of(priority));
-            self.steady_until = Time::START;
+            self.next_crossing = Time::START;
         }
     }
 
@@ -182,7 +182,7 @@ impl Ranked {
     /// A task is off its GPUs.
     fn close(&mut self, holder: &Holder) {
         self.books.close(holder);
-        self.recount |= holder.due == self.steady_until;
+        self.recount |= holder.due == self.next_crossing;
     }
 
     /// A task is off its GPUs for good, or was brought back by other means.

@@ -2,7 +2,7 @@
 
 use super::Ranked;
 use super::holders::{Books, Course, Holder};
-use super::seat::{Group, Seat, Tie};
+use super::seat::{Group, Tie};
 use crate::policy::{Policy, Queue};
 use crate::service::Letter;
 use coloc_model::Time;
@@ -20,47 +20,52 @@ impl Ranked {
         if policy.queue == Queue::Sjf || (!contended && course != Course::Varies) {
             return;
         }
-        if now < self.steady_until {
+        let crossed = now >= self.next_crossing;
+        if course == Course::Holds && !crossed {
             debug_assert!(self.running.is_sorted_by_key(|holder| holder.seat.0));
             return;
         }
-        if course == Course::Holds && self.steady_until != Time::START {
+        if course == Course::Holds && self.next_crossing != Time::START {
             return self.move_those_that_crossed(now, policy);
         }
-        self.recount = true;
-        self.numbered = true;
+        self.recount |= crossed;
         let Ranked { running, books, history, epoch: pass, .. } = self;
+        let rank = |holder: &Holder| holder.seat.0;
+        let seat = |holder: &Holder| holder.seat;
+        if policy.service.letter == Letter::Paper {
+            // Those that rank the same keep their order, which is all that ties would say.
+            match course {
+                Course::Falls => {
+                    return reseat(running, rank, |_, holder| {
+                        holder.seat.0 = Books::falling(now, policy, holder);
+                    });
+                }
+                Course::Holds => {
+                    return reseat(running, rank, |_, holder| {
+                        holder.seat.0 = books.holding(now, policy, history, holder);
+                    });
+                }
+                Course::Follows => {
+                    return reseat(running, rank, |_, holder| {
+                        holder.seat.0 = books.following(now, policy, history, holder);
+                    });
+                }
+                Course::Varies => {}
+            }
+        }
+        self.numbered = true;
         let pass = *pass;
         let epoch = match policy.service.letter {
             Letter::Paper => pass,
             // Those that run stand at the head of the simulator's lists.
             Letter::Simulator => -pass,
         };
-        let ran = |index| Tie { epoch, group: Group::Ran, index };
-        // Among those that ran, ties are given in this order.
-        let by_rank = |one: &Seat, other: &Seat| one.0 <= other.0;
-        match course {
-            Course::Falls => {
-                let rank = |holder: &mut Holder| Books::falling(now, policy, holder);
-                reseat(running, |index, holder| (rank(holder), ran(index)), by_rank);
-            }
-            Course::Holds => {
-                let mut rank = |holder: &mut Holder| books.holding(now, policy, history, holder);
-                reseat(running, |index, holder| (rank(holder), ran(index)), by_rank);
-            }
-            Course::Follows => {
-                let mut rank = |holder: &mut Holder| books.following(now, policy, history, holder);
-                reseat(running, |index, holder| (rank(holder), ran(index)), by_rank);
-            }
-            Course::Varies => {
-                let seat = |index, holder: &mut Holder| {
-                    let (rank, own) = books.look_at(now, policy, history, holder);
-                    let moved = own.group == Group::Moved && own.epoch == pass;
-                    (rank, if moved { own } else { ran(index) })
-                };
-                reseat(running, seat, Seat::le);
-            }
-        }
+        reseat(running, seat, |index, holder| {
+            let (rank, own) = books.look_at(now, policy, history, holder);
+            let moved = own.group == Group::Moved && own.epoch == pass;
+            let ran = Tie { epoch, group: Group::Ran, index };
+            holder.seat = (rank, if moved { own } else { ran });
+        });
     }
 }
 
@@ -85,37 +90,36 @@ impl Ranked {
             running[index..=index + better].rotate_left(1);
         }
         debug_assert!(running.is_sorted_by_key(|holder| holder.seat.0));
-        (self.steady_until, self.recount) = (first, false);
+        (self.next_crossing, self.recount) = (first, false);
     }
 }
 
-/// Gives each running task its seat, and puts them in order. `sorted` says whether two seats are in
-/// order, of which the second was given later.
-fn reseat(
+/// Gives each running task its seat and puts them in order; those whose keys are the same stay in theirs.
+fn reseat<K: Ord>(
     holders: &mut [Holder],
-    mut seat: impl FnMut(u32, &mut Holder) -> Seat,
-    sorted: impl Fn(&Seat, &Seat) -> bool,
+    key: impl Fn(&Holder) -> K,
+    mut give: impl FnMut(u32, &mut Holder),
 ) {
     let mut moves = 0;
-    let mut last = Seat::default();
+    let mut last = None;
     for index in 0..holders.len() {
         let holder = &mut holders[index];
-        let found = seat(index as u32, holder);
-        holder.seat = found;
-        if index == 0 || sorted(&last, &found) {
-            last = found;
+        give(index as u32, holder);
+        let found = key(holder);
+        if last.as_ref().is_none_or(|last| *last <= found) {
+            last = Some(found);
             continue;
         }
         // Mostly they still are in order, but for a few.
         moves += 1;
         if moves <= FEW {
-            let at = holders[..index].partition_point(|holder| sorted(&holder.seat, &found));
+            let at = holders[..index].partition_point(|holder| key(holder) <= found);
             holders[at..=index].rotate_right(1);
         } else {
-            last = found;
+            last = Some(found);
         }
     }
     if moves > FEW {
-        holders.sort_by_key(|holder| holder.seat);
+        holders.sort_by_key(key);
     }
 }

@@ -21,7 +21,10 @@ impl World {
 
     /// The node that a running task has all of its GPUs on, where anybody asks for that.
     pub(super) fn only_node(&self, task: TaskId) -> Option<NodeId> {
-        let mut nodes = self.nodes_of(task).filter(|_| self.policy.packs_whole_gpus());
+        if !self.policy.packs_whole_gpus() {
+            return None;
+        }
+        let mut nodes = self.nodes_of(task);
         let first = nodes.next()?;
         nodes.all(|node| node == first).then_some(first)
     }

@@ -6,7 +6,7 @@ use super::seat::{Group, Seat, Tie};
 use super::{Asks, Holder, Ranked};
 use crate::demand::Demand;
 use crate::gpus::Booking;
-use crate::place::Search;
+use crate::place::{Gang, Search};
 use crate::policy::{Place, Policy, Queue};
 use crate::scheduler::{Turn, World};
 use coloc_model::{GpuId, TaskId, Time};
@@ -77,23 +77,24 @@ impl Ranked {
                 holder.due = books.crossing(holder);
             }
         }
-        self.steady_until = self.steady_until.min(holder.due);
+        self.next_crossing = self.next_crossing.min(holder.due);
     }
 
     /// When the first running task changes queue.
     fn first_crossing(&mut self, policy: &Policy) -> Option<Time> {
-        let Ranked { running, books, .. } = &*self;
         let first = match Course::of(policy) {
             Course::Falls => None,
-            Course::Holds => {
+            Course::Holds | Course::Follows => {
                 if std::mem::take(&mut self.recount) {
                     let first = self.running.iter().map(|holder| holder.due).min();
-                    self.steady_until = first.unwrap_or(Time::NEVER);
+                    self.next_crossing = first.unwrap_or(Time::NEVER);
                 }
-                Some(self.steady_until)
+                Some(self.next_crossing)
             }
-            Course::Follows => running.iter().map(|holder| holder.due).min(),
-            Course::Varies => running.iter().map(|holder| books.crossing(holder)).min(),
+            Course::Varies => {
+                let Ranked { running, books, .. } = &*self;
+                running.iter().map(|holder| books.crossing(holder)).min()
+            }
         };
         first.filter(|&at| at != Time::NEVER)
     }
@@ -116,7 +117,7 @@ impl Ranked {
 
     /// The best waiting task of a class.
     fn head(&self, class: usize) -> Option<Candidate> {
-        self.classes[class].first_key_value().map(|(&seat, &task)| (seat, task, class))
+        self.classes[class].first().map(|(seat, task)| (seat, task, class))
     }
 }
 
@@ -162,7 +163,7 @@ impl Walk {
                 self.blocked[class] = true;
                 continue;
             };
-            world.start(turn, &demand, gpus);
+            world.start(turn, &demand, &gpus);
             let holder = world.hold(turn.now, seat, task);
             self.insert(holder);
             self.consider(world.ranked.head(class));
@@ -215,8 +216,8 @@ impl Walk {
         turn: &mut Turn,
         task: TaskId,
         class: usize,
-    ) -> Option<(Demand, Vec<GpuId>)> {
-        let wanted = world.ranked.gangs[class];
+    ) -> Option<(Demand, Gang)> {
+        let wanted = world.ranked.classes[class].gang;
         let whole = world.policy.needs_idle();
         if whole && world.gpus.idle() + self.gpus_at_risk < wanted {
             return None;
