@@ -3,7 +3,7 @@
 use super::allocator::Request;
 use super::memory::{Held, Memory, Purpose};
 use super::reuse::{Reused, shelved};
-use super::script::{Part, Script, Step, Tensor, Thread};
+use super::script::{Part, Rare, Script, Step, Tensor, Thread};
 use super::workspace::ConvCall;
 use crate::run::RunConfig;
 
@@ -74,18 +74,25 @@ impl<M: Memory> Performance<'_, M> {
                     next += 1;
                 }
                 Step::Free(tensor) => self.free(tensor),
-                Step::Lend(size, purpose) => {
-                    self.memory.lend(&self.requests[size.0 as usize], purpose);
-                }
-                Step::Scratch(size) => self.memory.scratch(self.requests[size.0 as usize].bytes),
-                Step::Convolve(call) => {
-                    let call = script.calls[call as usize];
-                    self.memory.convolve(ConvCall { batch, ..call });
-                }
-                Step::Multiply(thread) => self.multiply(thread),
+                Step::Rare(rare) => self.play_rare(rare, batch),
             }
         }
         next
+    }
+
+    #[inline(never)]
+    fn play_rare(&mut self, step: Rare, batch: u64) {
+        match step {
+            Rare::Lend(size, purpose) => {
+                self.memory.lend(&self.requests[size.0 as usize], purpose);
+            }
+            Rare::Scratch(size) => self.memory.scratch(self.requests[size.0 as usize].bytes),
+            Rare::Convolve(call) => {
+                let call = self.script.calls[call as usize];
+                self.memory.convolve(ConvCall { batch, ..call });
+            }
+            Rare::Multiply(thread) => self.multiply(thread),
+        }
     }
 
     /// Frees a tensor if it has any memory.

@@ -69,6 +69,13 @@ pub(super) enum Step {
     Make(SizeId, Purpose),
     /// A tensor is freed, if it has any memory.
     Free(Tensor),
+    /// Anything else.
+    Rare(Rare),
+}
+
+/// What seldom happens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Rare {
     /// A tensor is made and freed at once.
     Lend(SizeId, Purpose),
     /// Memory that lives only while a kernel runs.
@@ -204,7 +211,7 @@ impl Recorder {
 
     /// A tensor that nobody keeps. Twice the same in a row is once: nothing has changed.
     fn lend(&mut self, size: SizeId, purpose: Purpose) {
-        let step = Step::Lend(size, purpose);
+        let step = Step::Rare(Rare::Lend(size, purpose));
         if self.steps[self.ended..].last() != Some(&step) {
             self.steps.push(step);
         }
@@ -223,7 +230,7 @@ impl Recorder {
     pub(super) fn scratch(&mut self, size: Size) {
         if size.bytes > 0 {
             let size = self.known(size);
-            self.steps.push(Step::Scratch(size));
+            self.steps.push(Step::Rare(Rare::Scratch(size)));
         }
     }
 
@@ -241,7 +248,7 @@ impl Recorder {
 
     /// A convolution's kernel runs.
     pub(super) fn convolve(&mut self, call: ConvCall) {
-        self.steps.push(Step::Convolve(self.calls.len() as u32));
+        self.steps.push(Step::Rare(Rare::Convolve(self.calls.len() as u32)));
         self.calls.push(call);
     }
 }

@@ -2,8 +2,8 @@
 
 use super::memory::Purpose;
 use super::script::{
-    OLD_INPUT, OLD_LABELS, OLD_LOSS, OLD_RESULT, Recorder, Script, Size, Step, Tensor, Thread,
-    old_gradient,
+    OLD_INPUT, OLD_LABELS, OLD_LOSS, OLD_RESULT, Rare, Recorder, Script, Size, Step, Tensor,
+    Thread, old_gradient,
 };
 use super::workspace::{ConvCall, Pass};
 use crate::graph::{Conv, Graph, Loss, Node, NodeId, Op};
@@ -258,14 +258,14 @@ impl<'a> Trainer<'a> {
     /// The forward thread multiplies matrices.
     pub(super) fn multiply_forward(&mut self) {
         if !std::mem::replace(&mut self.forward_multiplied, true) {
-            self.memory.steps.push(Step::Multiply(Thread::Forward));
+            self.memory.steps.push(Step::Rare(Rare::Multiply(Thread::Forward)));
         }
     }
 
     /// The same for autograd's thread.
     pub(super) fn multiply_backward(&mut self) {
         if !std::mem::replace(&mut self.backward_multiplied, true) {
-            self.memory.steps.push(Step::Multiply(Thread::Backward));
+            self.memory.steps.push(Step::Rare(Rare::Multiply(Thread::Backward)));
         }
     }
 
