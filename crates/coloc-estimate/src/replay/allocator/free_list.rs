@@ -132,10 +132,19 @@ impl FreeList {
         let mut smaller = spans[bin as usize].smaller;
         let mut larger = bin;
         if smaller != bin && !spans[smaller as usize].is_below(grains, address) {
-            smaller = bin;
+            // Else its place is looked for from both ends.
             larger = spans[bin as usize].larger;
-            while spans[larger as usize].is_below(grains, address) {
-                (smaller, larger) = (larger, spans[larger as usize].larger);
+            loop {
+                if !spans[larger as usize].is_below(grains, address) {
+                    smaller = spans[larger as usize].smaller;
+                    break;
+                }
+                smaller = spans[smaller as usize].smaller;
+                if spans[smaller as usize].is_below(grains, address) {
+                    larger = spans[smaller as usize].larger;
+                    break;
+                }
+                larger = spans[larger as usize].larger;
             }
         }
         let span = &mut spans[index as usize];
