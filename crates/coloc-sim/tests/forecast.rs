@@ -87,12 +87,15 @@ fn hours_dependencies_and_arrays_are_waited_for() {
     forecast.comes(task(2), gate, takes(10));
     let gate = Gate { after: vec![TaskId(1), TaskId(2)], ..Gate::default() };
     forecast.comes(task(3), gate, takes(1));
+    let gate = Gate { after_any: vec![TaskId(1), TaskId(2)], ..Gate::default() };
+    forecast.comes(task(4), gate, takes(1));
     for id in 10..14 {
         let gate = Gate { array: Some((TaskId(10), Some(2))), ..Gate::default() };
         forecast.comes(task(id), gate, takes(3));
     }
     let seen = play(forecast);
     assert_eq!((seen.starts[&TaskId(2)], seen.starts[&TaskId(3)]), (at(60), at(70)));
+    assert_eq!(seen.starts[&TaskId(4)], at(20), "one of them is enough");
     let array: Vec<Time> = (10..14).map(|id| seen.starts[&TaskId(id)]).collect();
     assert_eq!(array, [at(5), at(5), at(8), at(8)]);
 }

@@ -195,7 +195,13 @@ proptest! {
     }
 
     #[test]
-    fn looking_changes_nothing(trace in any_trace(), policy in any_policy(), blindly: bool) {
+    fn looking_changes_nothing(
+        trace in any_trace(),
+        policy in any_policy(),
+        preemptive in prop::option::of(select(vec![Queue::Srtf, Queue::Las2d, Queue::Gittins2d])),
+        blindly: bool,
+    ) {
+        let policy = Policy { queue: preemptive.unwrap_or(policy.queue), ..policy };
         let simulation = match blindly {
             false => simulation(policy, Estimator::Oracle),
             true => simulation(blind(policy), Estimator::None),

@@ -131,7 +131,7 @@ fn never(standing: &Standing, live: &Live) -> Option<String> {
         return Some("it is held".to_owned());
     }
     if standing.spec.after_any {
-        return Some("it starts after any one of several tasks".to_owned());
+        return never_any(standing, live);
     }
     let why = |Dependency { task, when, .. }: &Dependency| match (when, live.get(task)?) {
         (DependencyKind::AfterNotOk, _) => {
@@ -143,19 +143,43 @@ fn never(standing: &Standing, live: &Live) -> Option<String> {
     standing.spec.after.iter().find_map(why)
 }
 
+/// The same of a task for which one of several others is enough.
+fn never_any(standing: &Standing, live: &Live) -> Option<String> {
+    let after = &standing.spec.after;
+    if after.iter().any(|other| other.when == DependencyKind::After) {
+        return Some("it starts after the start of one of several tasks".to_owned());
+    }
+    let hopeless = !after.iter().any(|other| is_awaited(other, live));
+    hopeless.then(|| "it starts only if one of several tasks does not end well".to_owned())
+}
+
+/// A task that has not ended, of which nothing but its end is wanted, or that it ends well.
+fn is_awaited(other: &Dependency, live: &Live) -> bool {
+    let well = !matches!(other.when, DependencyKind::After | DependencyKind::AfterNotOk);
+    well && live.contains_key(&other.task)
+}
+
 fn gate(
     standing: &Standing,
     begin: Option<Time>,
     live: &Live,
     of_its_name: Option<TaskId>,
 ) -> Gate {
+    let array = standing.array.map(|place| (place.array, place.at_once));
+    let of_its_name = of_its_name.filter(|_| standing.spec.singleton);
+    if standing.spec.after_any {
+        let awaited = standing.spec.after.iter().filter(|other| is_awaited(other, live));
+        let after_any = awaited.map(|other| other.task).collect();
+        return Gate { begin, after: of_its_name.into_iter().collect(), after_any, array };
+    }
     let (starts, ends): (Vec<&Dependency>, Vec<&Dependency>) =
         standing.spec.after.iter().partition(|other| other.when == DependencyKind::After);
     let since = |other: &&Dependency| Some((*live.get(&other.task)?)? + other.delay);
     let after = ends.into_iter().map(|other| other.task).filter(|task| live.contains_key(task));
     Gate {
         begin: starts.iter().filter_map(since).chain(begin).max(),
-        after: after.chain(of_its_name.filter(|_| standing.spec.singleton)).collect(),
-        array: standing.array.map(|place| (place.array, place.at_once)),
+        after: after.chain(of_its_name).collect(),
+        after_any: Vec::new(),
+        array,
     }
 }

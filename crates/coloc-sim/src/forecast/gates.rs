@@ -11,6 +11,8 @@ pub struct Gate {
     pub begin: Option<Time>,
     /// These must have ended.
     pub after: Vec<TaskId>,
+    /// One of these must have ended, if there are any.
+    pub after_any: Vec<TaskId>,
     /// Its array, and how many of that may be at work at once.
     pub array: Option<(TaskId, Option<u32>)>,
 }
@@ -27,7 +29,7 @@ pub(super) struct Gates {
 
 impl Gates {
     pub(super) fn add(&mut self, task: Task, gate: Gate) {
-        for on in &gate.after {
+        for on in gate.after.iter().chain(&gate.after_any) {
             self.after.entry(*on).or_default().push(task.id);
         }
         if let Some((array, _)) = gate.array {
@@ -54,6 +56,9 @@ impl Gates {
         for waiting in self.after.remove(&task).unwrap_or_default() {
             if let Some((_, gate)) = self.shut.get_mut(&waiting) {
                 gate.after.retain(|on| *on != task);
+                if gate.after_any.contains(&task) {
+                    gate.after_any.clear();
+                }
                 self.knocking.insert(waiting);
             }
         }
@@ -71,7 +76,8 @@ impl Gates {
         let mut open = Vec::new();
         for id in std::mem::take(&mut self.knocking) {
             let Some((_, gate)) = self.shut.get(&id) else { continue };
-            if !gate.after.is_empty() || gate.begin.is_some_and(|begin| begin > now) {
+            let waits = !gate.after.is_empty() || !gate.after_any.is_empty();
+            if waits || gate.begin.is_some_and(|begin| begin > now) {
                 continue;
             }
             if let Some((array, at_once)) = gate.array {

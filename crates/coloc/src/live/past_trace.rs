@@ -1,12 +1,14 @@
 //! A daemon's past as a trace.
 
+use coloc_daemon::kinds::is_of_kind;
 use coloc_daemon::past::{Past, PastTask};
 use coloc_daemon::record::Phase;
-use coloc_model::{Bytes, Millis, SignatureId, Time, UserId};
+use coloc_model::{Bytes, Fleet, GpuModel, Millis, SignatureId, Time, UserId};
 use coloc_physics::Profile;
 use coloc_sim::trace::TraceTask;
-use coloc_sim::{Names, Trace};
+use coloc_sim::{Names, Simulation, Trace};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// SM activity of a task that nobody saw, where nobody saw any.
 const GUESS: f64 = 0.5;
@@ -17,7 +19,30 @@ pub(crate) struct PastTrace {
     pub(crate) trace: Trace,
     pub(crate) observed: Observed,
     /// What was assumed, for people.
-    pub(crate) assumed: Vec<String>,
+    assumed: Vec<String>,
+    choosy: Vec<Choosy>,
+}
+
+/// Tasks that named the kinds of GPU that they may have.
+#[derive(Debug)]
+struct Choosy {
+    signature: SignatureId,
+    kinds: Vec<String>,
+    /// The most GPUs that one of them has at once.
+    gpus: u32,
+    tasks: usize,
+}
+
+impl Choosy {
+    fn may_have(&self, model: GpuModel) -> bool {
+        self.kinds.iter().any(|kind| is_of_kind(model.name(), kind))
+    }
+
+    /// There are GPUs of these kinds for all of them.
+    fn is_at_home(&self, fleet: &Fleet) -> bool {
+        let theirs = fleet.gpus().iter().filter(|gpu| self.may_have(gpu.model));
+        theirs.count() >= self.gpus as usize
+    }
 }
 
 /// How it went, in seconds of the tasks.
@@ -53,12 +78,17 @@ impl PastTrace {
             if known.is_empty() { GUESS } else { known.iter().sum::<f64>() / known.len() as f64 };
         let first = past.tasks.iter().map(|task| task.submitted_s).fold(f64::INFINITY, f64::min);
         let (mut names, mut users) = (Names::default(), Names::default());
-        let traced = |task: &PastTask| {
+        let mut choosy: Vec<Choosy> = Vec::new();
+        let mut traced = |task: &PastTask| {
+            let signature = SignatureId(names.number(&known_by(task)));
+            if !task.gpu_kinds.is_empty() {
+                note_choosy(&mut choosy, signature, task);
+            }
             let slowdown = if as_observed { 1.0 } else { task.slowdown };
             let ran = (task.ended_s - task.started_s) * scale / slowdown;
             TraceTask {
                 submit: Time::from_secs_f64((task.submitted_s - first) * scale),
-                signature: SignatureId(names.number(&task.kind)),
+                signature,
                 user: UserId(users.number(&task.user)),
                 gpus: task.gpus,
                 duration: Millis::from_secs_f64(ran).max(Millis(1)),
@@ -67,11 +97,57 @@ impl PastTrace {
                 priority: task.priority,
             }
         };
-        let tasks = past.tasks.iter().map(traced).collect();
+        let tasks = past.tasks.iter().map(&mut traced).collect();
         PastTrace {
             trace: Trace::new(tasks, names, users),
             observed: observed(&past.tasks, first, scale),
             assumed: assumed(past, as_observed, usual),
+            choosy,
+        }
+    }
+
+    /// Keeps tasks off GPUs of kinds that they did not name, where they could have others.
+    pub(crate) fn keep_kinds(&self, simulation: &mut Simulation) {
+        let models: BTreeSet<GpuModel> =
+            simulation.fleet.gpus().iter().map(|gpu| gpu.model).collect();
+        for choosy in self.choosy.iter().filter(|each| each.is_at_home(&simulation.fleet)) {
+            for &model in models.iter().filter(|&&model| !choosy.may_have(model)) {
+                simulation.speeds.insert(choosy.signature, model, 0.0);
+            }
+        }
+    }
+
+    /// What was assumed of the past to play it on these GPUs.
+    pub(crate) fn assumed(&self, fleet: &Fleet) -> Vec<String> {
+        let strangers = self.choosy.iter().filter(|each| !each.is_at_home(fleet));
+        let mut assumed = self.assumed.clone();
+        match strangers.map(|each| each.tasks).sum() {
+            0usize => {}
+            tasks => assumed.push(format!(
+                "{tasks} tasks named kinds of GPU of which there are too few here, and run on any"
+            )),
+        }
+        assumed
+    }
+}
+
+/// What a task is called: who may run elsewhere than others that run the same is told apart from them.
+fn known_by(task: &PastTask) -> String {
+    match task.gpu_kinds.as_slice() {
+        [] => task.kind.clone(),
+        kinds => format!("{} on {}", task.kind, kinds.join(" or ")),
+    }
+}
+
+fn note_choosy(choosy: &mut Vec<Choosy>, signature: SignatureId, task: &PastTask) {
+    match choosy.iter_mut().find(|each| each.signature == signature) {
+        Some(each) => {
+            each.gpus = each.gpus.max(task.gpus);
+            each.tasks += 1;
+        }
+        None => {
+            let (kinds, gpus) = (task.gpu_kinds.clone(), task.gpus);
+            choosy.push(Choosy { signature, kinds, gpus, tasks: 1 });
         }
     }
 }
@@ -139,10 +215,6 @@ fn assumed(past: &Past, as_observed: bool, usual: f64) -> Vec<String> {
     if again > 0 {
         said.push(format!("of {again} tasks that ran more than once, the last run counts"));
     }
-    let choosy = count(|task| !task.gpu_kinds.is_empty());
-    if choosy > 0 {
-        said.push(format!("{choosy} tasks named kinds of GPU and run on any here"));
-    }
     if past.never_ran > 0 {
         said.push(format!("{} tasks ended without having run, and are left out", past.never_ran));
     }
@@ -152,7 +224,10 @@ fn assumed(past: &Past, as_observed: bool, usual: f64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coloc_model::{Activity, Fraction};
+    use coloc_core::Policy;
+    use coloc_core::policy::{Place, Queue};
+    use coloc_model::{Activity, Fraction, Share};
+    use coloc_sim::{Estimator, Silent};
 
     fn task(id: u32, submitted_s: f64, slowdown: f64) -> PastTask {
         PastTask {
@@ -188,10 +263,32 @@ mod tests {
         };
         assert_eq!(durations(false), [5.0, 10.0]);
         assert_eq!(durations(true), [10.0, 10.0]);
-        let PastTrace { trace, observed, assumed } = PastTrace::new(&past, false);
+        let told = PastTrace::new(&past, false);
+        let PastTrace { trace, observed, .. } = &told;
         assert_eq!(trace.tasks()[1].submit, Time::from_secs_f64(50.0));
         assert_eq!(trace.tasks()[1].profile.activity.sm.get(), 0.4, "like the others");
         assert_eq!((observed.makespan_s, observed.wait_mean_s), (61.0, 1.0));
-        assert_eq!(assumed.len(), 6, "{assumed:?}");
+        let assumed = |fleet: &str| told.assumed(&fleet.parse().expect("a fleet"));
+        assert_eq!(assumed("1xA100-40GB,1xV100-16GB").len(), 5);
+        let elsewhere = assumed("2xV100-16GB");
+        assert_eq!(elsewhere.len(), 6, "{elsewhere:?}");
+        assert!(elsewhere[5].starts_with("1 tasks named kinds"), "{elsewhere:?}");
+    }
+
+    #[test]
+    fn tasks_stay_on_the_kinds_that_they_named() {
+        let choosy = |id| PastTask { gpu_kinds: vec!["a100".to_owned()], ..task(id, 0.0, 1.0) };
+        let tasks = vec![choosy(1), choosy(2), task(3, 0.0, 1.0)];
+        let told = PastTrace::new(&Past { schema: 1, setup: None, tasks, never_ran: 0 }, false);
+        let makespan = |fleet: &str| {
+            let fleet = fleet.parse().expect("a fleet");
+            let place = Policy::plain(Queue::BestEffort, Place::FirstFit, Share::Exclusive);
+            let mut simulation = Simulation::new(fleet, place, Estimator::Oracle);
+            told.keep_kinds(&mut simulation);
+            simulation.run(&told.trace, &mut Silent).expect("it fits").0.makespan_s
+        };
+        assert_eq!(makespan("2xV100-16GB,1xA100-40GB"), 20.0, "one after the other");
+        assert_eq!(makespan("1xV100-16GB,2xA100-40GB"), 10.0);
+        assert_eq!(makespan("3xV100-16GB"), 10.0, "there are none of the kind");
     }
 }

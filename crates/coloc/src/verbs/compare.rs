@@ -74,7 +74,8 @@ impl Compare {
             named.args.accounts = self.accounts.clone();
         }
         let (trace, fleet) = self.input.load()?;
-        let runs = play(&policies, &trace, &fleet, &self.physics, self.html.is_some())?;
+        let adjust = |simulation: &mut Simulation| self.physics.apply(simulation, &trace);
+        let runs = play(&policies, &trace, &fleet, adjust, self.html.is_some())?;
         self.input.tell_passed_over(&trace);
         if let Some(named) =
             policies.iter().find(|named| named.args.estimator() == Estimator::Replay)
@@ -101,18 +102,18 @@ impl Compare {
     }
 }
 
-/// Plays the trace under each policy.
+/// Plays the trace under each policy, on machines that are as `adjust` has them.
 pub(crate) fn play(
     policies: &[NamedPolicy],
     trace: &Trace,
     fleet: &Fleet,
-    physics: &PhysicsArgs,
+    adjust: impl Fn(&mut Simulation) -> Result<(), CliError>,
     record: bool,
 ) -> Result<Vec<PolicyRun>, CliError> {
     let play_one = |named: &NamedPolicy| {
         let mut simulation =
             Simulation::new(fleet.clone(), named.args.policy(), named.args.estimator());
-        physics.apply(&mut simulation, trace)?;
+        adjust(&mut simulation)?;
         named.args.service.apply(&mut simulation)?;
         named.args.accounts.apply(&mut simulation, trace)?;
         PolicyRun::play(named.name.clone(), &simulation, trace, record)

@@ -14,7 +14,7 @@ use clap::Args;
 use coloc_daemon::owner::{GpuView, TaskView};
 use coloc_daemon::record::Phase;
 use coloc_model::Fleet;
-use coloc_sim::{Trace, trace};
+use coloc_sim::{Simulation, Trace, trace};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,8 +58,8 @@ impl Demo {
             "The whole trace, simulated: a server with four A100-40GB, and 90 training tasks that arrive\n\
              over three and a half hours (CARMA's mixed trace).\n",
         )?;
-        let physics = PhysicsArgs::default();
-        let runs = compare::play(&policies, &trace, &fleet, &physics, true)?;
+        let adjust = |simulation: &mut Simulation| PhysicsArgs::default().apply(simulation, &trace);
+        let runs = compare::play(&policies, &trace, &fleet, adjust, true)?;
         let name = "the 90-task trace";
         print_text(&comparison::render(name, &fleet, &runs))?;
         let page = report::compare_page(&compare::page(name, &trace, &fleet, &runs));

@@ -5,6 +5,7 @@ use crate::args::live::SocketArg;
 use crate::args::named_policy::{self, NamedPolicy};
 use crate::args::physics::PhysicsArgs;
 use crate::args::policy::{EstimatorFlag, PolicyArgs};
+use crate::args::without_effect;
 use crate::error::CliError;
 use crate::invocation::typed_one;
 use crate::live::past_trace::{Observed, PastTrace};
@@ -116,7 +117,9 @@ impl Whatif {
         if let Some(setup) = &past.setup {
             runs.push(self.as_it_ran(setup, "as it ran".to_owned(), &fleet, &told, record)?);
         }
-        runs.extend(compare::play(&policies, &told.trace, &fleet, &self.physics, record)?);
+        let adjust = |simulation: &mut Simulation| self.adjust(simulation, &told);
+        runs.extend(compare::play(&policies, &told.trace, &fleet, adjust, record)?);
+        without_effect::tell(policies.iter().map(|named| &named.args), &self.physics);
         played.push(Played { fleet: fleet.clone(), runs });
         self.tell(since, &fleet, &told, &played)
     }
@@ -142,10 +145,13 @@ impl Whatif {
     fn wanted(&self) -> Result<Vec<NamedPolicy>, CliError> {
         let mut named: Vec<NamedPolicy> =
             self.policies.iter().map(|text| named_policy::parse(text)).collect::<Result<_, _>>()?;
-        let (args, plain) = (&self.policy, PolicyArgs::default());
-        let asked = args.preset.is_some()
-            || args.policy() != plain.policy()
-            || args.estimator() != plain.estimator();
+        let args = &self.policy;
+        let PolicyArgs { preset, queue, place, share, estimator, .. } = args;
+        let asked = preset.is_some()
+            || queue.is_some()
+            || place.is_some()
+            || share.is_some()
+            || estimator.is_some();
         if asked {
             let name = format!("as asked ({})", describe(args));
             named.push(NamedPolicy { name, args: args.clone() });
@@ -155,8 +161,9 @@ impl Whatif {
                 named.push(named_policy::parse(text)?);
             }
         }
-        // What is said of queues, history, costs and accounts holds for all of them.
+        // What is said of limits, queues, history, costs and accounts holds for all of them.
         for each in &mut named {
+            each.args.tuning = args.tuning.clone();
             each.args.service = args.service.clone();
             each.args.accounts = args.accounts.clone();
             // Nobody published estimates of these tasks; what they held is known.
@@ -174,8 +181,14 @@ impl Whatif {
         record: bool,
     ) -> Result<PolicyRun, CliError> {
         let mut simulation = Simulation::new(fleet.clone(), setup.policy, Estimator::Oracle);
-        self.physics.apply(&mut simulation, &told.trace)?;
+        self.adjust(&mut simulation, told)?;
         PolicyRun::play(name, &simulation, &told.trace, record)
+    }
+
+    fn adjust(&self, simulation: &mut Simulation, told: &PastTrace) -> Result<(), CliError> {
+        self.physics.apply(simulation, &told.trace)?;
+        told.keep_kinds(simulation);
+        Ok(())
     }
 
     fn tell(
@@ -200,7 +213,7 @@ impl Whatif {
                 since_s: since.secs(),
                 fleet: fleet.to_string(),
                 observed: &told.observed,
-                assumed: &told.assumed,
+                assumed: &told.assumed(fleet),
                 predicted: true,
                 policies: policies.collect(),
             };
@@ -211,7 +224,7 @@ impl Whatif {
             print_text(&comparison::render(&name, &each.fleet, &each.runs))?;
             print_text("")?;
         }
-        print_text(&format!("Assumed: {}.", told.assumed.join("; ")))?;
+        print_text(&format!("Assumed: {}.", told.assumed(fleet).join("; ")))?;
         for file in [&self.html, &self.output].into_iter().flatten() {
             print_text(&format!("Written: {}", file.display()))?;
         }

@@ -80,3 +80,21 @@ fn a_task_after_the_start_of_another_is_expected_by_its_start() {
     assert!(task["expected_start_s"].is_null(), "{task}");
     assert_eq!(basis(&task), format!("unknown: it waits for the start of task {held}"));
 }
+
+#[test]
+fn a_task_after_one_of_several_is_expected_by_the_first_end() {
+    let home = Home::new(&["--emulate", "2xA100-40GB", "--share", "exclusive"]);
+    let long = home.submit(&["-t", "60", "--", "sleep", "60"]);
+    let short = home.submit(&["-t", "10", "--", "sleep", "60"]);
+    home.wait_for_state(long, "running");
+    home.wait_for_state(short, "running");
+    let either = format!("afterok:{long}?afterany:{short}");
+    let later = home.submit(&["-d", &either, "-t", "1", "--", "true"]);
+    let (expected, end) =
+        (at(&home.show(later), "expected_start_s"), at(&home.show(short), "started_s") + 600.0);
+    assert!((expected - end).abs() < 1.0, "{expected} instead of {end}");
+    let badly = format!("afternotok:{long}?afternotok:{short}");
+    let never = home.submit(&["-d", &badly, "-t", "1", "--", "true"]);
+    let why = "unknown: it starts only if one of several tasks does not end well";
+    assert_eq!(basis(&home.show(never)), why);
+}

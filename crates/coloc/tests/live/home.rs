@@ -166,11 +166,22 @@ impl Home {
         let began = Instant::now();
         while !condition(self) {
             if began.elapsed() > PATIENCE {
-                let log = std::fs::read_to_string(self.path().join("daemon.log"));
-                panic!("{what}: waited in vain; the daemon says: {}", log.unwrap_or_default());
+                panic!("{what}: waited in vain\n{}", self.how_it_stands());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// What a daemon that does not do what is expected has to say.
+    fn how_it_stands(&self) -> String {
+        let log = std::fs::read_to_string(self.path().join("daemon.log")).unwrap_or_default();
+        let ask = |arguments: &[&str]| {
+            let said = self.try_run(arguments);
+            format!("{}{}", text(&said.stdout), text(&said.stderr))
+        };
+        let (queue, gpus) = (ask(&["queue", "--all"]), ask(&["gpus"]));
+        let stories = ask(&["show", "all"]);
+        format!("the log:\n{log}\nthe queue:\n{queue}\nthe GPUs:\n{gpus}\ntasks:\n{stories}")
     }
 
     pub(super) fn wait_for_state(&self, id: u32, state: &str) {
