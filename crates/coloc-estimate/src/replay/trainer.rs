@@ -283,3 +283,22 @@ impl<'a> Trainer<'a> {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hf::{self, Options};
+
+    /// Adapters stand beside frozen products that need no gradient themselves.
+    #[test]
+    fn every_adapter_has_a_gradient() {
+        let config = r#"{"model_type":"llama","hidden_size":64,"num_hidden_layers":2,
+            "intermediate_size":128,"num_attention_heads":4,"vocab_size":1000}"#;
+        let options = Options { lora_rank: Some(8), ..Options::default() };
+        let graph = hf::parse(config, &options).unwrap();
+        let script = Trainer::new(&graph, &RunConfig::new(2)).script();
+        let gradients = script.left.iter().filter(|(_, old)| old.0 >= old_gradient(0).0).count();
+        assert_eq!(gradients, script.trained.len());
+        assert!(gradients > 0, "adapters are trained");
+    }
+}
