@@ -66,7 +66,9 @@ impl Span {
 
     #[inline(always)]
     pub(super) fn is_below(&self, grains: u64, address: u64) -> bool {
-        self.grains < grains || (self.grains == grains && self.address < address)
+        // As one number: a second question would have to be guessed too.
+        let order = |grains: u64, address: u64| u128::from(grains) << 64 | u128::from(address);
+        order(self.grains, self.address) < order(grains, address)
     }
 }
 
@@ -170,10 +172,9 @@ impl FreeList {
         let Span { smaller, larger, .. } = spans[index as usize];
         spans[smaller as usize].larger = larger;
         spans[larger as usize].smaller = smaller;
-        // Only a bin's own entry stands on both sides.
-        if smaller == larger {
-            self.occupied[smaller as usize / 64 % WORDS] &= !(1 << (smaller % 64));
-        }
+        // Only a bin's own entry stands on both sides. Nothing is asked: the answer could not be guessed.
+        let emptied = u64::from(smaller == larger);
+        self.occupied[smaller as usize / 64 % WORDS] &= !(emptied << (smaller % 64));
     }
 
     /// The tightest fit for this many grains loses them at its start.
@@ -217,14 +218,14 @@ impl FreeList {
     pub(super) fn best(&self, spans: &[Span], pool: Pool, grains: u64, own: u32) -> Option<u32> {
         let Hand { index, least } = self.hands[pool as usize];
         let hand = &spans[index as usize];
-        if least <= grains && grains <= hand.grains {
+        if (least <= grains) & (grains <= hand.grains) {
             return Some(index);
         }
         let listed = self.best_listed(spans, pool, grains, own);
         // Where there is none, its entry is larger than any span.
         let Span { grains: other, address, .. } = spans[listed as usize];
-        let best =
-            if grains <= hand.grains && hand.is_below(other, address) { index } else { listed };
+        let at_hand = (grains <= hand.grains) & hand.is_below(other, address);
+        let best = if at_hand { index } else { listed };
         (best > LENT).then_some(best)
     }
 
