@@ -296,11 +296,12 @@ impl Gpus {
         self.idle.count()
     }
 
-    /// Those that are idle, in id order.
+    /// Adds the first of those that are idle.
     pub(crate) fn first_idle(&self, count: usize, into: &mut Gang) {
         self.idle.first(count, |number| into.push(GpuId::from(number)));
     }
 
+    /// Those that are idle, in id order.
     pub(crate) fn idle_ids(&self) -> impl Iterator<Item = GpuId> + '_ {
         self.idle.iter().map(GpuId::from)
     }

@@ -88,8 +88,9 @@ impl Stretches {
         }
         let part = part(attained) - part(self.entry);
         let before = *self.marks.get(part).or(self.marks.last())? as usize;
-        let number =
-            before + self.ends[before..].iter().take_while(|&&end| end <= attained).count();
+        // Tasks that are much alike may have many stretches in one part.
+        let after = self.marks.get(part + 1).map_or(self.ends.len(), |&after| after as usize);
+        let number = before + self.ends[before..after].partition_point(|&end| end <= attained);
         self.all.get(number).filter(|stretch| attained < stretch.until)
     }
 }
@@ -98,7 +99,7 @@ impl Stretches {
 #[inline]
 fn part(service: u64) -> usize {
     // The leading bits of a number are its exponent and the part of the doubling that it is in.
-    let number = (service | 1).cast_signed() as f64;
+    let number = (service.min(i64::MAX as u64) | 1).cast_signed() as f64;
     (number.to_bits() >> (f64::MANTISSA_DIGITS - 1 - PARTS)) as usize
 }
 
@@ -362,5 +363,21 @@ mod tests {
         let changes = (1..=100).filter(|&s| history.ended(GpuTime::from_secs(s))).count();
         assert!((20..60).contains(&changes), "{changes}");
         assert!(!self::history().ended(GpuTime::from_secs(1)), "a given history stays");
+    }
+
+    /// However alike or different the ends are, the stretch is the first that ends later.
+    #[test]
+    fn a_stretch_is_found_among_many_alike_and_at_the_end_of_time() {
+        let alike = (0..500).map(|step| 1_000_000 + step);
+        let far = [1 << 40, 1 << 62, u64::MAX - 1, u64::MAX];
+        let ends: Vec<u64> = (1..40).chain(alike).chain(far).collect();
+        let all = ends.iter().map(|&until| Stretch { ending: 1.0, spent: 1.0, until }).collect();
+        let stretches = Stretches::new(1, all);
+        for attained in ends.iter().flat_map(|&end| [end - 1, end]).filter(|&a| a > 0) {
+            let expected = ends.iter().find(|&&end| attained < end);
+            let found = stretches.at(attained).map(|stretch| stretch.until);
+            assert_eq!(found.as_ref(), expected, "{attained}");
+        }
+        assert!(stretches.at(0).is_none(), "that is of another queue");
     }
 }
