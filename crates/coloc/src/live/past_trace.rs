@@ -3,7 +3,7 @@
 use coloc_daemon::kinds::is_of_kind;
 use coloc_daemon::past::{Past, PastTask};
 use coloc_daemon::record::Phase;
-use coloc_model::{Bytes, Fleet, GpuModel, Millis, SignatureId, Time, UserId};
+use coloc_model::{Bytes, Fleet, GpuId, GpuModel, Millis, Node, SignatureId, Time, UserId};
 use coloc_physics::Profile;
 use coloc_sim::trace::TraceTask;
 use coloc_sim::{Names, Simulation, Trace};
@@ -28,8 +28,9 @@ pub(crate) struct PastTrace {
 struct Choosy {
     signature: SignatureId,
     kinds: Vec<String>,
-    /// The most GPUs that one of them has at once.
+    /// The most GPUs that one of them has at once, and the most memory on one GPU.
     gpus: u32,
+    memory: Bytes,
     tasks: usize,
 }
 
@@ -38,10 +39,14 @@ impl Choosy {
         self.kinds.iter().any(|kind| is_of_kind(model.name(), kind))
     }
 
-    /// There are GPUs of these kinds for all of them.
+    /// Some node has GPUs of these kinds for each of them.
     fn is_at_home(&self, fleet: &Fleet) -> bool {
-        let theirs = fleet.gpus().iter().filter(|gpu| self.may_have(gpu.model));
-        theirs.count() >= self.gpus as usize
+        let takes_it = |gpu: &GpuId| {
+            let model = fleet.gpu(*gpu).model;
+            self.may_have(model) && self.memory <= model.memory()
+        };
+        let theirs = |node: &Node| node.gpus().filter(takes_it).count();
+        fleet.nodes().iter().any(|node| theirs(node) >= self.gpus as usize)
     }
 }
 
@@ -124,7 +129,7 @@ impl PastTrace {
         match strangers.map(|each| each.tasks).sum() {
             0usize => {}
             tasks => assumed.push(format!(
-                "{tasks} tasks named kinds of GPU of which there are too few here, and run on any"
+                "{tasks} tasks named kinds of GPU of which no node here has enough, and run on any"
             )),
         }
         assumed
@@ -140,14 +145,16 @@ fn known_by(task: &PastTask) -> String {
 }
 
 fn note_choosy(choosy: &mut Vec<Choosy>, signature: SignatureId, task: &PastTask) {
+    let memory = Bytes(task.memory_bytes.unwrap_or(0));
     match choosy.iter_mut().find(|each| each.signature == signature) {
         Some(each) => {
             each.gpus = each.gpus.max(task.gpus);
+            each.memory = each.memory.max(memory);
             each.tasks += 1;
         }
         None => {
             let (kinds, gpus) = (task.gpu_kinds.clone(), task.gpus);
-            choosy.push(Choosy { signature, kinds, gpus, tasks: 1 });
+            choosy.push(Choosy { signature, kinds, gpus, memory, tasks: 1 });
         }
     }
 }
@@ -290,5 +297,26 @@ mod tests {
         assert_eq!(makespan("2xV100-16GB,1xA100-40GB"), 20.0, "one after the other");
         assert_eq!(makespan("1xV100-16GB,2xA100-40GB"), 10.0);
         assert_eq!(makespan("3xV100-16GB"), 10.0, "there are none of the kind");
+    }
+
+    #[test]
+    fn kinds_that_are_too_small_or_too_far_apart_bar_nobody_from_others() {
+        let gpu_kinds = vec!["a100".to_owned()];
+        let large = PastTask { memory_bytes: Some(60 << 30), gpu_kinds, ..task(1, 0.0, 1.0) };
+        let wide = PastTask { memory_bytes: Some(1 << 30), gpus: 2, id: 2, ..large.clone() };
+        for (task, fleet) in [
+            (large, "1xA100-40GB,1xH100-80GB"),
+            (wide, "1x1xA100-40GB,1x1xA100-40GB,1x2xH100-80GB"),
+        ] {
+            let past = Past { schema: 1, setup: None, tasks: vec![task], never_ran: 0 };
+            let told = PastTrace::new(&past, false);
+            let plain = Policy::plain(Queue::Fifo, Place::Exclusive, Share::Exclusive);
+            let fleet: Fleet = fleet.parse().expect("a fleet");
+            let mut simulation = Simulation::new(fleet.clone(), plain, Estimator::Oracle);
+            told.keep_kinds(&mut simulation);
+            let (summary, _) = simulation.run(&told.trace, &mut Silent).expect("it runs");
+            assert_eq!(summary.completed, 1, "{fleet}");
+            assert!(told.assumed(&fleet).iter().any(|said| said.contains("no node here")));
+        }
     }
 }
