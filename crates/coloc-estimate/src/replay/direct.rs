@@ -1,7 +1,7 @@
 //! Performs a training on an allocator at once, without a tape: for tasks with one rule of workspaces.
 
 use super::Replayed;
-use super::allocator::{Block, Request};
+use super::allocator::{Block, Blocks, Request};
 use super::memory::{ByPurpose, Held, Memory, Purpose, Usage};
 use super::player::Player;
 use super::workspace::{ConvCall, WorkspaceProvider};
@@ -71,9 +71,9 @@ impl Memory for Direct<'_> {
         Held { bytes, purpose, place: block.0 }
     }
 
-    fn keep(&mut self, sizes: &[u64], copies: usize, purpose: Purpose) {
-        self.player.keep(sizes, copies);
-        self.live[purpose as usize] += sizes.iter().sum::<u64>() * copies as u64;
+    fn keep(&mut self, blocks: &Blocks, copies: usize, purpose: Purpose) {
+        self.player.keep(blocks, copies);
+        self.live[purpose as usize] += blocks.bytes * copies as u64;
         self.raise(self.player.allocated(), 0);
     }
 
@@ -87,12 +87,11 @@ impl Memory for Direct<'_> {
         }
     }
 
-    fn lend_all(&mut self, sizes: &[u64], purpose: Purpose) {
-        let in_use = self.player.lend_all(sizes);
-        let bytes: u64 = sizes.iter().sum();
-        self.live[purpose as usize] += bytes;
+    fn lend_all(&mut self, blocks: &Blocks, purpose: Purpose) {
+        let in_use = self.player.lend_all(blocks);
+        self.live[purpose as usize] += blocks.bytes;
         self.raise(in_use, 0);
-        self.live[purpose as usize] -= bytes;
+        self.live[purpose as usize] -= blocks.bytes;
     }
 
     #[inline(always)]

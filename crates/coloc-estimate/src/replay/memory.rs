@@ -1,6 +1,6 @@
 //! What memory is held for, and who keeps account of it.
 
-use super::allocator::Request;
+use super::allocator::{Blocks, Request};
 use super::workspace::ConvCall;
 use serde::Serialize;
 
@@ -59,11 +59,11 @@ pub(super) trait Memory {
     /// A tensor appears.
     fn make(&mut self, request: &Request, purpose: Purpose) -> Held;
     /// So many tensors of each size appear that stay for good.
-    fn keep(&mut self, sizes: &[u64], copies: usize, purpose: Purpose);
+    fn keep(&mut self, blocks: &Blocks, copies: usize, purpose: Purpose);
     /// A tensor appears and goes before anything else happens.
     fn lend(&mut self, request: &Request, purpose: Purpose);
     /// The same for tensors that live together.
-    fn lend_all(&mut self, sizes: &[u64], purpose: Purpose);
+    fn lend_all(&mut self, blocks: &Blocks, purpose: Purpose);
     /// A tensor's memory is given back.
     fn free(&mut self, tensor: Held);
     /// Memory that lives only while a kernel runs.

@@ -1,6 +1,6 @@
 //! A whole training: parameters, rehearsal, iterations, optimizer steps.
 
-use super::allocator::Request;
+use super::allocator::{Blocks, Request};
 use super::memory::{Held, Memory, Purpose};
 use super::reuse::{Reused, shelved};
 use super::script::{Part, Rare, Script, Step, Tensor, Thread};
@@ -10,7 +10,7 @@ use crate::run::RunConfig;
 /// cuBLAS takes this through the allocator, once for each thread that multiplies.
 const CUBLAS_WORKSPACE: u64 = 8_519_680;
 
-shelved!(Held);
+shelved!(Held, Request);
 
 /// A training under way.
 struct Performance<'a, M> {
@@ -18,15 +18,14 @@ struct Performance<'a, M> {
     memory: &'a mut M,
     tensors: Reused<Held>,
     /// The script's sizes for the batch that is played.
-    requests: Vec<Request>,
+    requests: Reused<Request>,
     multiplied: [bool; 2],
 }
 
 /// Trains as the run says.
 pub(super) fn perform<M: Memory>(script: &Script, run: &RunConfig, memory: &mut M) {
-    let mut tensors = Reused::with_capacity(script.tensors);
-    tensors.resize(script.tensors, Held::default());
-    let requests = Vec::with_capacity(script.sizes.len());
+    let tensors = Reused::filled(Held::default(), script.tensors);
+    let requests = Reused::with_capacity(script.sizes.len());
     let mut performance = Performance { script, memory, tensors, requests, multiplied: [false; 2] };
     performance.memory.keep(&script.weights, 1, Purpose::Weights);
     if let Some(rehearsal) = run.rehearsal {
@@ -34,7 +33,7 @@ pub(super) fn perform<M: Memory>(script: &Script, run: &RunConfig, memory: &mut 
     }
     for (iteration, batch) in run.batches().enumerate() {
         performance.play(&script.iteration, u64::from(batch));
-        for &(new, old) in &script.left {
+        for &(new, old) in script.left.iter() {
             performance.tensors[old.0 as usize] = performance.tensors[new.0 as usize];
         }
         if iteration == 0 {
@@ -115,6 +114,8 @@ impl<M: Memory> Performance<'_, M> {
     #[cold]
     #[inline(never)]
     fn take_workspace(&mut self) {
-        self.memory.keep(&[CUBLAS_WORKSPACE], 1, Purpose::Workspace);
+        let mut workspace = Blocks::with_capacity(1);
+        workspace.push(CUBLAS_WORKSPACE);
+        self.memory.keep(&workspace, 1, Purpose::Workspace);
     }
 }

@@ -1,6 +1,6 @@
 //! Plays a tape on a device that may be too small.
 
-use super::allocator::{Allocator, Block, Request, Run};
+use super::allocator::{Allocator, Block, Blocks, Request, Run};
 use super::tape::{Peak, Step, Tape};
 use super::workspace::WorkspaceProvider;
 
@@ -88,9 +88,9 @@ impl Player {
     }
 
     /// So many tensors of each size that stay for good.
-    pub(super) fn keep(&mut self, sizes: &[u64], copies: usize) {
+    pub(super) fn keep(&mut self, blocks: &Blocks, copies: usize) {
         let mut run = self.allocator.keep();
-        self.ran_out |= take_all(&mut run, sizes, copies);
+        self.ran_out |= take_all(&mut run, blocks, copies);
         run.end();
     }
 
@@ -103,9 +103,9 @@ impl Player {
     }
 
     /// The same for tensors that live together.
-    pub(super) fn lend_all(&mut self, sizes: &[u64]) -> u64 {
+    pub(super) fn lend_all(&mut self, blocks: &Blocks) -> u64 {
         let mut run = self.allocator.lend();
-        self.ran_out |= take_all(&mut run, sizes, 1);
+        self.ran_out |= take_all(&mut run, blocks, 1);
         run.end()
     }
 
@@ -123,9 +123,13 @@ impl Player {
 }
 
 /// Takes so many blocks of each size. Says whether the limit was passed.
-fn take_all(run: &mut Run<'_>, sizes: &[u64], copies: usize) -> bool {
+fn take_all(run: &mut Run<'_>, blocks: &Blocks, copies: usize) -> bool {
+    if !run.is_limited() {
+        run.take_all(blocks, copies).expect("without a limit every request is met");
+        return false;
+    }
     let mut ran_out = false;
-    for &bytes in sizes.iter().filter(|bytes| **bytes > 0) {
+    for &bytes in blocks.sizes.iter() {
         for _ in 0..copies {
             if run.take(bytes).is_err() {
                 ran_out = true;

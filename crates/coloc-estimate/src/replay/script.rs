@@ -3,6 +3,7 @@
 //! Which tensors are made and freed, and in which order, follows from the graph alone; only sizes grow
 //! with the batch.
 
+use super::allocator::Blocks;
 use super::memory::Purpose;
 use super::reuse::{Reused, shelved};
 use super::workspace::ConvCall;
@@ -86,7 +87,7 @@ pub(super) enum Rare {
     Multiply(Thread),
 }
 
-shelved!(Step, (u32, SizeId));
+shelved!(Step, (u32, SizeId), (Tensor, Tensor), Size);
 
 /// Steps that belong together; the first that makes a tensor makes `first`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -99,15 +100,15 @@ pub(super) struct Part {
 pub(super) struct Script {
     pub(super) steps: Reused<Step>,
     /// How large tensors are: many tensors have few sizes.
-    pub(super) sizes: Vec<Size>,
+    pub(super) sizes: Reused<Size>,
     /// Convolutions, for one sample.
     pub(super) calls: Vec<ConvCall>,
     /// How many tensors there are, with those of the iteration before.
     pub(super) tensors: usize,
     /// Bytes of parameters and running statistics.
-    pub(super) weights: Vec<u64>,
+    pub(super) weights: Blocks,
     /// Bytes of the optimizer's share of each parameter that is trained.
-    pub(super) trained: Vec<u64>,
+    pub(super) trained: Blocks,
     /// One iteration, from the batch to the last gradient.
     pub(super) iteration: Part,
     /// The forward pass within it.
@@ -115,7 +116,7 @@ pub(super) struct Script {
     /// The batch on the device.
     pub(super) input: Size,
     /// What is left for the next iteration, and as what it is known there.
-    pub(super) left: Vec<(Tensor, Tensor)>,
+    pub(super) left: Reused<(Tensor, Tensor)>,
 }
 
 /// How many sizes are remembered.
@@ -125,7 +126,7 @@ const RECENT: usize = 256;
 pub(super) struct Recorder {
     pub(super) steps: Reused<Step>,
     pub(super) calls: Vec<ConvCall>,
-    pub(super) sizes: Vec<Size>,
+    pub(super) sizes: Reused<Size>,
     /// By a part of their bits, the sizes that were seen last.
     recent: [SizeId; RECENT],
     /// Handles and sizes.
@@ -137,7 +138,7 @@ pub(super) struct Recorder {
 impl Recorder {
     /// After an iteration that left the gradients of so many parameters; with room for so many tensors.
     pub(super) fn new(parameters: usize, tensors: usize) -> Self {
-        let mut sizes = Vec::with_capacity(RECENT / 4);
+        let mut sizes = Reused::with_capacity(RECENT / 4);
         sizes.push(Size::fixed(0));
         let mut known = Reused::with_capacity(tensors);
         known.resize(OLD_OTHERS as usize + parameters, (1, SizeId(0)));

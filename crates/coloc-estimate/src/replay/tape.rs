@@ -4,7 +4,7 @@
 //! convolutions depends on what cuDNN is thought to do, so the tape names the call and leaves the size
 //! to whoever plays it.
 
-use super::allocator::Request;
+use super::allocator::{Blocks, Request};
 use super::memory::{Held, Memory, Purpose, Usage};
 use super::workspace::ConvCall;
 
@@ -105,8 +105,8 @@ impl Memory for Tape {
         self.add(request.bytes, purpose)
     }
 
-    fn keep(&mut self, sizes: &[u64], copies: usize, purpose: Purpose) {
-        for &bytes in sizes {
+    fn keep(&mut self, blocks: &Blocks, copies: usize, purpose: Purpose) {
+        for &bytes in blocks.sizes.iter() {
             for _ in 0..copies {
                 self.add(bytes, purpose);
             }
@@ -114,12 +114,13 @@ impl Memory for Tape {
     }
 
     fn lend(&mut self, request: &Request, purpose: Purpose) {
-        self.lend_all(&[request.bytes], purpose);
+        let tensor = self.add(request.bytes, purpose);
+        self.free(tensor);
     }
 
-    fn lend_all(&mut self, sizes: &[u64], purpose: Purpose) {
+    fn lend_all(&mut self, blocks: &Blocks, purpose: Purpose) {
         let first = self.made.len() as u32;
-        self.keep(sizes, 1, purpose);
+        self.keep(blocks, 1, purpose);
         self.steps.extend((first..self.made.len() as u32).map(Step::Free));
     }
 

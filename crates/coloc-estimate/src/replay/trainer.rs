@@ -1,6 +1,8 @@
 //! Writes a training's script: parameters, the batch, forward, loss, backward, optimizer.
 
+use super::allocator::Blocks;
 use super::memory::Purpose;
+use super::reuse::{Reused, shelved};
 use super::script::{
     OLD_INPUT, OLD_LABELS, OLD_LOSS, OLD_RESULT, Rare, Recorder, Script, Size, Step, Tensor,
     Thread, old_gradient,
@@ -33,23 +35,25 @@ struct Parameter {
     elements: u64,
 }
 
+shelved!(Parameter, Kept, Option<Tensor>, u32, bool);
+
 /// An iteration that is being written down.
 pub(super) struct Trainer<'a> {
     pub(super) graph: &'a Graph,
     pub(super) run: &'a RunConfig,
     pub(super) memory: Recorder,
     /// Bytes of parameters and running statistics.
-    weights: Vec<u64>,
-    parameters: Vec<Parameter>,
+    weights: Blocks,
+    parameters: Reused<Parameter>,
     /// First parameter of each node, and one past the last node's.
-    first_parameter: Vec<u32>,
+    first_parameter: Reused<u32>,
     /// The last node that reads each node's value.
-    pub(super) last_reader: Vec<u32>,
+    pub(super) last_reader: Reused<u32>,
     /// A parameter stands upstream, so a gradient flows through.
-    pub(super) differentiable: Vec<bool>,
-    pub(super) values: Vec<Option<Tensor>>,
-    pub(super) kept: Vec<Kept>,
-    pub(super) flows: Vec<Option<Tensor>>,
+    pub(super) differentiable: Reused<bool>,
+    pub(super) values: Reused<Option<Tensor>>,
+    pub(super) kept: Reused<Kept>,
+    pub(super) flows: Reused<Option<Tensor>>,
     /// What each checkpointed run of nodes needs to be computed again.
     pub(super) held: Vec<Vec<(NodeId, Tensor)>>,
     forward_multiplied: bool,
@@ -63,14 +67,14 @@ impl<'a> Trainer<'a> {
             graph,
             run,
             memory: Recorder::new(0, 0),
-            weights: Vec::with_capacity(2 * count),
-            parameters: Vec::with_capacity(2 * count),
-            first_parameter: Vec::with_capacity(count + 1),
-            last_reader: vec![0; count],
-            differentiable: vec![false; count],
-            values: vec![None; count],
-            kept: vec![Kept::default(); count],
-            flows: vec![None; count],
+            weights: Blocks::with_capacity(2 * count),
+            parameters: Reused::with_capacity(2 * count),
+            first_parameter: Reused::with_capacity(count + 1),
+            last_reader: Reused::filled(0, count),
+            differentiable: Reused::filled(false, count),
+            values: Reused::filled(None, count),
+            kept: Reused::filled(Kept::default(), count),
+            flows: Reused::filled(None, count),
             held: vec![Vec::new(); graph.checkpoints.len()],
             forward_multiplied: false,
             backward_multiplied: false,
@@ -91,7 +95,7 @@ impl<'a> Trainer<'a> {
             }
             if matches!(node.op, Op::BatchNorm) {
                 let statistics = 4 * u64::from(node.shape.channels);
-                self.weights.extend([statistics, statistics, 8]);
+                [statistics, statistics, 8].into_iter().for_each(|bytes| self.weights.push(bytes));
             }
             let own = !node.frozen && self.parameters.len() > self.first_parameter[index] as usize;
             let tied = matches!(node.op, Op::Linear { tied: true, .. });
@@ -127,7 +131,7 @@ impl<'a> Trainer<'a> {
         let loss = self.activation(Size::fixed(4));
         self.memory.drop(OLD_LOSS);
         self.backward(kept);
-        let mut left = Vec::with_capacity(4 + self.parameters.len());
+        let mut left = Reused::with_capacity(4 + self.parameters.len());
         left.extend([(input, OLD_INPUT), (labels, OLD_LABELS), (loss, OLD_LOSS)]);
         if !returns_input {
             left.push((result, OLD_RESULT));
@@ -153,11 +157,13 @@ impl<'a> Trainer<'a> {
     }
 
     /// The optimizer's share of each parameter that is trained.
-    fn optimizer_sizes(&self) -> Vec<u64> {
+    fn optimizer_sizes(&self) -> Blocks {
         let width = self.run.precision.parameter_bytes();
         let sharding = self.run.sharding;
         let trained = self.parameters.iter().filter(|parameter| parameter.trained);
-        trained.map(|parameter| sharding.share(parameter.elements * width, 1)).collect()
+        let mut blocks = Blocks::with_capacity(self.parameters.len());
+        trained.for_each(|parameter| blocks.push(sharding.share(parameter.elements * width, 1)));
+        blocks
     }
 
     /// Whether the graph's result is the very tensor that it reads: nothing but views and overwriting.
@@ -298,7 +304,7 @@ mod tests {
         let graph = hf::parse(config, &options).unwrap();
         let script = Trainer::new(&graph, &RunConfig::new(2)).script();
         let gradients = script.left.iter().filter(|(_, old)| old.0 >= old_gradient(0).0).count();
-        assert_eq!(gradients, script.trained.len());
+        assert_eq!(gradients, script.trained.sizes.len());
         assert!(gradients > 0, "adapters are trained");
     }
 }

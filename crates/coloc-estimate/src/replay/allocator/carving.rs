@@ -2,10 +2,43 @@
 //! which go together. They are cut off free spans and have no spans of their own.
 
 use super::free_list::{LENT, Pool, Span, WALL};
-use super::{Allocator, GRAIN, OutOfMemory, Request, pool_of, worth_keeping};
+use super::{Allocator, GRAIN, OutOfMemory, Request, is_small, pool_of, worth_keeping};
 use crate::replay::reuse::{Reused, shelved};
 
-shelved!((Pool, u32, Span));
+shelved!((Pool, u32, Span), u64);
+
+/// Blocks of these sizes, to be taken together.
+pub(in crate::replay) struct Blocks {
+    /// In bytes, in the order in which they are taken.
+    pub(in crate::replay) sizes: Reused<u64>,
+    /// All of them together.
+    pub(in crate::replay) bytes: u64,
+    /// Grains of those of the small pool together, and of the largest of them.
+    small: u64,
+    largest_small: u64,
+}
+
+impl Blocks {
+    /// None yet, with room for so many.
+    pub(in crate::replay) fn with_capacity(blocks: usize) -> Self {
+        Blocks { sizes: Reused::with_capacity(blocks), bytes: 0, small: 0, largest_small: 0 }
+    }
+
+    /// Adds a block; one without bytes is none.
+    #[inline(always)]
+    pub(in crate::replay) fn push(&mut self, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        self.sizes.push(bytes);
+        self.bytes += bytes;
+        if is_small(bytes) {
+            let grains = bytes.div_ceil(GRAIN);
+            self.small += grains;
+            self.largest_small = self.largest_small.max(grains);
+        }
+    }
+}
 
 /// Blocks that are being taken, with nothing freed in between.
 pub(in crate::replay) struct Run<'a> {
@@ -35,14 +68,47 @@ impl Allocator {
 }
 
 impl Run<'_> {
-    /// Takes a block of at least `bytes`.
+    /// Whether the device's room has an end.
+    pub(in crate::replay) fn is_limited(&self) -> bool {
+        self.allocator.limit.is_some()
+    }
+
+    /// Takes so many of each block, where the room has no end. There the pools never meet, and all blocks of
+    /// one are taken before those of the other: weights and biases in turn would be one wrong guess after
+    /// another.
+    pub(in crate::replay) fn take_all(
+        &mut self,
+        blocks: &Blocks,
+        copies: usize,
+    ) -> Result<(), OutOfMemory> {
+        // What is given back untouched may have been anywhere, if only there was room. That is not so for
+        // blocks of the large pool: where they were tells how much larger they were than asked for.
+        let Allocator { spans, free, taken, .. } = &mut *self.allocator;
+        let small = copies as u64 * blocks.small;
+        if self.mark == LENT && free.small_surely_fit(spans, small, blocks.largest_small) {
+            *taken += small;
+        } else {
+            self.take_each(Pool::Small, blocks, copies)?;
+        }
+        self.take_each(Pool::Large, blocks, copies)
+    }
+
     #[inline(always)]
+    fn take_each(&mut self, pool: Pool, blocks: &Blocks, copies: usize) -> Result<(), OutOfMemory> {
+        let of_this_pool = |bytes: &&u64| is_small(**bytes) == (pool == Pool::Small);
+        for &bytes in blocks.sizes.iter().filter(of_this_pool) {
+            let request = Request::new(bytes);
+            for _ in 0..copies {
+                self.take_from(pool, &request)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a block of at least `bytes`.
     pub(in crate::replay) fn take(&mut self, bytes: u64) -> Result<(), OutOfMemory> {
         let request = &Request::new(bytes);
-        match pool_of(request.grains) {
-            Pool::Small => self.take_from(Pool::Small, request),
-            Pool::Large => self.take_from(Pool::Large, request),
-        }
+        self.take_from(pool_of(request.grains), request)
     }
 
     #[inline(always)]

@@ -245,13 +245,38 @@ impl FreeList {
         }
     }
 
+    /// Whether blocks of the small pool, of so many grains together and none larger than `largest`, find room
+    /// whatever their order.
+    pub(super) fn small_surely_fit(&self, spans: &[Span], grains: u64, largest: u64) -> bool {
+        // One that did not would have found every span smaller than itself: each that is larger now would
+        // have lost all but that.
+        let mut room = 0;
+        self.small_at_hand().into_iter().chain(self.listed_small(spans)).any(|index| {
+            room += spans[index as usize].grains.saturating_sub(largest);
+            room >= grains
+        })
+    }
+
     /// The largest span of the small pool.
     pub(super) fn largest_small(&self, spans: &[Span]) -> Option<u32> {
-        let occupied = |bin: &u32| self.occupied[*bin as usize / 64] >> (bin % 64) & 1 == 1;
-        let listed = (0..LARGE_BINS).rev().find(occupied).map(|bin| spans[bin as usize].smaller);
-        let hand = Some(self.hands[Pool::Small as usize].index).filter(|index| *index != NONE);
+        let listed = self.listed_small(spans).next();
         let size = |index: &u32| (spans[*index as usize].grains, spans[*index as usize].address);
-        listed.into_iter().chain(hand).max_by_key(size)
+        listed.into_iter().chain(self.small_at_hand()).max_by_key(size)
+    }
+
+    fn small_at_hand(&self) -> Option<u32> {
+        Some(self.hands[Pool::Small as usize].index).filter(|index| *index != NONE)
+    }
+
+    /// The listed spans of the small pool, from the largest down.
+    fn listed_small<'a>(&'a self, spans: &'a [Span]) -> impl Iterator<Item = u32> + 'a {
+        let occupied = |bin: &u32| self.occupied[*bin as usize / 64] >> (bin % 64) & 1 == 1;
+        let smaller =
+            |index: u32| Some(spans[index as usize].smaller).filter(|index| *index > LENT);
+        (0..LARGE_BINS)
+            .rev()
+            .filter(occupied)
+            .flat_map(move |bin| std::iter::successors(smaller(bin), move |&index| smaller(index)))
     }
 
     /// Every free span of both pools.

@@ -12,7 +12,7 @@ mod free_list;
 use super::reuse::{Reused, shelved};
 use free_list::{ENTRIES, FreeList, NONE, Pool, Span, bin};
 
-pub(super) use carving::Run;
+pub(super) use carving::{Blocks, Run};
 
 const MIB: u64 = 1 << 20;
 /// Requests are rounded to this.

@@ -127,6 +127,38 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Blocks that are taken together need what they need one by one, looked for or not.
+    #[test]
+    fn blocks_taken_together_need_the_same(
+        held in prop::collection::vec((1u64..24 * MIB, 0u32..15, any::<bool>()), 0..60),
+        run in prop::collection::vec((0u64..24 * MIB, 0u32..15), 1..40),
+        copies in 1usize..4,
+        stays: bool,
+    ) {
+        let (mut whole, mut plain) = (Allocator::new(None), Allocator::new(None));
+        for (bytes, shift, leaves) in held {
+            for allocator in [&mut whole, &mut plain] {
+                let block = allocator.allocate(bytes >> shift).unwrap();
+                if leaves {
+                    allocator.free(block);
+                }
+            }
+        }
+        let mut blocks = Blocks::with_capacity(0);
+        run.iter().for_each(|(bytes, shift)| blocks.push(bytes >> shift));
+        let mut taking = if stays { whole.keep() } else { whole.lend() };
+        taking.take_all(&blocks, copies).unwrap();
+        let in_use = taking.end();
+        let each = blocks.sizes.iter().flat_map(|bytes| std::iter::repeat_n(*bytes, copies));
+        for bytes in each {
+            plain.allocate(bytes).unwrap();
+        }
+        prop_assert_eq!(in_use, plain.allocated());
+        prop_assert_eq!(whole.reserved(), plain.reserved());
+    }
+}
+
 /// The same rules in the plainest way: each segment is a list of pieces, and every piece is looked at.
 #[derive(Default)]
 struct Plain {
