@@ -10,32 +10,40 @@ impl Trainer<'_> {
     pub(super) fn backward(&mut self, kept_by_loss: Vec<Tensor>) {
         let last = self.graph.nodes().len() - 1;
         self.flows[last] = Some(self.loss_gradient(kept_by_loss));
-        let mut segment = self.graph.checkpoints.len();
         let graph = self.graph;
-        let mut blocks = graph.blocks.iter().rev().peekable();
-        for index in (1..=last).rev() {
-            if segment > 0 && self.graph.checkpoints[segment - 1].end == index + 1 {
-                segment -= 1;
-                self.recompute(segment);
-            }
-            if let Some(flow) = self.flows[index].take() {
-                self.gather_weights(index);
-                self.step_back(index, flow);
+        let mut segment = graph.checkpoints.len();
+        let mut end = last + 1;
+        for (layer, nodes) in graph.blocks.iter().enumerate().rev() {
+            for index in (nodes.end..end).rev() {
+                self.node_back(index, &mut segment);
+                self.drop_kept(index);
             }
             // Measured transformers hold more than autograd's rule of freeing after each operation
             // explains; freeing a layer at a time meets the measurements.
-            match blocks.peek() {
-                Some(block) if block.contains(&index) => {
-                    if block.start == index {
-                        (block.start..block.end).for_each(|member| self.drop_kept(member));
-                        blocks.next();
-                    }
-                }
-                _ => self.drop_kept(index),
+            if !self.repeat_backward(layer) {
+                nodes.clone().rev().for_each(|index| self.node_back(index, &mut segment));
+                nodes.clone().for_each(|index| self.drop_kept(index));
             }
+            end = nodes.start;
+        }
+        for index in (1..end).rev() {
+            self.node_back(index, &mut segment);
+            self.drop_kept(index);
         }
         if let Some(flow) = self.flows[0].take() {
             self.memory.drop(flow);
+        }
+    }
+
+    /// One node back, after the checkpointed run that it ends was computed again.
+    fn node_back(&mut self, index: usize, segment: &mut usize) {
+        if *segment > 0 && self.graph.checkpoints[*segment - 1].end == index + 1 {
+            *segment -= 1;
+            self.recompute(*segment);
+        }
+        if let Some(flow) = self.flows[index].take() {
+            self.gather_weights(index);
+            self.step_back(index, flow);
         }
     }
 

@@ -14,7 +14,6 @@ const CUBLAS_LT_WORKSPACE: Size = Size::fixed(1 << 20);
 impl Trainer<'_> {
     /// Runs every node and returns the last one's result.
     pub(super) fn forward(&mut self, input: Tensor) -> Tensor {
-        let count = self.graph.nodes().len();
         self.values[0] = Some(self.memory.share(input));
         let mut next = 1;
         for segment in 0..self.graph.checkpoints.len() {
@@ -24,8 +23,9 @@ impl Trainer<'_> {
             self.run_nodes(range.clone(), false);
             next = range.end;
         }
-        self.run_nodes(next..count, true);
-        self.values[count - 1].take().expect("the last node has no reader that could drop it")
+        self.run_layers(next);
+        let last = self.graph.nodes().len() - 1;
+        self.values[last].take().expect("the last node has no reader that could drop it")
     }
 
     /// Computes a checkpointed run again, this time recorded.
@@ -60,7 +60,7 @@ impl Trainer<'_> {
         }
     }
 
-    fn run_nodes(&mut self, range: Range<usize>, recorded: bool) {
+    pub(super) fn run_nodes(&mut self, range: Range<usize>, recorded: bool) {
         for index in range {
             let node = &self.graph.nodes()[index];
             self.gather_weights(index);

@@ -8,6 +8,7 @@ mod memory;
 mod performance;
 mod player;
 mod pools;
+mod repeats;
 mod reuse;
 mod script;
 mod tape;

@@ -119,6 +119,13 @@ pub(super) struct Script {
     pub(super) left: Reused<(Tensor, Tensor)>,
 }
 
+/// A place in a script that is being written.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Mark {
+    pub(super) steps: usize,
+    pub(super) tensors: u32,
+}
+
 /// How many sizes are remembered.
 const RECENT: usize = 256;
 
@@ -220,7 +227,11 @@ impl Recorder {
 
     /// Nobody else holds this tensor, so a sum may be written into it.
     pub(super) fn sole(&self, tensor: Tensor) -> bool {
-        self.tensors[tensor.0 as usize].0 == 1
+        self.handles_of(tensor) == 1
+    }
+
+    pub(super) fn handles_of(&self, tensor: Tensor) -> u32 {
+        self.tensors[tensor.0 as usize].0
     }
 
     pub(super) fn size(&self, tensor: Tensor) -> Size {
@@ -233,6 +244,40 @@ impl Recorder {
             let size = self.known(size);
             self.steps.push(Step::Rare(Rare::Scratch(size)));
         }
+    }
+
+    /// Where the script has come to.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { steps: self.steps.len(), tensors: self.tensors.len() as u32 }
+    }
+
+    pub(super) fn last_step(&self) -> Option<Step> {
+        self.steps[self.ended..].last().copied()
+    }
+
+    /// Writes the steps between two marks again. What was made in them is made again, and what they free is
+    /// another tensor.
+    pub(super) fn repeat(&mut self, steps: Range<Mark>, moved: impl Fn(Tensor) -> Tensor) {
+        let copies = self.steps.len();
+        self.steps.extend_from_within(steps.start.steps..steps.end.steps);
+        for step in &mut self.steps[copies..] {
+            if let Step::Free(tensor) = step {
+                *tensor = moved(*tensor);
+            }
+        }
+        let made = steps.start.tensors as usize..steps.end.tensors as usize;
+        self.tensors.extend_from_within(made);
+    }
+
+    /// The handles to some tensors.
+    pub(super) fn handles(&self, tensors: Range<u32>) -> impl Iterator<Item = u32> + '_ {
+        let tensors = tensors.start as usize..tensors.end as usize;
+        self.tensors[tensors].iter().map(|(handles, _)| *handles)
+    }
+
+    /// One tensor has as many handles as another.
+    pub(super) fn copy_handles(&mut self, from: Tensor, to: Tensor) {
+        self.tensors[to.0 as usize].0 = self.tensors[from.0 as usize].0;
     }
 
     /// From here on.

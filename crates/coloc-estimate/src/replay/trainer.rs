@@ -2,9 +2,10 @@
 
 use super::allocator::Blocks;
 use super::memory::Purpose;
+use super::repeats::Repeats;
 use super::reuse::{Reused, shelved};
 use super::script::{
-    OLD_INPUT, OLD_LABELS, OLD_LOSS, OLD_RESULT, Rare, Recorder, Script, Size, Step, Tensor,
+    OLD_INPUT, OLD_LABELS, OLD_LOSS, OLD_RESULT, Part, Rare, Recorder, Script, Size, Step, Tensor,
     Thread, old_gradient,
 };
 use super::workspace::{ConvCall, Pass};
@@ -27,6 +28,17 @@ impl Kept {
         *place.expect("no operation keeps more than eight tensors") = tensor;
         self.count += 1;
     }
+
+    pub(super) fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// Other tensors in place of these.
+    pub(super) fn map(mut self, other: impl Fn(Tensor) -> Tensor) -> Self {
+        let kept = &mut self.tensors[..usize::from(self.count)];
+        kept.iter_mut().for_each(|tensor| *tensor = other(*tensor));
+        self
+    }
 }
 
 struct Parameter {
@@ -36,6 +48,13 @@ struct Parameter {
 }
 
 shelved!(Parameter, Kept, Option<Tensor>, u32, bool);
+
+/// An iteration that was written down: see [`Script`].
+pub(super) struct Written {
+    iteration: Part,
+    forward: Part,
+    pub(super) left: Reused<(Tensor, Tensor)>,
+}
 
 /// An iteration that is being written down.
 pub(super) struct Trainer<'a> {
@@ -56,8 +75,11 @@ pub(super) struct Trainer<'a> {
     pub(super) flows: Reused<Option<Tensor>>,
     /// What each checkpointed run of nodes needs to be computed again.
     pub(super) held: Vec<Vec<(NodeId, Tensor)>>,
-    forward_multiplied: bool,
-    backward_multiplied: bool,
+    pub(super) forward_multiplied: bool,
+    pub(super) backward_multiplied: bool,
+    pub(super) repeats: Repeats,
+    /// The first tensor that is made after the forward pass.
+    pub(super) first_backwards: u32,
 }
 
 impl<'a> Trainer<'a> {
@@ -78,8 +100,11 @@ impl<'a> Trainer<'a> {
             held: vec![Vec::new(); graph.checkpoints.len()],
             forward_multiplied: false,
             backward_multiplied: false,
+            repeats: Repeats::default(),
+            first_backwards: 0,
         };
         trainer.create_parameters();
+        trainer.repeats.wanted = graph.checkpoints.is_empty();
         trainer.memory = Recorder::new(trainer.parameters.len(), count * TENSORS_PER_NODE);
         trainer
     }
@@ -109,16 +134,32 @@ impl<'a> Trainer<'a> {
         self.first_parameter.push(self.parameters.len() as u32);
     }
 
-    /// Writes one iteration and what surrounds it. The loop's variables drop the previous batch before the
-    /// next is copied to the device; the previous result and loss live on until they are replaced.
+    /// Writes one iteration and what surrounds it.
     pub(super) fn script(mut self) -> Script {
+        let Written { iteration, forward, left } = self.write();
+        Script {
+            tensors: self.memory.next().0 as usize,
+            trained: self.optimizer_sizes(),
+            input: self.input_size(),
+            steps: self.memory.steps,
+            calls: self.memory.calls,
+            sizes: self.memory.sizes,
+            weights: self.weights,
+            iteration,
+            forward,
+            left,
+        }
+    }
+
+    /// Writes one iteration. The loop's variables drop the previous batch before the next is copied to the
+    /// device; the previous result and loss live on until they are replaced.
+    pub(super) fn write(&mut self) -> Written {
         let iteration = self.memory.begin();
         let returns_input = self.returns_input();
         let old_result = if returns_input { self.memory.share(OLD_INPUT) } else { OLD_RESULT };
         self.memory.drop(OLD_INPUT);
         self.memory.drop(OLD_LABELS);
-        let input_size = self.input_size();
-        let input = self.activation(input_size);
+        let input = self.activation(self.input_size());
         let labels = self.activation(self.labels_size());
         for parameter in 0..self.parameters.len() {
             self.memory.drop(old_gradient(parameter));
@@ -126,6 +167,7 @@ impl<'a> Trainer<'a> {
         let forward = self.memory.begin();
         let result = self.forward(input);
         let forward = self.memory.end(forward);
+        self.first_backwards = self.memory.mark().tensors;
         self.memory.drop(old_result);
         let kept = self.loss();
         let loss = self.activation(Size::fixed(4));
@@ -141,19 +183,7 @@ impl<'a> Trainer<'a> {
             gradients
                 .filter_map(|(which, parameter)| Some((parameter.gradient?, old_gradient(which)))),
         );
-        let iteration = self.memory.end(iteration);
-        Script {
-            tensors: self.memory.next().0 as usize,
-            trained: self.optimizer_sizes(),
-            steps: self.memory.steps,
-            calls: self.memory.calls,
-            sizes: self.memory.sizes,
-            weights: self.weights,
-            iteration,
-            forward,
-            input: input_size,
-            left,
-        }
+        Written { iteration: self.memory.end(iteration), forward, left }
     }
 
     /// The optimizer's share of each parameter that is trained.
@@ -239,6 +269,20 @@ impl<'a> Trainer<'a> {
         }
     }
 
+    /// The gradients of a layer's parameters are those of the next layer's, but other tensors.
+    pub(super) fn copy_gradients(
+        &mut self,
+        nodes: std::ops::Range<usize>,
+        other: impl Fn(Tensor) -> Tensor,
+    ) {
+        let [start, end] =
+            [nodes.start, nodes.end].map(|index| self.first_parameter[index] as usize);
+        let next = end..self.first_parameter[nodes.end + nodes.len()] as usize;
+        for (which, behind) in (start..end).zip(next) {
+            self.parameters[which].gradient = self.parameters[behind].gradient.map(&other);
+        }
+    }
+
     /// Bytes of a node's parameters, whole.
     pub(super) fn parameter_bytes(&self, index: usize) -> u64 {
         let width = self.run.precision.parameter_bytes();
@@ -258,7 +302,7 @@ impl<'a> Trainer<'a> {
         for &tensor in &kept.tensors[..usize::from(kept.count)] {
             self.memory.drop(tensor);
         }
-        kept.count = 0;
+        kept.clear();
     }
 
     /// The forward thread multiplies matrices.
