@@ -25,10 +25,17 @@ fn estimates(criterion: &mut Criterion) {
             bencher.iter(|| estimator.estimate(black_box(&graph), black_box(&run)));
         });
     }
-    let resnet = catalogue::task("resnet").expect("resnet is in the catalogue");
-    criterion.bench_function("resnet50", |bencher| {
-        bencher.iter(|| estimator.estimate(black_box(&resnet.graph), &resnet.run));
-    });
+    for (name, task) in [
+        ("resnet50", "resnet"),
+        ("bert base, 12 layers", "BERT_base"),
+        ("bert large, 24 layers", "BERT_large"),
+        ("gpt-2 xl, 48 layers", "gpt2_xl"),
+    ] {
+        let task = catalogue::task(task).expect("the task is in the catalogue");
+        criterion.bench_function(name, |bencher| {
+            bencher.iter(|| estimator.estimate(black_box(&task.graph), &task.run));
+        });
+    }
 }
 
 fn parsers(criterion: &mut Criterion) {
