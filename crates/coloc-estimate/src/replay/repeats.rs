@@ -1,6 +1,7 @@
 //! Layers that are alike are worked out once. What the next one does is what the one before did, with
 //! tensors of its own, as long as it finds the same: its steps are copied.
 
+use super::reuse::{Reused, shelved};
 use super::script::{Mark, Size, Step, Tensor};
 use super::trainer::Trainer;
 use crate::graph::{Graph, Node};
@@ -36,18 +37,34 @@ struct Layer {
     copied: bool,
 }
 
+shelved!(Layer);
+
 /// The layers that were written so far.
-#[derive(Default)]
 pub(super) struct Repeats {
     /// Layers may be copied.
-    pub(super) wanted: bool,
-    forward: Vec<Layer>,
+    wanted: bool,
+    forward: Reused<Layer>,
     /// Where the way back through the last layer began, and what it found.
     backward: Option<(Mark, Option<Found>)>,
     /// The handles to what it had made forwards, then; those of the layers copied from it are the same.
-    handles: Vec<u32>,
+    handles: Reused<u32>,
     #[cfg(test)]
     copied_backward: usize,
+}
+
+impl Repeats {
+    /// None yet.
+    pub(super) fn new(graph: &Graph) -> Self {
+        Repeats {
+            // What is computed again on the way back is not written layer by layer.
+            wanted: graph.checkpoints.is_empty(),
+            forward: Reused::with_capacity(graph.blocks.len()),
+            backward: None,
+            handles: Reused::with_capacity(0),
+            #[cfg(test)]
+            copied_backward: 0,
+        }
+    }
 }
 
 impl Trainer<'_> {

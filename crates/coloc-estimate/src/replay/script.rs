@@ -143,12 +143,12 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// After an iteration that left the gradients of so many parameters; with room for so many tensors.
-    pub(super) fn new(parameters: usize, tensors: usize) -> Self {
+    /// With room for so many tensors.
+    pub(super) fn with_capacity(tensors: usize) -> Self {
         let mut sizes = Reused::with_capacity(RECENT / 4);
         sizes.push(Size::fixed(0));
         let mut known = Reused::with_capacity(tensors);
-        known.resize(OLD_OTHERS as usize + parameters, (1, SizeId(0)));
+        known.resize(OLD_OTHERS as usize, (1, SizeId(0)));
         Recorder {
             steps: Reused::with_capacity(2 * tensors),
             calls: Vec::new(),
@@ -157,6 +157,11 @@ impl Recorder {
             tensors: known,
             ended: 0,
         }
+    }
+
+    /// The iteration before has left the gradients of so many parameters.
+    pub(super) fn begin_with_gradients(&mut self, parameters: usize) {
+        self.tensors.resize(OLD_OTHERS as usize + parameters, (1, SizeId(0)));
     }
 
     /// The tensor that will be made next.

@@ -88,7 +88,7 @@ impl<'a> Trainer<'a> {
         let mut trainer = Trainer {
             graph,
             run,
-            memory: Recorder::new(0, 0),
+            memory: Recorder::with_capacity(count * TENSORS_PER_NODE),
             weights: Blocks::with_capacity(2 * count),
             parameters: Reused::with_capacity(2 * count),
             first_parameter: Reused::with_capacity(count + 1),
@@ -100,12 +100,11 @@ impl<'a> Trainer<'a> {
             held: vec![Vec::new(); graph.checkpoints.len()],
             forward_multiplied: false,
             backward_multiplied: false,
-            repeats: Repeats::default(),
+            repeats: Repeats::new(graph),
             first_backwards: 0,
         };
         trainer.create_parameters();
-        trainer.repeats.wanted = graph.checkpoints.is_empty();
-        trainer.memory = Recorder::new(trainer.parameters.len(), count * TENSORS_PER_NODE);
+        trainer.memory.begin_with_gradients(trainer.parameters.len());
         trainer
     }
 
