@@ -22,7 +22,7 @@ impl Trainer<'_> {
             // explains; freeing a layer at a time meets the measurements.
             if !self.repeat_backward(layer) {
                 nodes.clone().rev().for_each(|index| self.node_back(index, &mut segment));
-                nodes.clone().for_each(|index| self.drop_kept(index));
+                nodes.clone().rev().for_each(|index| self.drop_kept(index));
             }
             end = nodes.start;
         }

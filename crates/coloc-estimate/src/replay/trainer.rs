@@ -298,7 +298,7 @@ impl<'a> Trainer<'a> {
 
     pub(super) fn drop_kept(&mut self, index: usize) {
         let kept = &mut self.kept[index];
-        for &tensor in &kept.tensors[..usize::from(kept.count)] {
+        for &tensor in kept.tensors[..usize::from(kept.count)].iter().rev() {
             self.memory.drop(tensor);
         }
         kept.clear();

@@ -13,6 +13,9 @@ pub(in crate::replay) struct Blocks {
     pub(in crate::replay) sizes: Reused<u64>,
     /// All of them together.
     pub(in crate::replay) bytes: u64,
+    /// The same for each pool alone.
+    small_sizes: Reused<u64>,
+    large_sizes: Reused<u64>,
     /// Grains of those of the small pool together, and of the largest of them.
     small: u64,
     largest_small: u64,
@@ -21,7 +24,14 @@ pub(in crate::replay) struct Blocks {
 impl Blocks {
     /// None yet, with room for so many.
     pub(in crate::replay) fn with_capacity(blocks: usize) -> Self {
-        Blocks { sizes: Reused::with_capacity(blocks), bytes: 0, small: 0, largest_small: 0 }
+        Blocks {
+            sizes: Reused::with_capacity(blocks),
+            bytes: 0,
+            small_sizes: Reused::with_capacity(blocks),
+            large_sizes: Reused::with_capacity(0),
+            small: 0,
+            largest_small: 0,
+        }
     }
 
     /// Adds a block; one without bytes is none.
@@ -32,7 +42,10 @@ impl Blocks {
         }
         self.sizes.push(bytes);
         self.bytes += bytes;
-        if is_small(bytes) {
+        if !is_small(bytes) {
+            self.large_sizes.push(bytes);
+        } else {
+            self.small_sizes.push(bytes);
             let grains = bytes.div_ceil(GRAIN);
             self.small += grains;
             self.largest_small = self.largest_small.max(grains);
@@ -88,15 +101,14 @@ impl Run<'_> {
         if self.mark == LENT && free.small_surely_fit(spans, small, blocks.largest_small) {
             *taken += small;
         } else {
-            self.take_each(Pool::Small, blocks, copies)?;
+            self.take_each(Pool::Small, &blocks.small_sizes, copies)?;
         }
-        self.take_each(Pool::Large, blocks, copies)
+        self.take_each(Pool::Large, &blocks.large_sizes, copies)
     }
 
     #[inline(always)]
-    fn take_each(&mut self, pool: Pool, blocks: &Blocks, copies: usize) -> Result<(), OutOfMemory> {
-        let of_this_pool = |bytes: &&u64| is_small(**bytes) == (pool == Pool::Small);
-        for &bytes in blocks.sizes.iter().filter(of_this_pool) {
+    fn take_each(&mut self, pool: Pool, sizes: &[u64], copies: usize) -> Result<(), OutOfMemory> {
+        for &bytes in sizes {
             let request = Request::new(bytes);
             for _ in 0..copies {
                 self.take_from(pool, &request)?;

@@ -130,25 +130,14 @@ impl FreeList {
     fn link(&mut self, spans: &mut [Span], pool: Pool, index: u32) {
         let Span { grains, address, .. } = spans[index as usize];
         let bin = bin(pool, grains);
-        // Equal activations are freed in the order of their addresses more often than not.
-        let mut smaller = spans[bin as usize].smaller;
-        let mut larger = bin;
-        if smaller != bin && !spans[smaller as usize].is_below(grains, address) {
-            // Else its place is looked for from both ends.
-            larger = spans[bin as usize].larger;
-            loop {
-                if !spans[larger as usize].is_below(grains, address) {
-                    smaller = spans[larger as usize].smaller;
-                    break;
-                }
-                smaller = spans[smaller as usize].smaller;
-                if spans[smaller as usize].is_below(grains, address) {
-                    larger = spans[smaller as usize].larger;
-                    break;
-                }
-                larger = spans[larger as usize].larger;
-            }
-        }
+        let Span { smaller: last, larger: first, .. } = spans[bin as usize];
+        let below = |index: u32| spans[index as usize].is_below(grains, address);
+        // What is equal is freed from the last to the first more often than not: it comes first.
+        let (smaller, larger) = match () {
+            () if !below(first) => (bin, first),
+            () if below(last) => (last, bin),
+            () => place_between(spans, (first, last), below),
+        };
         let span = &mut spans[index as usize];
         (span.smaller, span.larger) = (smaller, larger);
         spans[smaller as usize].larger = index;
@@ -232,17 +221,28 @@ impl FreeList {
     /// The same of those that are listed, or an entry.
     #[inline(always)]
     fn best_listed(&self, spans: &[Span], pool: Pool, grains: u64, own: u32) -> u32 {
-        let mut index = spans[own as usize].larger;
-        while spans[index as usize].grains < grains {
-            index = spans[index as usize].larger;
-        }
-        if index != own {
+        // Of its own bin all may be too small, or there may be none.
+        let largest = spans[own as usize].smaller;
+        if (largest != own) & (spans[largest as usize].grains >= grains) {
+            let mut index = spans[own as usize].larger;
+            while spans[index as usize].grains < grains {
+                index = spans[index as usize].larger;
+            }
             return index;
         }
         match self.next_occupied(own + 1) {
             Some(bin) if pool == Pool::Large || bin < LARGE_BINS => spans[bin as usize].larger,
             _ => NONE,
         }
+    }
+
+    /// Whether a span of the small pool surely has so many grains, which belong into bin `own`: one of a later bin,
+    /// or the one at hand.
+    #[inline(always)]
+    pub(super) fn has_small(&self, spans: &[Span], grains: u64, own: u32) -> bool {
+        let hand = self.hands[Pool::Small as usize].index;
+        let at_hand = (hand != NONE) & (spans[hand as usize].grains >= grains);
+        at_hand || self.next_occupied(own + 1).is_some_and(|bin| bin < LARGE_BINS)
     }
 
     /// Whether blocks of the small pool, of so many grains together and none larger than `largest`, find room
@@ -305,6 +305,26 @@ impl FreeList {
             bits = *self.occupied.get(word)?;
         }
         Some(word as u32 * 64 + bits.trailing_zeros())
+    }
+}
+
+/// The two of a bin that a span belongs between, looked for from both ends; neither before the first nor
+/// behind the last.
+#[inline(always)]
+fn place_between(
+    spans: &[Span],
+    (mut larger, mut smaller): (u32, u32),
+    below: impl Fn(u32) -> bool,
+) -> (u32, u32) {
+    loop {
+        larger = spans[larger as usize].larger;
+        if !below(larger) {
+            return (spans[larger as usize].smaller, larger);
+        }
+        smaller = spans[smaller as usize].smaller;
+        if below(smaller) {
+            return (smaller, spans[smaller as usize].larger);
+        }
     }
 }
 

@@ -130,6 +130,10 @@ impl Allocator {
     pub(super) fn borrow(&mut self, request: &Request) -> Result<u64, OutOfMemory> {
         let grains = request.grains;
         let pool = pool_of(grains);
+        if pool == Pool::Small && self.free.has_small(&self.spans, grains, request.bin) {
+            // Whichever it is, no more than was asked for is taken of it.
+            return Ok((self.taken + grains) * GRAIN);
+        }
         let index = self.find(pool, request)?;
         // A free block has no free neighbours: what is split off it merges again, so only the peak can
         // tell that it was used.
