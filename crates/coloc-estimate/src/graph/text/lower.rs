@@ -1,10 +1,10 @@
 //! Lines become nodes.
 
-use super::expand::{Item, MOST_NODES, Program, too_deep};
+use super::expand::{Item, Program, too_deep};
 use super::{Line, TextError, words};
 use crate::graph::{
-    Activation, Attention, Conv, FlagKind, Graph, GraphBuilder, Loss, MOST_NUMBERS, NodeId, Op,
-    Shape,
+    Activation, Attention, Conv, FlagKind, Graph, GraphBuilder, Loss, MOST_NODES, MOST_NUMBERS,
+    NodeId, Op, Shape,
 };
 use rustc_hash::FxHashMap;
 

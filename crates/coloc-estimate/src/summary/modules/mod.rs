@@ -4,12 +4,9 @@ mod chain;
 mod families;
 mod module;
 
-use super::{SummaryError, SummaryOptions, number};
+use super::{SummaryError, SummaryOptions, counts_agree, number, within_limit};
 use crate::graph::{FlagKind, Graph};
 use module::{Module, closing_count, read_line};
-
-/// Parameters that no line of a tree shows: biases and vectors that belong to containers.
-const UNSEEN_SHARE: f64 = 0.001;
 
 /// A whole tree.
 struct Tree<'a> {
@@ -45,6 +42,7 @@ fn read(text: &str) -> Result<Tree<'_>, SummaryError> {
         } else if let (Some(name), true) = (line.strip_suffix('('), modules.is_empty()) {
             class = name;
         } else if let Some(module) = read_line(line, index + 1) {
+            within_limit(modules.len(), index + 1)?;
             modules.push(
                 module
                     .map_err(|(column, problem)| SummaryError::new(index + 1, column, problem))?,
@@ -64,7 +62,8 @@ impl Tree<'_> {
     /// Flags a graph with other parameters than the tree. Printed counts may have a product twice whose weight
     /// is the word table (`shared` numbers), and parts that the graph leaves out.
     fn check(&self, graph: &mut Graph, shared: u64, left_out: u64) {
-        let shown = self.modules.iter().map(|module| module.own_parameters()).sum::<Option<u64>>();
+        let mut lines = self.modules.iter().map(Module::own_parameters);
+        let shown = lines.try_fold(0u64, |sum, own| Some(sum.saturating_add(own?)));
         let (Some(counted), who) = (match self.counted {
             Some(counted) => (Some(counted), "the text says"),
             None => (shown, "its lines add up to"),
@@ -72,9 +71,8 @@ impl Tree<'_> {
             return;
         };
         let built = graph.parameters();
-        let slack = (counted as f64 * UNSEEN_SHARE) as u64 + left_out;
-        let near = |built: u64| counted.abs_diff(built) <= slack;
-        if !near(built) && !near(built + shared) {
+        let near = |built: u64| counts_agree(built, counted, left_out);
+        if !near(built) && !near(built.saturating_add(shared)) {
             let detail = format!("the model read has {built} parameters, {who} {counted}");
             graph.flag(FlagKind::SummaryMismatch, detail);
         }
