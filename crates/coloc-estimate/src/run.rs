@@ -13,6 +13,13 @@ pub struct UnknownWord {
     known: &'static str,
 }
 
+impl UnknownWord {
+    /// `text` is none of the words that `what` may be.
+    pub(crate) fn new(what: &'static str, text: &str, known: &'static str) -> Self {
+        UnknownWord { what, text: text.to_owned(), known }
+    }
+}
+
 /// What the optimizer holds beside weights and gradients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -69,11 +76,8 @@ impl FromStr for Optimizer {
             "rmsprop" => Self::RmsProp,
             "lion" => Self::Lion,
             _ => {
-                return Err(UnknownWord {
-                    what: "optimizer",
-                    text: text.to_owned(),
-                    known: "adam, adamw, sgd, sgdm, sgdm-decay, adagrad, rmsprop, lion",
-                });
+                let known = "adam, adamw, sgd, sgdm, sgdm-decay, adagrad, rmsprop, lion";
+                return Err(UnknownWord::new("optimizer", text, known));
             }
         })
     }
@@ -86,21 +90,13 @@ pub enum Precision {
     /// 32 bits everywhere.
     #[default]
     Fp32,
-    /// 16 bits everywhere, optimizer included.
+    /// 16 bits everywhere, optimizer included; under ZeRO the optimizer keeps 32.
     Half,
-    /// 32-bit weights, 16-bit activations (autocast).
+    /// 32-bit weights, 16-bit activations (autocast); under ZeRO the same as `Half`.
     Mixed,
 }
 
 impl Precision {
-    /// Bytes of a weight, a gradient or an optimizer state.
-    pub const fn parameter_bytes(self) -> u64 {
-        match self {
-            Self::Half => 2,
-            Self::Fp32 | Self::Mixed => 4,
-        }
-    }
-
     /// Bytes of a number in an activation.
     pub const fn activation_bytes(self) -> u64 {
         match self {
@@ -118,13 +114,7 @@ impl FromStr for Precision {
             "fp32" | "float32" | "tf32" => Self::Fp32,
             "bf16" | "fp16" | "half" | "bfloat16" | "float16" => Self::Half,
             "amp" | "mixed" | "bf16-mixed" | "16-mixed" | "fp16-mixed" => Self::Mixed,
-            _ => {
-                return Err(UnknownWord {
-                    what: "precision",
-                    text: text.to_owned(),
-                    known: "fp32, fp16, bf16, mixed",
-                });
-            }
+            _ => return Err(UnknownWord::new("precision", text, "fp32, fp16, bf16, mixed")),
         })
     }
 }
@@ -161,6 +151,21 @@ impl Sharding {
             ways => bytes.div_ceil(ways),
         }
     }
+}
+
+/// Bytes of the numbers that belong to a parameter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParameterWidths {
+    /// In the weight that the passes use.
+    pub weight: u64,
+    /// In the gradient.
+    pub gradient: u64,
+    /// In the optimizer's own copy of the weight; 0 when it works on the weight itself.
+    pub master: u64,
+    /// In each of the optimizer's states.
+    pub state: u64,
+    /// In the copy of a weight that autocast makes for a pass; 0 without autocast.
+    pub cast: u64,
 }
 
 /// How a graph is trained.
@@ -202,6 +207,26 @@ impl RunConfig {
             rehearsal: None,
             sharding: Sharding::default(),
             limit: None,
+        }
+    }
+
+    /// How wide a parameter's numbers are. ZeRO in 16 bits is DeepSpeed's: weights and gradients of 16 bits,
+    /// and an optimizer that keeps weights and states of 32.
+    pub fn parameter_widths(&self) -> ParameterWidths {
+        let same = |bytes, cast| ParameterWidths {
+            weight: bytes,
+            gradient: bytes,
+            master: 0,
+            state: bytes,
+            cast,
+        };
+        match self.precision {
+            Precision::Fp32 => same(4, 0),
+            Precision::Half | Precision::Mixed if self.sharding.ways(1) > 1 => {
+                ParameterWidths { weight: 2, gradient: 2, master: 4, state: 4, cast: 0 }
+            }
+            Precision::Half => same(2, 0),
+            Precision::Mixed => same(4, 2),
         }
     }
 

@@ -109,6 +109,24 @@ const TORCHINFO: &str = "====\n\
     ├─BasicBlock: 1-2        --             [8, 21, 64, 64]      [8, 32, 32, 32]      9,000\n\
     ====\nTotal params: 9,588\n";
 
+const BERT_TREE: &str = "BertForMaskedLM(\n  (words): Embedding(100, 64)\n  (wpe): Embedding(512, 64)\n\
+    \x20   (0): BertLayer(\n      (self): BertSelfAttention(\n\
+    \x20       (query): Linear(in_features=64, out_features=64, bias=True)\n      )\n\
+    \x20     (dense): Linear(in_features=64, out_features=256, bias=True)\n\
+    \x20     (dense): Linear(in_features=256, out_features=64, bias=True)\n    )\n\
+    \x20 (classifier): Linear(in_features=64, out_features=2, bias=True)\n), 59,000 params\n";
+
+const USUAL_COLUMNS: &str = "Layer (type:depth-idx)   Output Shape         Param #\n====\n\
+    Net                      [8, 16, 64, 64]      --\n\
+    ├─Conv2d: 1-1            [8, 16, 64, 64]      448\n\
+    ├─BasicBlock: 1-2        [8, 16, 64, 64]      --\n\
+    │    └─Conv2d: 2-1       [8, 16, 64, 64]      2,320\n\
+    │    └─ReLU: 2-2         [8, 16, 64, 64]      --\n\
+    ====\nTotal params: 2,768\nInput size (MB): 0.39\n";
+
+const ODD_TABLE: &str = "Layer (type)  Output Shape  Param #\nConv3d-1 [-1, 8, 4, 16, 16] 656\n\
+    LSTM-2 [[-1, 8, 64], [-1, 2, 64]] 33,280\nTotal params: 33,936\n";
+
 fn read_summary(text: &str) {
     if let Ok(summary) = summary::parse(text, &SummaryOptions::default()) {
         assert!(!summary.graph.nodes().is_empty());
@@ -117,17 +135,17 @@ fn read_summary(text: &str) {
 
 #[test]
 fn torchsummary_tables_survive() {
-    fuzz("torchsummary", &[TABLE], read_summary);
+    fuzz("torchsummary", &[TABLE, ODD_TABLE], read_summary);
 }
 
 #[test]
 fn module_trees_survive() {
-    fuzz("module tree", &[TREE], read_summary);
+    fuzz("module tree", &[TREE, BERT_TREE], read_summary);
 }
 
 #[test]
 fn torchinfo_trees_survive() {
-    fuzz("torchinfo", &[TORCHINFO], read_summary);
+    fuzz("torchinfo", &[TORCHINFO, USUAL_COLUMNS], read_summary);
 }
 
 #[test]
@@ -141,7 +159,10 @@ fn graphs_survive() {
 #[test]
 fn configs_survive() {
     let seed = r#"{"model_type":"gpt2","n_embd":64,"n_layer":2,"n_head":2,"vocab_size":100,"n_positions":64}"#;
-    fuzz("config", &[seed], |text| {
+    let headed = r#"{"model_type":"electra","hidden_size":64,"embedding_size":32,"num_hidden_layers":2,
+        "intermediate_size":128,"num_attention_heads":2,"vocab_size":100,"max_position_embeddings":64,
+        "architectures":["ElectraForTokenClassification"],"id2label":{"0":"a"},"attn_implementation":"sdpa"}"#;
+    fuzz("config", &[seed, headed], |text| {
         let _ = hf::parse(text, &Options::default());
     });
 }
@@ -163,7 +184,7 @@ fn measured_rows_survive() {
 
 #[test]
 fn the_seeds_themselves_are_read() {
-    for seed in [TABLE, TREE, TORCHINFO] {
+    for seed in [TABLE, ODD_TABLE, TREE, BERT_TREE, TORCHINFO, USUAL_COLUMNS] {
         summary::parse(seed, &SummaryOptions::default()).unwrap();
     }
 }

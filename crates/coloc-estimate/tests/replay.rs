@@ -114,3 +114,19 @@ fn unknown_operations_widen_the_bound() {
     assert_eq!(sure.peak, unsure.peak);
     assert!(unsure.bound > sure.bound);
 }
+
+/// What a pass needs of other GPUs' weights is 16 bits wide too, and nothing stays whole.
+#[test]
+fn zero_3_needs_less_in_16_bits_than_in_32() {
+    let config = r#"{"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"vocab_size":32000,
+        "intermediate_size":11008,"num_attention_heads":32,"architectures":["LlamaForCausalLM"]}"#;
+    let graph = hf::parse(config, &Options::default()).unwrap();
+    let needs = |precision| {
+        let sharding = Sharding { stage: 3, gpus: 64 };
+        let run = RunConfig { precision, sharding, ..RunConfig::new(1) };
+        replay(&graph, &run, &NoWorkspace).reserved.mib()
+    };
+    let [whole, mixed, half] = [Precision::Fp32, Precision::Mixed, Precision::Half].map(needs);
+    assert!(mixed < 0.7 * whole, "{mixed} in 16 bits, {whole} in 32");
+    assert_eq!(mixed, half);
+}

@@ -6,6 +6,8 @@ use super::{Activation, Attention, Conv, FlagKind, Graph, Loss, Node, NodeId, Op
 #[derive(Clone, Debug)]
 pub struct GraphBuilder {
     graph: Graph,
+    /// Which nodes are read by others.
+    read: Vec<bool>,
 }
 
 impl GraphBuilder {
@@ -30,6 +32,7 @@ impl GraphBuilder {
                 blocks: Vec::new(),
                 flags: Vec::new(),
             },
+            read: vec![false],
         }
     }
 
@@ -65,13 +68,15 @@ impl GraphBuilder {
 
     /// Whether any node reads this one.
     pub fn is_read(&self, node: NodeId) -> bool {
-        self.graph.edges.contains(&node)
+        self.read[node.index()]
     }
 
     /// Appends any operation.
     pub fn push(&mut self, op: Op, inputs: &[NodeId], shape: Shape) -> NodeId {
         let start = self.graph.edges.len() as u32;
         self.graph.edges.extend_from_slice(inputs);
+        inputs.iter().for_each(|input| self.read[input.index()] = true);
+        self.read.push(false);
         let edges = (start, self.graph.edges.len() as u32);
         self.graph.nodes.push(Node { op, shape, frozen: false, edges });
         self.last()

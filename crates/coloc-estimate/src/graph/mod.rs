@@ -72,6 +72,11 @@ pub enum FlagKind {
     OutOfMemory,
 }
 
+/// Nodes of a graph; more is surely a mistake.
+pub const MOST_NODES: usize = 200_000;
+/// Reasons for doubt that are told one by one; of more only the kinds count.
+const MOST_FLAGS: usize = 64;
+
 /// See [`Graph::size`].
 pub const MOST_NUMBERS: f64 = (1u64 << 50) as f64;
 
@@ -94,7 +99,9 @@ impl Graph {
     /// Notes a reason for doubt, once.
     pub fn flag(&mut self, kind: FlagKind, detail: impl Into<String>) {
         let flag = Flag { kind, detail: detail.into() };
-        if !self.flags.contains(&flag) {
+        let told = self.flags.len() >= MOST_FLAGS
+            && self.flags.iter().any(|other| other.kind == flag.kind);
+        if !told && !self.flags.contains(&flag) {
             self.flags.push(flag);
         }
     }
@@ -122,7 +129,8 @@ impl Graph {
 
     /// Trainable and frozen numbers in all parameters.
     pub fn parameters(&self) -> u64 {
-        self.nodes.iter().map(|node| node.op.parameters(node.shape).iter().sum::<u64>()).sum()
+        let sizes = self.nodes.iter().map(|node| node.op.parameters(node.shape));
+        sizes.fold(0, |sum, sizes| sizes.iter().fold(sum, u64::saturating_add))
     }
 
     /// Numbers that all nodes produce for one sample.

@@ -21,8 +21,7 @@ pub(super) struct FeedForward {
 }
 
 impl FeedForward {
-    pub(super) fn gelu(hidden: u32) -> Self {
-        let function = Activation::GELU;
+    pub(super) fn plain(hidden: u32, function: Activation) -> Self {
         FeedForward { hidden, function, gated: false, bias: true, dropout: false }
     }
 
@@ -41,11 +40,13 @@ impl FeedForward {
 pub(super) struct Stack<'a> {
     pub(super) builder: GraphBuilder,
     options: &'a Options,
+    /// Attention scores are materialised.
+    eager: bool,
 }
 
 impl<'a> Stack<'a> {
-    pub(super) fn new(options: &'a Options) -> Self {
-        Stack { builder: GraphBuilder::tokens(options.tokens), options }
+    pub(super) fn new(options: &'a Options, eager: bool) -> Self {
+        Stack { builder: GraphBuilder::tokens(options.tokens), options, eager }
     }
 
     pub(super) fn finish(self, loss: Loss) -> Graph {
@@ -112,14 +113,6 @@ impl<'a> Stack<'a> {
         self.builder.same(Op::Dropout { in_place: false }, from)
     }
 
-    pub(super) fn gelu(&mut self, from: NodeId) -> NodeId {
-        self.builder.activate(from, Activation::GELU)
-    }
-
-    pub(super) fn silu(&mut self, from: NodeId) -> NodeId {
-        self.builder.activate(from, Activation::SiLU)
-    }
-
     pub(super) fn add(&mut self, first: NodeId, second: NodeId) -> NodeId {
         let shape = self.builder.shape(first);
         self.builder.push(Op::Add { in_place: false }, &[first, second], shape)
@@ -171,7 +164,7 @@ impl<'a> Stack<'a> {
         dropout: bool,
     ) -> NodeId {
         let keys = self.builder.shape(inputs[inputs.len().min(2) - 1]).height;
-        let attention = Attention { heads, keys, eager: self.options.eager_attention, dropout };
+        let attention = Attention { heads, keys, eager: self.eager, dropout };
         let mixed = self.builder.attention(inputs, attention, width);
         self.builder.same(Op::Copy, mixed)
     }

@@ -5,7 +5,6 @@ use super::script::{Size, Tensor};
 use super::trainer::Trainer;
 use super::workspace::Pass;
 use crate::graph::{Activation, Attention, Node, NodeId, Op};
-use crate::run::Precision;
 use std::ops::Range;
 
 /// cublasLt's workspace for a product with a bias.
@@ -80,7 +79,7 @@ impl Trainer<'_> {
     #[inline(always)]
     pub(super) fn gather_weights(&mut self, index: usize) {
         if self.run.sharding.ways(3) > 1 {
-            let bytes = self.parameter_bytes(index);
+            let bytes = self.parameter_numbers(index) * self.widths.weight;
             self.memory.scratch(Size::fixed(bytes));
         }
     }
@@ -206,8 +205,8 @@ impl Trainer<'_> {
     /// Under autocast the 16-bit copy of the weights is what autograd keeps.
     #[inline]
     fn keep_cast_weights(&mut self, index: usize) {
-        if self.run.precision == Precision::Mixed {
-            let size = Size::fixed(self.parameter_bytes(index) / 2);
+        if self.widths.cast > 0 {
+            let size = Size::fixed(self.parameter_numbers(index) * self.widths.cast);
             let copy = self.memory.make(size, Purpose::Weights);
             self.kept[index].push(copy);
         }

@@ -10,7 +10,7 @@ use super::script::{
 };
 use super::workspace::{ConvCall, Pass};
 use crate::graph::{Conv, Graph, Loss, Node, NodeId, Op};
-use crate::run::RunConfig;
+use crate::run::{ParameterWidths, RunConfig};
 
 /// How many tensors a node makes in one iteration, roughly: the script's first guess of its length.
 const TENSORS_PER_NODE: usize = 6;
@@ -60,8 +60,9 @@ pub(super) struct Written {
 pub(super) struct Trainer<'a> {
     pub(super) graph: &'a Graph,
     pub(super) run: &'a RunConfig,
+    pub(super) widths: ParameterWidths,
     pub(super) memory: Recorder,
-    /// Bytes of parameters and running statistics.
+    /// Bytes of parameters, the optimizer's copies of them and running statistics.
     weights: Blocks,
     parameters: Reused<Parameter>,
     /// First parameter of each node, and one past the last node's.
@@ -88,6 +89,7 @@ impl<'a> Trainer<'a> {
         let mut trainer = Trainer {
             graph,
             run,
+            widths: run.parameter_widths(),
             memory: Recorder::with_capacity(count * TENSORS_PER_NODE),
             weights: Blocks::with_capacity(2 * count),
             parameters: Reused::with_capacity(2 * count),
@@ -109,12 +111,15 @@ impl<'a> Trainer<'a> {
     }
 
     fn create_parameters(&mut self) {
-        let width = self.run.precision.parameter_bytes();
+        let (widths, sharding) = (self.widths, self.run.sharding);
         for (index, node) in self.graph.nodes().iter().enumerate() {
             self.first_parameter.push(self.parameters.len() as u32);
             for elements in node.op.parameters(node.shape).iter() {
-                self.weights.push(self.run.sharding.share(elements * width, 3));
+                self.weights.push(sharding.share(elements * widths.weight, 3));
                 let trained = !node.frozen;
+                if trained {
+                    self.weights.push(sharding.share(elements * widths.master, 1));
+                }
                 self.parameters.push(Parameter { gradient: None, trained, elements });
             }
             if matches!(node.op, Op::BatchNorm) {
@@ -187,8 +192,7 @@ impl<'a> Trainer<'a> {
 
     /// The optimizer's share of each parameter that is trained.
     fn optimizer_sizes(&self) -> Blocks {
-        let width = self.run.precision.parameter_bytes();
-        let sharding = self.run.sharding;
+        let (width, sharding) = (self.widths.state, self.run.sharding);
         let trained = self.parameters.iter().filter(|parameter| parameter.trained);
         let mut blocks = Blocks::with_capacity(self.parameters.len());
         trained.for_each(|parameter| blocks.push(sharding.share(parameter.elements * width, 1)));
@@ -258,8 +262,8 @@ impl<'a> Trainer<'a> {
         if !parameter.trained {
             return;
         }
-        let width = self.run.precision.parameter_bytes();
-        let bytes = self.run.sharding.share(parameter.elements * width, 2);
+        let whole = parameter.elements * self.widths.gradient;
+        let bytes = self.run.sharding.share(whole, 2);
         let gradient = self.memory.make(Size::fixed(bytes), Purpose::Gradients);
         if parameter.gradient.is_some() {
             self.memory.drop(gradient);
@@ -282,10 +286,9 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// Bytes of a node's parameters, whole.
-    pub(super) fn parameter_bytes(&self, index: usize) -> u64 {
-        let width = self.run.precision.parameter_bytes();
-        self.parameter_range(index).map(|which| self.parameters[which].elements * width).sum()
+    /// Numbers in a node's parameters, whole.
+    pub(super) fn parameter_numbers(&self, index: usize) -> u64 {
+        self.parameter_range(index).map(|which| self.parameters[which].elements).sum()
     }
 
     pub(super) fn tensor_size(&self, node: &Node) -> Size {
@@ -336,7 +339,9 @@ impl<'a> Trainer<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::text;
     use crate::hf::{self, Options};
+    use crate::run::{Precision, Sharding};
 
     /// Adapters stand beside frozen products that need no gradient themselves.
     #[test]
@@ -349,5 +354,35 @@ mod tests {
         let gradients = script.left.iter().filter(|(_, old)| old.0 >= old_gradient(0).0).count();
         assert_eq!(gradients, script.trained.sizes.len());
         assert!(gradients > 0, "adapters are trained");
+    }
+
+    /// Bytes of state for each parameter on one GPU, worked out by hand for Adam.
+    #[test]
+    fn zero_in_16_bits_divides_what_its_stage_says() {
+        let graph = text::parse("input 4096\nlinear 4096 nobias\nlinear 4096 nobias\n").unwrap();
+        let parameters = graph.parameters() as f64;
+        let [first, second, third] = [4.0 + 12.0 / 8.0, 2.0 + 14.0 / 8.0, 16.0 / 8.0];
+        for (precision, stage, bytes) in [
+            (Precision::Fp32, 0, 16.0),
+            (Precision::Fp32, 3, third),
+            (Precision::Half, 0, 8.0),
+            (Precision::Mixed, 0, 16.0),
+            (Precision::Half, 1, first),
+            (Precision::Mixed, 1, first),
+            (Precision::Half, 2, second),
+            (Precision::Mixed, 2, second),
+            (Precision::Half, 3, third),
+            (Precision::Mixed, 3, third),
+        ] {
+            let sharding = Sharding { stage, gpus: 8 };
+            let run = RunConfig { precision, sharding, ..RunConfig::new(1) };
+            let mut trainer = Trainer::new(&graph, &run);
+            let written = trainer.write();
+            let gradients = written.left.iter().filter(|(_, old)| old.0 >= old_gradient(0).0);
+            let gradients: u64 = gradients.map(|(new, _)| trainer.memory.size(*new).of(1)).sum();
+            let states = trainer.optimizer_sizes().bytes * run.optimizer.states() as u64;
+            let found = (trainer.weights.bytes + gradients + states) as f64 / parameters;
+            assert!((found - bytes).abs() < 1e-6, "{precision:?}, stage {stage}: {found}");
+        }
     }
 }

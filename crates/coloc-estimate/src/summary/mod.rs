@@ -1,11 +1,12 @@
 //! Layer summaries in three dialects, as people print them before training.
 
+mod convolutions;
 mod modules;
 mod table;
 mod torchinfo;
 mod wiring;
 
-use crate::graph::Graph;
+use crate::graph::{FlagKind, Graph, MOST_NODES};
 
 /// The longest text that is read: a summary of any real net is far shorter.
 const LONGEST: usize = 16 << 20;
@@ -65,6 +66,8 @@ impl SummaryError {
 
 /// Reads a summary in any of the dialects.
 pub fn parse(text: &str, options: &SummaryOptions) -> Result<Summary, SummaryError> {
+    // Editors of some systems begin a text with a mark of its byte order.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.len() > LONGEST {
         let problem =
             format!("a summary of {} MiB is not read; is this the right file?", text.len() >> 20);
@@ -98,6 +101,34 @@ fn dialect(text: &str) -> Option<Dialect> {
             None
         }
     })
+}
+
+/// Parameters that no line of a summary shows, as a share of all: vectors that belong to containers.
+const UNSEEN_SHARE: f64 = 0.001;
+
+/// Whether a graph has as many parameters as a text counts.
+fn counts_agree(built: u64, counted: u64, slack: u64) -> bool {
+    built.abs_diff(counted) <= (counted as f64 * UNSEEN_SHARE) as u64 + slack
+}
+
+/// Flags a graph whose parameters are not those that the text counts. Layers that the text hides were guessed,
+/// and are flagged already.
+fn check_parameters(graph: &mut Graph, counted: u64) {
+    let built = graph.parameters();
+    let guessed = graph.flags.iter().any(|flag| flag.kind == FlagKind::HiddenLayers);
+    if !guessed && !counts_agree(built, counted, 0) {
+        let detail = format!("the model read has {built} parameters, the text says {counted}");
+        graph.flag(FlagKind::SummaryMismatch, detail);
+    }
+}
+
+/// Refuses one layer more than any net has.
+fn within_limit(layers: usize, line: usize) -> Result<(), SummaryError> {
+    if layers < MOST_NODES {
+        return Ok(());
+    }
+    let problem = format!("more than {MOST_NODES} layers; no net has as many");
+    Err(SummaryError::new(line, 1, problem))
 }
 
 /// A number with commas as thousands separators.

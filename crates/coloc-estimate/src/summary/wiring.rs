@@ -4,7 +4,8 @@
 //! number, it reads an earlier one. Containers say how branches end: residual blocks add, inception
 //! blocks put side by side, squeeze blocks multiply.
 
-use super::table::Row;
+use super::convolutions::{explain, input_shape};
+use super::table::{FOLDED, Row};
 use crate::graph::{Activation, Conv, FlagKind, Graph, GraphBuilder, Loss, NodeId, Op, Shape};
 
 /// Builds the graph of a list of rows.
@@ -17,48 +18,52 @@ pub(super) struct Wiring {
     conv_inputs: Vec<NodeId>,
     /// What the newest global mean read.
     pooled: NodeId,
-    parameters: u64,
+    newest_conv: Option<NodeId>,
 }
 
 impl Wiring {
-    pub(super) fn new(rows: &[Row<'_>], batch: u32, input_mib: Option<f64>) -> Self {
+    /// Reads all rows.
+    pub(super) fn of(rows: &[Row<'_>], batch: u32, input_mib: Option<f64>) -> Self {
         let builder = GraphBuilder::new(input_shape(rows, batch, input_mib));
         let input = builder.input();
-        Wiring {
+        let mut wiring = Wiring {
             builder,
             last: input,
             block_input: input,
             conv_inputs: Vec::new(),
             pooled: input,
-            parameters: 0,
+            newest_conv: None,
+        };
+        for index in 0..rows.len() {
+            wiring.add(rows, index);
         }
+        wiring
     }
 
-    pub(super) fn finish(mut self, total: Option<u64>) -> Graph {
-        if let Some(total) = total
-            && total != self.parameters
-        {
-            let detail =
-                format!("the rows have {} parameters, the total says {total}", self.parameters);
-            self.builder.flag(FlagKind::SummaryMismatch, detail);
-        }
+    /// The graph.
+    pub(super) fn finish(self) -> Graph {
         self.builder.finish(Loss::CrossEntropy)
     }
 
-    pub(super) fn add(&mut self, rows: &[Row<'_>], index: usize) {
+    fn add(&mut self, rows: &[Row<'_>], index: usize) {
         let row = &rows[index];
-        self.parameters += row.parameters;
+        if row.folded {
+            self.builder.flag(FlagKind::Assumption, FOLDED);
+        }
+        if row.several {
+            return self.unknown(row);
+        }
         let next = rows.get(index + 1).map_or("", |next| next.kind);
         match row.kind {
             "Conv2d" | "Conv1d" | "ConvTranspose2d" => self.conv(row),
             "Linear" | "NonDynamicallyQuantizableLinear" => self.linear(row),
-            "BatchNorm2d" | "BatchNorm1d" => self.same(Op::BatchNorm),
+            "BatchNorm1d" | "BatchNorm2d" | "BatchNorm3d" => self.same(Op::BatchNorm),
             "BatchNormAct2d" => self.norm_with_activation(),
             "LayerNorm" => self.same(Op::LayerNorm { bias: true }),
             "Dropout" | "Dropout2d" => self.dropout(row),
-            "MaxPool2d" => self.push(Op::MaxPool, row.shape),
-            "AvgPool2d" => self.push(Op::AvgPool, row.shape),
-            "AdaptiveAvgPool2d" => self.adaptive_pool(row),
+            "MaxPool2d" | "MaxPool3d" => self.push(Op::MaxPool, row.shape),
+            "AvgPool2d" | "AvgPool3d" => self.push(Op::AvgPool, row.shape),
+            "AdaptiveAvgPool2d" | "AdaptiveAvgPool3d" => self.adaptive_pool(row),
             "Upsample" => self.push(Op::Upsample, row.shape),
             "Flatten" | "Identity" | "SelectAdaptivePool2d" | "StochasticDepth" | "Sequential" => {}
             "BasicBlock" | "Bottleneck" => self.close_residual(row, false),
@@ -173,6 +178,7 @@ impl Wiring {
         }
         self.conv_inputs.push(source);
         self.last = self.builder.conv(source, found.conv, row.shape);
+        self.newest_conv = Some(self.last);
     }
 
     /// The nearest layer that explains a convolution's parameters.
@@ -185,20 +191,13 @@ impl Wiring {
         let earlier = (0..self.last.0).rev().take(64).map(NodeId);
         // 1x3 and 3x1 stand side by side in inception's last blocks, 1x7 and 7x1 in a row.
         let sibling = self.conv_inputs.last().and_then(|&source| {
-            let twin = self.builder.op(self.newest_conv()?)?;
+            let twin = self.builder.op(self.newest_conv?)?;
             matches!(twin, Op::Conv(conv) if conv.kernel == (1, 3)).then_some(source)
         });
         try_source(self.last, &squares)
             .or_else(|| earlier.clone().find_map(|source| try_source(source, &[1, 9, 25])))
             .or_else(|| sibling.and_then(|source| try_source(source, &[3])))
             .or_else(|| try_source(self.last, &[3, 7]))
-    }
-
-    fn newest_conv(&self) -> Option<NodeId> {
-        (0..=self.last.0)
-            .rev()
-            .map(NodeId)
-            .find(|&node| matches!(self.builder.op(node), Some(Op::Conv(_))))
     }
 
     /// The branch that was not joined yet, or the block's input.
@@ -291,75 +290,4 @@ impl Wiring {
 struct FoundConv {
     source: NodeId,
     conv: Conv,
-}
-
-/// The settings with which a convolution of `row` reads `input`, if any.
-fn explain(row: &Row<'_>, input: Shape, taps: &[u32]) -> Option<Conv> {
-    let (read, written) = (u64::from(input.channels), u64::from(row.shape.channels));
-    let stride = stride(input, row.shape)?;
-    let weights = [(row.parameters, false), (row.parameters.checked_sub(written)?, true)];
-    for &count in taps {
-        for (weights, bias) in weights {
-            let dense = read * written * u64::from(count) == weights;
-            let depthwise = read == written && read > 1 && read * u64::from(count) == weights;
-            if !dense && !depthwise {
-                continue;
-            }
-            let kernel = match count {
-                3 => (1, 3),
-                7 => (1, 7),
-                square => (square.isqrt(), square.isqrt()),
-            };
-            let groups = if dense { 1 } else { input.channels };
-            return Some(Conv {
-                input: input.channels,
-                kernel,
-                stride,
-                groups,
-                bias,
-                transposed: false,
-            });
-        }
-    }
-    None
-}
-
-/// The step that turns one side into the other; a mean over everything counts as one.
-fn stride(input: Shape, output: Shape) -> Option<u32> {
-    if output.positions() == 1 {
-        return Some(1);
-    }
-    [1, 2, 4].into_iter().find(|stride| {
-        let expected = input.height.div_ceil(*stride);
-        // Unpadded kernels lose a few positions.
-        expected >= output.height && expected - output.height <= 6 && input.height >= output.height
-    })
-}
-
-/// From the table's input size, or from the first layer.
-fn input_shape(rows: &[Row<'_>], batch: u32, input_mib: Option<f64>) -> Shape {
-    let first = &rows[0];
-    if first.kind == "Linear" || first.shape.positions() == 1 && !first.kind.starts_with("Conv") {
-        let features = (first.parameters / u64::from(first.shape.channels)).saturating_sub(1);
-        return Shape::features(features.clamp(1, 1 << 20) as u32);
-    }
-    let written = u64::from(first.shape.channels);
-    let channels = [3u64, 1, 4].into_iter().find(|channels| {
-        [1u64, 9, 25, 49, 121].iter().any(|taps| {
-            let weights = written * channels * taps;
-            first.parameters == weights || first.parameters == weights + written
-        })
-    });
-    let channels = channels.unwrap_or(3) as u32;
-    let samples = f64::from(batch.max(1));
-    let pixels = input_mib.map(|mib| mib * 262_144.0 / samples / f64::from(channels));
-    let side = pixels.map_or(0.0, libm::sqrt);
-    // The size is printed with two digits; the first layer tells which number was meant.
-    let side = [1, 2, 4]
-        .into_iter()
-        .flat_map(|stride| (0..7).map(move |lost| first.shape.height * stride + lost))
-        .min_by(|a, b| (f64::from(*a) - side).abs().total_cmp(&(f64::from(*b) - side).abs()))
-        .filter(|_| side > 0.0)
-        .unwrap_or(first.shape.height);
-    Shape::image(channels, side, side)
 }

@@ -5,8 +5,6 @@ use rustc_hash::FxHashMap;
 
 /// Nested calls; deeper means that a block calls itself.
 const DEEPEST: usize = 16;
-/// Nodes of a graph; more is surely a mistake.
-pub(super) const MOST_NODES: usize = 200_000;
 
 /// A line or a run of lines.
 #[derive(Debug)]

@@ -1,11 +1,8 @@
 //! Lines become nodes.
 
-use super::expand::{Item, MOST_NODES, Program, too_deep};
+use super::expand::{Item, Program, too_deep};
 use super::{Line, TextError, words};
-use crate::graph::{
-    Activation, Attention, Conv, FlagKind, Graph, GraphBuilder, Loss, MOST_NUMBERS, NodeId, Op,
-    Shape,
-};
+use crate::graph::{Graph, GraphBuilder, Loss, MOST_NODES, MOST_NUMBERS, NodeId, Shape};
 use rustc_hash::FxHashMap;
 
 /// Builds the graph of a program.
@@ -57,10 +54,10 @@ impl Scope<'_> {
     }
 }
 
-struct Lowering<'a> {
+pub(super) struct Lowering<'a> {
     program: &'a Program<'a>,
-    builder: GraphBuilder,
-    loss: Loss,
+    pub(super) builder: GraphBuilder,
+    pub(super) loss: Loss,
 }
 
 /// One line, with its parts told apart and parameters filled in.
@@ -136,166 +133,6 @@ impl<'a> Lowering<'a> {
         }
         Ok(())
     }
-
-    fn operation(&mut self, call: &Call<'_>) -> Result<NodeId, TextError> {
-        let from = call.inputs[0];
-        let shape = self.builder.shape(from);
-        let in_place = call.operation.ends_with('!');
-        let name = call.operation.strip_suffix('!').unwrap_or(&call.operation);
-        Ok(match name {
-            "loss" => {
-                self.loss = call.loss()?;
-                from
-            }
-            "conv" | "deconv" | "dwconv" => self.conv(call, name, shape)?,
-            "linear" => {
-                let bias = !call.has("nobias");
-                let flat = call.has("tied");
-                let op = Op::Linear { input: shape.channels, bias: bias && !flat, tied: flat };
-                self.builder.push(op, &[from], shape.with_channels(call.number(0)?))
-            }
-            "bn" => self.builder.same(Op::BatchNorm, from),
-            "frozenbn" => self.builder.same(Op::FrozenBatchNorm, from),
-            "ln" => self.builder.same(Op::LayerNorm { bias: true }, from),
-            "rmsnorm" => self.builder.same(Op::LayerNorm { bias: false }, from),
-            "dropout" => self.builder.same(Op::Dropout { in_place }, from),
-            "maxpool" => self.pool(call, Op::MaxPool, shape)?,
-            "avgpool" => self.pool(call, Op::AvgPool, shape)?,
-            "gap" => self.builder.push(Op::GlobalPool, &[from], Shape::features(shape.channels)),
-            "adaptive" => {
-                let side = call.number(0)?;
-                let result = Shape::image(shape.channels, side, side);
-                self.builder.push(Op::AvgPool, &[from], result)
-            }
-            "upsample" => {
-                let times = call.number(0)?;
-                let larger = Shape::image(
-                    shape.channels,
-                    shape.height.saturating_mul(times),
-                    shape.width.saturating_mul(times),
-                );
-                self.builder.push(Op::Upsample, &[from], larger)
-            }
-            "flatten" => {
-                let features = u32::try_from(shape.elements())
-                    .map_err(|_| call.line.error(call.place, "too many features to flatten"))?;
-                self.builder.push(Op::View, &[from], Shape::features(features))
-            }
-            "copy" => self.builder.same(Op::Copy, from),
-            "select" => {
-                let result = shape_of_words(call)?;
-                self.builder.push(Op::Select, &[from], result)
-            }
-            "add" => self.join(call, Op::Add { in_place })?,
-            "mul" => self.join(call, Op::Multiply)?,
-            "concat" => self.concat(call)?,
-            "embedding" => {
-                let (rows, width) = (call.number(0)?, call.number(1)?);
-                let result = shape.with_channels(width);
-                self.builder.push(Op::Embedding { rows }, &[from], result)
-            }
-            "position" => self.builder.same(Op::AddTable { elements: shape.elements() }, from),
-            "attention" => {
-                let attention = Attention {
-                    heads: call.number(0)?,
-                    keys: shape.height,
-                    eager: call.has("eager"),
-                    dropout: !call.has("nodropout"),
-                };
-                let width =
-                    if call.inputs.len() == 1 { shape.channels / 3 } else { shape.channels };
-                self.builder.attention(&call.inputs, attention, width)
-            }
-            "flag" => {
-                let kind = call.arguments.first().map(String::as_str);
-                let (kind, skip) = match kind {
-                    Some("hidden") => (FlagKind::HiddenLayers, 1),
-                    Some("mismatch") => (FlagKind::SummaryMismatch, 1),
-                    Some("unverified") => (FlagKind::Unverified, 1),
-                    _ => (FlagKind::Assumption, 0),
-                };
-                self.builder.flag(kind, call.arguments[skip..].join(" "));
-                from
-            }
-            name => match Activation::from_name(name).filter(|_| !name.ends_with('!')) {
-                Some(function) => self.builder.same(Op::Activate { function, in_place }, from),
-                None => return Err(call.line.error(call.place, unknown(name))),
-            },
-        })
-    }
-
-    fn conv(&mut self, call: &Call<'_>, name: &str, shape: Shape) -> Result<NodeId, TextError> {
-        let channels = if name == "dwconv" { shape.channels } else { call.number(0)? };
-        let kernel = call.pair('k')?.unwrap_or((1, 1));
-        let stride = call.option('s')?.unwrap_or(1);
-        let pad = call.pair('p')?.unwrap_or((0, 0));
-        let groups = if name == "dwconv" { shape.channels } else { call.option('g')?.unwrap_or(1) };
-        if !shape.channels.is_multiple_of(groups) || !channels.is_multiple_of(groups) {
-            let problem = format!(
-                "{groups} groups do not divide {} channels read and {channels} written",
-                shape.channels
-            );
-            return Err(call.error(0, problem));
-        }
-        let transposed = name == "deconv";
-        let side = |length: u32, kernel: u32, pad: u32| {
-            let (length, kernel) = (u64::from(length), u64::from(kernel));
-            let padded = length + 2 * u64::from(pad);
-            let result = match transposed {
-                true => ((length - 1) * u64::from(stride) + kernel).checked_sub(2 * u64::from(pad)),
-                false => padded.checked_sub(kernel).map(|room| room / u64::from(stride) + 1),
-            };
-            result.filter(|side| *side > 0).and_then(|side| u32::try_from(side).ok())
-        };
-        let sides = (side(shape.height, kernel.0, pad.0), side(shape.width, kernel.1, pad.1));
-        let (Some(height), Some(width)) = sides else {
-            return Err(call.line.error(call.place, "the kernel is larger than what it reads"));
-        };
-        let bias = !call.has("nobias");
-        let conv = Conv { input: shape.channels, kernel, stride, groups, bias, transposed };
-        Ok(self.builder.conv(call.inputs[0], conv, Shape::image(channels, height, width)))
-    }
-
-    fn pool(&mut self, call: &Call<'_>, op: Op, shape: Shape) -> Result<NodeId, TextError> {
-        let kernel = call.option('k')?.unwrap_or(2);
-        let stride = call.option('s')?.unwrap_or(kernel);
-        let pad = call.option('p')?.unwrap_or(0);
-        if pad > kernel / 2 {
-            return Err(call.error(0, "padding is at most half of the window"));
-        }
-        let side = |length: u32| {
-            let room = (length.saturating_add(2 * pad)).checked_sub(kernel)?;
-            Some(if call.has("ceil") { room.div_ceil(stride) } else { room / stride } + 1)
-        };
-        let (Some(height), Some(width)) = (side(shape.height), side(shape.width)) else {
-            return Err(call.line.error(call.place, "the window is larger than what it reads"));
-        };
-        Ok(self.builder.push(op, &call.inputs[..1], Shape::image(shape.channels, height, width)))
-    }
-
-    fn join(&mut self, call: &Call<'_>, op: Op) -> Result<NodeId, TextError> {
-        let (first, second) = (call.inputs[0], call.inputs[1]);
-        let (shape, other) = (self.builder.shape(first), self.builder.shape(second));
-        let broadcast = other.channels == shape.channels && other.positions() == 1;
-        if shape != other && !broadcast {
-            let sizes = format!("{shape} and {other} do not fit together");
-            return Err(call.line.error(call.place, sizes));
-        }
-        Ok(self.builder.push(op, &[first, second], shape))
-    }
-
-    fn concat(&mut self, call: &Call<'_>) -> Result<NodeId, TextError> {
-        let shape = self.builder.shape(call.inputs[0]);
-        let mut channels = 0u32;
-        for &input in &call.inputs {
-            let part = self.builder.shape(input);
-            if (part.height, part.width) != (shape.height, shape.width) {
-                return Err(call.line.error(call.place, "the parts have different positions"));
-            }
-            channels = channels.saturating_add(part.channels);
-        }
-        Ok(self.builder.push(Op::Concat, &call.inputs, shape.with_channels(channels)))
-    }
 }
 
 impl Call<'_> {
@@ -304,11 +141,11 @@ impl Call<'_> {
         self.line.error(self.place + behind, problem)
     }
 
-    fn has(&self, word: &str) -> bool {
+    pub(super) fn has(&self, word: &str) -> bool {
         self.arguments.iter().any(|argument| argument == word)
     }
 
-    fn number(&self, index: usize) -> Result<u32, TextError> {
+    pub(super) fn number(&self, index: usize) -> Result<u32, TextError> {
         let number = self.arguments.get(index).and_then(|text| text.parse().ok());
         let small = |number: &u32| (1..=1 << 24).contains(number);
         number.filter(small).ok_or_else(|| {
@@ -316,7 +153,7 @@ impl Call<'_> {
         })
     }
 
-    fn loss(&self) -> Result<Loss, TextError> {
+    pub(super) fn loss(&self) -> Result<Loss, TextError> {
         match self.arguments.first().map(String::as_str) {
             Some("cross-entropy") => Ok(Loss::CrossEntropy),
             Some("causal") => Ok(Loss::CausalLanguage),
@@ -324,14 +161,6 @@ impl Call<'_> {
             _ => Err(self.line.error(1, "known losses are cross-entropy, causal, elementwise")),
         }
     }
-}
-
-fn unknown(name: &str) -> String {
-    format!(
-        "unknown operation {name:?}; known are conv, dwconv, deconv, linear, bn, ln, rmsnorm, maxpool, \
-         avgpool, adaptive, gap, flatten, upsample, dropout, add, mul, concat, embedding, position, \
-         attention, select, loss, the activation functions and the blocks that this file defines"
-    )
 }
 
 fn read_call<'a>(line: &'a Line<'a>, scope: &Scope<'a>) -> Result<Call<'a>, TextError> {
@@ -376,12 +205,8 @@ fn fill(word: &str, scope: &Scope<'_>) -> Option<String> {
     }
 }
 
-fn shape_of_words(call: &Call<'_>) -> Result<Shape, TextError> {
-    let text = call.arguments.first().map(String::as_str).unwrap_or_default();
-    shape(text).ok_or_else(|| call.line.error(call.place + 1, "expected a shape such as 3x224x224"))
-}
-
-fn shape(text: &str) -> Option<Shape> {
+/// `3x224x224` or `784`.
+pub(super) fn shape(text: &str) -> Option<Shape> {
     let sides: Vec<u32> = text.split('x').map(|side| side.parse().ok()).collect::<Option<_>>()?;
     let fits = sides.iter().all(|side| (1..=1 << 20).contains(side));
     match sides[..] {

@@ -20,6 +20,7 @@
 
 mod expand;
 mod lower;
+mod operations;
 mod words;
 
 use super::Graph;
@@ -165,6 +166,8 @@ mod tests {
             ("maxpool k2 p2", 1, "half"),
             ("upsample 16777216", 1, "8x134217728x134217728"),
             ("loss causal now", 13, "now"),
+            ("attention 2", 1, "multiple of 3"),
+            ("attention 3 < in in in", 11, "3 heads do not divide a width of 8"),
         ];
         for (line, column, said) in cases {
             let error = parse(&format!("input 8x8x8\n{line}\n")).unwrap_err();
@@ -178,6 +181,27 @@ mod tests {
         ] {
             parse(text).unwrap_err();
         }
+    }
+
+    #[test]
+    fn attention_reads_keys_that_fit_its_heads() {
+        let with = |key: u32, value: &str| {
+            parse(&format!(
+                "tokens 6\nembedding 9 16\nq = linear 16\nk = linear {key}\nv = linear {key}\n\
+                 o = select 16x2x1 < q\nattention 4 < q k {value}\n"
+            ))
+        };
+        assert!(
+            with(16, "v").is_ok() && with(8, "v").is_ok(),
+            "two query heads may share a key head"
+        );
+        assert!(with(6, "v").unwrap_err().problem.contains("heads of 4"));
+        assert!(with(16, "o").unwrap_err().problem.contains("different positions"));
+        let cross = "tokens 6\nembedding 9 16\no = select 16x2x1\nattention 4 < o in in\n";
+        let short = "tokens 6\ne = embedding 9 16\no = select 16x2x1\nattention 4 < o e e\n";
+        assert!(parse(cross).is_err(), "tokens are no keys");
+        let graph = parse(short).unwrap();
+        assert!(matches!(graph.output().op, Op::Attention(attention) if attention.keys == 6));
     }
 
     #[test]
