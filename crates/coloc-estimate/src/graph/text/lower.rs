@@ -1,12 +1,12 @@
 //! Lines become nodes.
 
-use super::expand::{Item, MOST_NODES, Program, too_deep};
+use super::call::{Call, Scope, read_call, shape, shape_of_words};
+use super::expand::{Item, MOST_LINES, MOST_TEXT, Program, too_deep};
 use super::{Line, TextError, words};
 use crate::graph::{
     Activation, Attention, Conv, FlagKind, Graph, GraphBuilder, Loss, MOST_NUMBERS, NodeId, Op,
     Shape,
 };
-use rustc_hash::FxHashMap;
 
 /// Builds the graph of a program.
 pub(super) fn lower(program: &Program<'_>) -> Result<Graph, TextError> {
@@ -35,43 +35,20 @@ pub(super) fn lower(program: &Program<'_>) -> Result<Graph, TextError> {
         }
         _ => return Err(first.error(0, nothing.problem)),
     };
-    let mut lowering = Lowering { program, builder, loss: Loss::CrossEntropy };
+    let mut lowering = Lowering { program, builder, loss: Loss::CrossEntropy, lines: 0, text: 0 };
     let mut scope = Scope::new(lowering.builder.input());
     lowering.items(rest, &mut scope, 0)?;
     Ok(lowering.builder.finish(lowering.loss))
-}
-
-struct Scope<'a> {
-    labels: FxHashMap<&'a str, NodeId>,
-    values: FxHashMap<&'a str, String>,
-    last: NodeId,
-}
-
-impl Scope<'_> {
-    fn new(input: NodeId) -> Self {
-        Scope {
-            labels: [("in", input)].into_iter().collect(),
-            values: FxHashMap::default(),
-            last: input,
-        }
-    }
 }
 
 struct Lowering<'a> {
     program: &'a Program<'a>,
     builder: GraphBuilder,
     loss: Loss,
-}
-
-/// One line, with its parts told apart and parameters filled in.
-pub(super) struct Call<'a> {
-    line: &'a Line<'a>,
-    label: Option<&'a str>,
-    /// Where in the line the operation stands.
-    place: usize,
-    pub(super) operation: String,
-    pub(super) arguments: Vec<String>,
-    pub(super) inputs: Vec<NodeId>,
+    /// Lines gone through, repetitions and blocks included.
+    lines: usize,
+    /// Bytes in their words.
+    text: usize,
 }
 
 impl<'a> Lowering<'a> {
@@ -101,8 +78,11 @@ impl<'a> Lowering<'a> {
         depth: usize,
     ) -> Result<(), TextError> {
         let call = read_call(line, scope)?;
-        if self.builder.len() > MOST_NODES {
-            return Err(line.error(0, "the graph has more nodes than any net; check the repeats"));
+        // Not every line makes a node, a node may read many, and a parameter may be long.
+        self.lines += 1;
+        self.text += call.length();
+        if self.lines > MOST_LINES || self.text > MOST_TEXT {
+            return Err(line.error(0, "the graph is larger than any net; check the repeats"));
         }
         let program = self.program;
         let result = if let Some(block) = program.blocks.get(call.operation.as_str()) {
@@ -202,9 +182,7 @@ impl<'a> Lowering<'a> {
                     eager: call.has("eager"),
                     dropout: !call.has("nodropout"),
                 };
-                let width =
-                    if call.inputs.len() == 1 { shape.channels / 3 } else { shape.channels };
-                self.builder.attention(&call.inputs, attention, width)
+                self.builder.attention(&call.inputs, attention, attention_width(call, shape)?)
             }
             "flag" => {
                 let kind = call.arguments.first().map(String::as_str);
@@ -298,31 +276,15 @@ impl<'a> Lowering<'a> {
     }
 }
 
-impl Call<'_> {
-    /// An error at the word that stands so many words behind the operation.
-    pub(super) fn error(&self, behind: usize, problem: impl Into<String>) -> TextError {
-        self.line.error(self.place + behind, problem)
-    }
-
-    fn has(&self, word: &str) -> bool {
-        self.arguments.iter().any(|argument| argument == word)
-    }
-
-    fn number(&self, index: usize) -> Result<u32, TextError> {
-        let number = self.arguments.get(index).and_then(|text| text.parse().ok());
-        let small = |number: &u32| (1..=1 << 24).contains(number);
-        number.filter(small).ok_or_else(|| {
-            self.line.error(self.place + 1 + index, "expected a number, such as conv 64 k3")
-        })
-    }
-
-    fn loss(&self) -> Result<Loss, TextError> {
-        match self.arguments.first().map(String::as_str) {
-            Some("cross-entropy") => Ok(Loss::CrossEntropy),
-            Some("causal") => Ok(Loss::CausalLanguage),
-            Some("elementwise") => Ok(Loss::Elementwise),
-            _ => Err(self.line.error(1, "known losses are cross-entropy, causal, elementwise")),
+/// The width of what an attention gives; query, key and value stand side by side if it reads one result.
+fn attention_width(call: &Call<'_>, shape: Shape) -> Result<u32, TextError> {
+    match (call.inputs.len(), shape.channels) {
+        (1, width) if width.is_multiple_of(3) => Ok(width / 3),
+        (1, width) => {
+            let problem = format!("query, key and value do not fit side by side into {width}");
+            Err(call.error(0, problem))
         }
+        (_, width) => Ok(width),
     }
 }
 
@@ -332,61 +294,4 @@ fn unknown(name: &str) -> String {
          avgpool, adaptive, gap, flatten, upsample, dropout, add, mul, concat, embedding, position, \
          attention, select, loss, the activation functions and the blocks that this file defines"
     )
-}
-
-fn read_call<'a>(line: &'a Line<'a>, scope: &Scope<'a>) -> Result<Call<'a>, TextError> {
-    let labelled = line.words.len() > 2 && line.words[1].text == "=";
-    let place = if labelled { 2 } else { 0 };
-    let arrow = line.words.iter().position(|word| word.text == "<").unwrap_or(line.words.len());
-    if arrow <= place {
-        return Err(line.error(place, "expected an operation before <"));
-    }
-    let mut filled = Vec::new();
-    for (index, word) in line.words[place..arrow].iter().enumerate() {
-        filled.push(fill(word.text, scope).ok_or_else(|| {
-            line.error(place + index, "unknown parameter; a block's parameters stand in its def")
-        })?);
-    }
-    let mut inputs = Vec::new();
-    for (index, word) in line.words.iter().enumerate().skip(arrow + 1) {
-        let node = match word.text {
-            "last" => scope.last,
-            label => *scope.labels.get(label).ok_or_else(|| {
-                line.error(index, format!("no line before this one is labelled {label:?}"))
-            })?,
-        };
-        inputs.push(node);
-    }
-    if inputs.is_empty() {
-        if arrow < line.words.len() {
-            return Err(line.error(arrow, "labels of earlier lines, last or in follow <"));
-        }
-        inputs.push(scope.last);
-    }
-    let operation = filled.remove(0);
-    let label = labelled.then(|| line.words[0].text);
-    Ok(Call { line, label, place, operation, arguments: filled, inputs })
-}
-
-/// Replaces `$name` at the start or after a letter, as in `s$stride`.
-fn fill(word: &str, scope: &Scope<'_>) -> Option<String> {
-    match word.split_once('$') {
-        None => Some(word.to_owned()),
-        Some((before, name)) => Some(format!("{before}{}", scope.values.get(name)?)),
-    }
-}
-
-fn shape_of_words(call: &Call<'_>) -> Result<Shape, TextError> {
-    let text = call.arguments.first().map(String::as_str).unwrap_or_default();
-    shape(text).ok_or_else(|| call.line.error(call.place + 1, "expected a shape such as 3x224x224"))
-}
-
-fn shape(text: &str) -> Option<Shape> {
-    let sides: Vec<u32> = text.split('x').map(|side| side.parse().ok()).collect::<Option<_>>()?;
-    let fits = sides.iter().all(|side| (1..=1 << 20).contains(side));
-    match sides[..] {
-        [features] if fits => Some(Shape::features(features)),
-        [channels, height, width] if fits => Some(Shape::image(channels, height, width)),
-        _ => None,
-    }
 }
