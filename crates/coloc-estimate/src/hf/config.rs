@@ -38,11 +38,7 @@ pub enum ConfigError {
 
 /// The graph of a model.
 pub fn parse(text: &str, options: &Options) -> Result<Graph, ConfigError> {
-    let value: Value = serde_json::from_str(text).map_err(|error| ConfigError::Json {
-        line: error.line(),
-        column: error.column(),
-        problem: error.to_string(),
-    })?;
+    let value: Value = serde_json::from_str(text).map_err(|error| json_error(&error))?;
     let fields = Fields(value.as_object().ok_or(ConfigError::NotAnObject)?);
     let family = fields.0.get("model_type").and_then(Value::as_str).unwrap_or_default();
     let mut graph = match family {
@@ -61,6 +57,14 @@ pub fn parse(text: &str, options: &Options) -> Result<Graph, ConfigError> {
         graph.flag(FlagKind::SummaryMismatch, detail);
     }
     Ok(graph)
+}
+
+/// The place is said once, and an empty text ends in its first column.
+fn json_error(error: &serde_json::Error) -> ConfigError {
+    let said = error.to_string();
+    let problem = said.rsplit_once(" at line ").map_or(said.as_str(), |(problem, _)| problem);
+    let (line, column) = (error.line().max(1), error.column().max(1));
+    ConfigError::Json { line, column, problem: problem.to_owned() }
 }
 
 /// A width that its heads divide.
@@ -216,7 +220,9 @@ mod tests {
         assert!(family.to_string().contains("bart"));
         let field = parse(r#"{"model_type":"gpt2","n_embd":0}"#, &options).unwrap_err();
         assert!(field.to_string().contains("n_embd"));
-        assert!(matches!(parse("{", &options), Err(ConfigError::Json { line: 1, .. })));
+        let broken = parse("{", &options).unwrap_err().to_string();
+        assert_eq!(broken, "line 1, column 1: not JSON: EOF while parsing an object");
+        assert!(matches!(parse("", &options), Err(ConfigError::Json { line: 1, column: 1, .. })));
         assert_eq!(parse("[]", &options), Err(ConfigError::NotAnObject));
     }
 
