@@ -63,9 +63,19 @@ impl GraphBuilder {
         self.graph.nodes.get(node.index()).map(|node| &node.op)
     }
 
-    /// Whether any node reads this one.
-    pub fn is_read(&self, node: NodeId) -> bool {
-        self.graph.edges.contains(&node)
+    /// Nodes after `node` that nobody reads yet, oldest first.
+    pub fn unread_after(&self, node: NodeId) -> Vec<NodeId> {
+        let start = node.index() + 1;
+        let after = self.graph.nodes.get(start..).unwrap_or_default();
+        let mut read = vec![false; after.len()];
+        // Whoever reads a node comes after it.
+        for input in after.iter().flat_map(|node| self.graph.inputs(node)) {
+            if let Some(read) = input.index().checked_sub(start).and_then(|at| read.get_mut(at)) {
+                *read = true;
+            }
+        }
+        let unread = read.iter().enumerate().filter(|(_, read)| !**read);
+        unread.map(|(at, _)| NodeId((start + at) as u32)).collect()
     }
 
     /// Appends any operation.

@@ -50,8 +50,8 @@ pub fn xlnet(width: u32, layers: u32) -> Graph {
             let value = stack.linear(last, width, false);
             // Relative positions: a second product of the same size, and its shift.
             let relative = stack.linear(last, width, false);
-            let attention =
-                Attention { heads: width / 64, keys: 2 * TOKENS, eager: true, dropout: true };
+            let heads = (width / 64).max(1);
+            let attention = Attention { heads, keys: 2 * TOKENS, eager: true, dropout: true };
             let mixed = stack.builder.attention(&[query, key, value, relative], attention, width);
             let out = stack.linear(mixed, width, false);
             let normal = stack.drop_add_norm(out, last);

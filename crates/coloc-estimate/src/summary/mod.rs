@@ -8,7 +8,7 @@ mod wiring;
 use crate::graph::Graph;
 
 /// The longest text that is read: a summary of any real net is far shorter.
-const LONGEST: usize = 16 << 20;
+const LONGEST: usize = 4 << 20;
 
 /// What the reader of a summary has to be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

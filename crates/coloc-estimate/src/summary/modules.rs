@@ -4,6 +4,9 @@ use super::{SummaryError, SummaryOptions, number};
 use crate::graph::{Activation, FlagKind, Graph, GraphBuilder, Loss, Op, Shape};
 use crate::hf;
 
+/// As many as a config may say.
+const MOST_LAYERS: u32 = 10_000;
+
 /// One line `(name): Kind(arguments), 1,024 params`.
 struct Module<'a> {
     name: &'a str,
@@ -33,19 +36,24 @@ pub(super) fn parse(
         return Err(SummaryError::new(line, 1, problem));
     }
     let layers = |kind: &str| modules.iter().filter(|module| module.kind == kind).count() as u32;
+    let families = ["BertLayer", "GPT2Block", "XLNetLayer"].map(layers);
+    if families.iter().any(|layers| *layers > MOST_LAYERS) {
+        let problem = format!("the tree has more layers than any model has ({MOST_LAYERS})");
+        return Err(SummaryError::new(1, 1, problem));
+    }
     let width = modules
         .iter()
         .find(|module| module.kind == "Embedding")
         .and_then(|module| module.arguments.split(',').nth(1)?.trim().parse().ok())
         .filter(|width| (1..=1 << 16).contains(width));
-    let graph = match width {
-        Some(width) if layers("BertLayer") > 0 => {
-            hf::bert_like(width, layers("BertLayer"), options.tokens, vocabulary(&modules))
+    let graph = match (width, families) {
+        (Some(width), [layers @ 1..=MOST_LAYERS, _, _]) => {
+            hf::bert_like(width, layers, options.tokens, vocabulary(&modules))
         }
-        Some(width) if layers("GPT2Block") > 0 => {
-            hf::gpt2_like(width, layers("GPT2Block"), options.tokens, vocabulary(&modules))
+        (Some(width), [_, layers @ 1..=MOST_LAYERS, _]) => {
+            hf::gpt2_like(width, layers, options.tokens, vocabulary(&modules))
         }
-        Some(width) if layers("XLNetLayer") > 0 => hf::xlnet(width, layers("XLNetLayer")),
+        (Some(width), [_, _, layers @ 1..=MOST_LAYERS]) => hf::xlnet(width, layers),
         _ => chain(&modules, options)?,
     };
     Ok((graph, None))
@@ -138,4 +146,34 @@ fn read_line(line: &str) -> Option<Result<Module<'_>, (usize, String)>> {
         Some(parameters) => Ok(Module { name, kind, arguments, parameters }),
         None => Err((column, format!("expected a number of params after {kind}"))),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Attention;
+
+    fn tree(width: u32, layer: &str, layers: usize) -> String {
+        let layers = format!("(0): {layer}(\n)\n").repeat(layers);
+        format!("Net(\n(words): Embedding(10, {width})\n{layers})\n")
+    }
+
+    #[test]
+    fn more_layers_than_any_model_has_are_refused() {
+        let error = parse(&tree(64, "BertLayer", 10_001), &SummaryOptions::default()).unwrap_err();
+        assert!(error.problem.contains("more layers"), "{error}");
+    }
+
+    /// Narrower than the usual head, a model still has one.
+    #[test]
+    fn a_narrow_model_has_a_head() {
+        for layer in ["BertLayer", "GPT2Block", "XLNetLayer"] {
+            let (graph, _) = parse(&tree(32, layer, 1), &SummaryOptions::default()).unwrap();
+            let heads = graph.nodes().iter().find_map(|node| match node.op {
+                Op::Attention(Attention { heads, .. }) => Some(heads),
+                _ => None,
+            });
+            assert_eq!(heads, Some(1), "{layer}");
+        }
+    }
 }

@@ -144,8 +144,10 @@ fn lower(
     match entry.kind {
         "Conv2d" | "ConvTranspose2d" => {
             let taps = entry.kernel.unwrap_or((3, 3));
-            let weights = u64::from(taps.0) * u64::from(taps.1) * u64::from(output.channels);
-            let full = weights * u64::from(read.channels);
+            let weights = u64::from(taps.0) * u64::from(taps.1);
+            let full = [output.channels, read.channels]
+                .into_iter()
+                .fold(weights, |product, side| product.saturating_mul(side.into()));
             let conv = Conv {
                 input: read.channels,
                 kernel: taps,
@@ -219,5 +221,25 @@ fn shape(sides: &[u32], batch: u32) -> Shape {
         2 => Shape::image(side(1), times, 1),
         3 => Shape::image(side(0), side(1), side(2)),
         _ => Shape::image(side(1), side(2).saturating_mul(times), side(3)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kernels and channels of the largest size have more weights than can be counted.
+    #[test]
+    fn sizes_beyond_counting_are_read() {
+        let most = 1u32 << 24;
+        let header = "Layer (type:depth-idx)  Kernel Shape          Input Shape                Output Shape               Param #";
+        let line = |kernel: &str, input: &str, output: &str| {
+            format!("{:24}{kernel:22}{input:27}{output:27}1", "Conv2d: 1-1")
+        };
+        let (kernel, shape) = (format!("[{most}, {most}]"), format!("[1, {most}, 8, 8]"));
+        let text = format!("{header}\n{}\nTotal params: 1\n", line(&kernel, &shape, &shape));
+        let (graph, batch) = parse(&text).unwrap();
+        assert_eq!(batch, Some(1));
+        assert!(matches!(graph.output().op, Op::Conv(conv) if conv.kernel == (most, most)));
     }
 }

@@ -15,6 +15,7 @@ pub(super) struct Wiring {
     block_input: NodeId,
     /// What the newest convolutions read, newest last.
     conv_inputs: Vec<NodeId>,
+    newest_conv: Option<NodeId>,
     /// What the newest global mean read.
     pooled: NodeId,
     parameters: u64,
@@ -29,6 +30,7 @@ impl Wiring {
             last: input,
             block_input: input,
             conv_inputs: Vec::new(),
+            newest_conv: None,
             pooled: input,
             parameters: 0,
         }
@@ -47,7 +49,7 @@ impl Wiring {
 
     pub(super) fn add(&mut self, rows: &[Row<'_>], index: usize) {
         let row = &rows[index];
-        self.parameters += row.parameters;
+        self.parameters = self.parameters.saturating_add(row.parameters);
         let next = rows.get(index + 1).map_or("", |next| next.kind);
         match row.kind {
             "Conv2d" | "Conv1d" | "ConvTranspose2d" => self.conv(row),
@@ -173,6 +175,7 @@ impl Wiring {
         }
         self.conv_inputs.push(source);
         self.last = self.builder.conv(source, found.conv, row.shape);
+        self.newest_conv = Some(self.last);
     }
 
     /// The nearest layer that explains a convolution's parameters.
@@ -185,7 +188,7 @@ impl Wiring {
         let earlier = (0..self.last.0).rev().take(64).map(NodeId);
         // 1x3 and 3x1 stand side by side in inception's last blocks, 1x7 and 7x1 in a row.
         let sibling = self.conv_inputs.last().and_then(|&source| {
-            let twin = self.builder.op(self.newest_conv()?)?;
+            let twin = self.builder.op(self.newest_conv?)?;
             matches!(twin, Op::Conv(conv) if conv.kernel == (1, 3)).then_some(source)
         });
         try_source(self.last, &squares)
@@ -194,17 +197,11 @@ impl Wiring {
             .or_else(|| try_source(self.last, &[3, 7]))
     }
 
-    fn newest_conv(&self) -> Option<NodeId> {
-        (0..=self.last.0)
-            .rev()
-            .map(NodeId)
-            .find(|&node| matches!(self.builder.op(node), Some(Op::Conv(_))))
-    }
-
     /// The branch that was not joined yet, or the block's input.
     fn add_skip(&mut self, shape: Shape) {
         let main = self
-            .dangling()
+            .builder
+            .unread_after(self.block_input)
             .into_iter()
             .find(|&node| node != self.last && self.builder.shape(node) == shape);
         let (main, skip) = match main {
@@ -246,11 +243,13 @@ impl Wiring {
     /// Branches side by side; channels that no branch explains are the block's input, pooled.
     fn close_concat(&mut self, row: &Row<'_>) {
         let mut parts: Vec<NodeId> = self
-            .dangling()
+            .builder
+            .unread_after(self.block_input)
             .into_iter()
             .filter(|&node| self.builder.shape(node).positions() == row.shape.positions())
             .collect();
-        let channels: u32 = parts.iter().map(|&part| self.builder.shape(part).channels).sum();
+        let channels = parts.iter().map(|&part| self.builder.shape(part).channels);
+        let channels = channels.fold(0, u32::saturating_add);
         let missing = row.shape.channels.checked_sub(channels);
         match missing {
             Some(0) => {}
@@ -271,15 +270,6 @@ impl Wiring {
         }
         self.last = self.builder.push(Op::Concat, &parts, row.shape);
         self.block_input = self.last;
-    }
-
-    /// Nodes since the block began that nobody reads yet, oldest first.
-    fn dangling(&self) -> Vec<NodeId> {
-        let start = self.block_input.0 + 1;
-        (start..self.builder.len() as u32)
-            .map(NodeId)
-            .filter(|&node| !self.builder.is_read(node))
-            .collect()
     }
 
     fn unknown(&mut self, row: &Row<'_>) {
