@@ -34,6 +34,24 @@ pub enum Dialect {
     Torchinfo,
 }
 
+impl Dialect {
+    /// The dialect of a text, by the first line that only one of them has.
+    pub fn of(text: &str) -> Option<Self> {
+        text.lines().take(200).find_map(|line| {
+            let line = line.trim();
+            if line.starts_with("Layer (type:depth-idx)") {
+                Some(Dialect::Torchinfo)
+            } else if line.starts_with("Layer (type)") {
+                Some(Dialect::Torchsummary)
+            } else if line.starts_with('(') && line.contains("): ") {
+                Some(Dialect::ModuleTree)
+            } else {
+                None
+            }
+        })
+    }
+}
+
 /// A summary as a graph.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Summary {
@@ -70,7 +88,7 @@ pub fn parse(text: &str, options: &SummaryOptions) -> Result<Summary, SummaryErr
             format!("a summary of {} MiB is not read; is this the right file?", text.len() >> 20);
         return Err(SummaryError::new(1, 1, problem));
     }
-    let dialect = dialect(text).ok_or_else(|| {
+    let dialect = Dialect::of(text).ok_or_else(|| {
         SummaryError::new(
             1,
             1,
@@ -83,21 +101,6 @@ pub fn parse(text: &str, options: &SummaryOptions) -> Result<Summary, SummaryErr
         Dialect::Torchinfo => torchinfo::parse(text)?,
     };
     Ok(Summary { dialect, graph, batch })
-}
-
-fn dialect(text: &str) -> Option<Dialect> {
-    text.lines().take(200).find_map(|line| {
-        let line = line.trim();
-        if line.starts_with("Layer (type:depth-idx)") {
-            Some(Dialect::Torchinfo)
-        } else if line.starts_with("Layer (type)") {
-            Some(Dialect::Torchsummary)
-        } else if line.starts_with('(') && line.contains("): ") {
-            Some(Dialect::ModuleTree)
-        } else {
-            None
-        }
-    })
 }
 
 /// A number with commas as thousands separators.
