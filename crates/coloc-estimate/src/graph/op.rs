@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::fmt;
 
 /// Channels (features) and positions of a tensor for one sample.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 pub struct Shape {
     /// Channels of an image, features of a vector, width of a token.
     pub channels: u32,
