@@ -6,15 +6,16 @@ use crate::run::{Failed, cargo, complaint, output, succeeds};
 
 pub(crate) fn check() -> Result<(), Failed> {
     println!("\n=== licences");
-    let fuzzers = fuzz::manifest();
-    for manifest in ["Cargo.toml", &fuzzers] {
+    // Some versions of cargo deny need a folder in front.
+    let manifests = ["./Cargo.toml".to_owned(), fuzz::manifest()];
+    for manifest in &manifests {
         check_tree(manifest)?;
     }
     if !succeeds("cargo-deny", &["--version"]) {
         println!("cargo deny is not installed: licences checked by cargo tree alone");
         return Ok(());
     }
-    for manifest in ["Cargo.toml", &fuzzers] {
+    for manifest in &manifests {
         let whose = ["deny", "--manifest-path", manifest, "--all-features"];
         cargo(&[&whose[..], &["check", "bans", "licenses", "sources"]].concat())?;
     }
