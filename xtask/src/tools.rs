@@ -1,6 +1,6 @@
 //! Things that the tests use and a fresh machine lacks.
 
-use crate::run::{cargo, succeeds};
+use crate::run::{Failed, cargo, succeeds};
 
 /// A browser for the tests of the pages. Without one those tests say that they were skipped.
 pub(crate) fn install_browser() {
@@ -8,11 +8,26 @@ pub(crate) fn install_browser() {
         return;
     }
     println!("\n=== installing chromium for the tests of the HTML pages");
-    let installed = succeeds("apt-get", &["update"])
-        && succeeds("apt-get", &["install", "-y", "--no-install-recommends", "chromium"]);
-    if !installed {
+    if !install("chromium") {
         println!("SKIPPED: no chromium, and apt-get could not install it; pages stay unseen");
     }
+}
+
+/// A C++ compiler for libFuzzer. Without one nothing is fuzzed, and that is no success.
+pub(crate) fn install_cxx() -> Result<(), Failed> {
+    if succeeds("c++", &["--version"]) {
+        return Ok(());
+    }
+    println!("\n=== installing g++ for the fuzzers");
+    if install("g++") {
+        return Ok(());
+    }
+    Err(Failed { step: "fuzzing needs a C++ compiler, and apt-get could not install g++".into() })
+}
+
+fn install(package: &str) -> bool {
+    succeeds("apt-get", &["update"])
+        && succeeds("apt-get", &["install", "-y", "--no-install-recommends", package])
 }
 
 /// `cargo deny` for licences, sources and advisories. Without it licences are still checked.

@@ -12,6 +12,10 @@ const FULL_BATCHES: u32 = 3;
 pub(super) fn row(cells: &Cells<'_>) -> Result<Row, DatasetError> {
     let layers = layers::parse(cells.text("Activations-Params")?)
         .map_err(|problem| cells.problem("Activations-Params", problem))?;
+    if layers.iter().any(|layer| layer.kind == "linear" && layer.activations == 0) {
+        let problem = "a linear layer that gives 0 numbers makes no net".to_owned();
+        return Err(cells.problem("Activations-Params", problem));
+    }
     let input = cells.setting_size("input", Size::Width)?;
     let batch = cells.size("Batch Size", Size::Batch)?;
     let graph = match layers.is_empty() {

@@ -68,6 +68,9 @@ fn absurd_sizes_are_refused_with_their_place() {
     let wide = mlp("4", "1451").replace("'linear', 8, 72", "'linear', 4294967297, 72");
     let said = problem(&(MLP.to_owned() + &wide), Kind::Mlp);
     assert!(said.contains("line 2") && said.contains("4294967297"), "{said}");
+    let nothing = mlp("4", "1451").replace("'linear', 8, 72", "'linear', 0, 72");
+    let said = problem(&(MLP.to_owned() + &nothing), Kind::Mlp);
+    assert!(said.contains("line 2") && said.contains("gives 0 numbers"), "{said}");
 }
 
 #[test]

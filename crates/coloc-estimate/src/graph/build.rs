@@ -66,9 +66,10 @@ impl GraphBuilder {
         self.graph.nodes.get(node.index()).map(|node| &node.op)
     }
 
-    /// Whether any node reads this one.
-    pub fn is_read(&self, node: NodeId) -> bool {
-        self.read[node.index()]
+    /// Nodes after `node` that nobody reads yet, oldest first.
+    pub fn unread_after(&self, node: NodeId) -> Vec<NodeId> {
+        let after = (node.0 + 1..self.graph.nodes.len() as u32).map(NodeId);
+        after.filter(|node| !self.read[node.index()]).collect()
     }
 
     /// Appends any operation.

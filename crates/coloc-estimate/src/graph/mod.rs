@@ -74,7 +74,7 @@ pub enum FlagKind {
 
 /// Nodes of a graph; more is surely a mistake.
 pub const MOST_NODES: usize = 200_000;
-/// Reasons for doubt that are told one by one; of more only the kinds count.
+/// Reasons of one kind that are told; the doubt does not grow with their number.
 const MOST_FLAGS: usize = 64;
 
 /// See [`Graph::size`].
@@ -96,12 +96,11 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Notes a reason for doubt, once.
+    /// Notes a reason for doubt, once, and no more of a kind than anybody reads.
     pub fn flag(&mut self, kind: FlagKind, detail: impl Into<String>) {
         let flag = Flag { kind, detail: detail.into() };
-        let told = self.flags.len() >= MOST_FLAGS
-            && self.flags.iter().any(|other| other.kind == flag.kind);
-        if !told && !self.flags.contains(&flag) {
+        let same = self.flags.iter().filter(|known| known.kind == kind).count();
+        if same < MOST_FLAGS && !self.flags.contains(&flag) {
             self.flags.push(flag);
         }
     }
@@ -145,7 +144,18 @@ impl Graph {
             let sides = [node.shape.channels, node.shape.height, node.shape.width, batch];
             let parameters: f64 =
                 node.op.parameters(node.shape).iter().map(|size| size as f64).sum();
-            sides.map(f64::from).iter().product::<f64>() + parameters
+            // Every head gives a row of scores to each position, or at least their sum.
+            let scores = match node.op {
+                Op::Attention(Attention { heads, keys, eager, .. }) => {
+                    let row = if eager { keys } else { 1 };
+                    [heads, row, node.shape.height, node.shape.width, batch]
+                        .map(f64::from)
+                        .iter()
+                        .product()
+                }
+                _ => 0.0,
+            };
+            sides.map(f64::from).iter().product::<f64>() + scores + parameters
         };
         self.nodes.iter().map(of).sum()
     }
@@ -170,5 +180,31 @@ impl Graph {
     /// Whether any operation is an attention.
     pub fn has_attention(&self) -> bool {
         self.nodes.iter().any(|node| matches!(node.op, Op::Attention(_)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_count_where_they_are_kept() {
+        let graph = |words: &str| {
+            let text = format!("tokens 1024\nembedding 10 48\nlinear 144\nattention {words}\n");
+            text::parse(&text).unwrap().size(2)
+        };
+        let (heads, tokens, batch) = (16.0, 1024.0, 2.0);
+        let more = graph("16 eager") - graph("16");
+        assert_eq!(more, heads * tokens * (tokens - 1.0) * batch);
+    }
+
+    #[test]
+    fn no_kind_of_doubt_crowds_out_another() {
+        let mut graph = text::parse("input 8\n").unwrap();
+        for number in 0..1000 {
+            graph.flag(FlagKind::Assumption, format!("number {number}"));
+        }
+        graph.flag(FlagKind::Unverified, "seen");
+        assert_eq!(graph.flags.len(), MOST_FLAGS + 1);
     }
 }

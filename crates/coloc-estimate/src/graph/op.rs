@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::fmt;
 
 /// Channels (features) and positions of a tensor for one sample.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 pub struct Shape {
     /// Channels of an image, features of a vector, width of a token.
     pub channels: u32,
@@ -41,9 +41,9 @@ impl Shape {
         self.height as u64 * self.width as u64
     }
 
-    /// Numbers in the tensor.
+    /// Numbers in the tensor; a shape that makes no sense may have more than can be counted.
     pub const fn elements(self) -> u64 {
-        self.channels as u64 * self.positions()
+        (self.channels as u64).saturating_mul(self.positions())
     }
 }
 

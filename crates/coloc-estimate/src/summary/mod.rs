@@ -9,7 +9,7 @@ mod wiring;
 use crate::graph::{FlagKind, Graph, MOST_NODES};
 
 /// The longest text that is read: a summary of any real net is far shorter.
-const LONGEST: usize = 16 << 20;
+const LONGEST: usize = 4 << 20;
 
 /// What the reader of a summary has to be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +33,24 @@ pub enum Dialect {
     ModuleTree,
     /// The tree of torchinfo.
     Torchinfo,
+}
+
+impl Dialect {
+    /// The dialect of a text, by the first line that only one of them has.
+    pub fn of(text: &str) -> Option<Self> {
+        text.lines().take(200).find_map(|line| {
+            let line = line.trim();
+            if line.starts_with("Layer (type:depth-idx)") {
+                Some(Dialect::Torchinfo)
+            } else if line.starts_with("Layer (type)") {
+                Some(Dialect::Torchsummary)
+            } else if line.starts_with('(') && line.contains("): ") {
+                Some(Dialect::ModuleTree)
+            } else {
+                None
+            }
+        })
+    }
 }
 
 /// A summary as a graph.
@@ -73,7 +91,7 @@ pub fn parse(text: &str, options: &SummaryOptions) -> Result<Summary, SummaryErr
             format!("a summary of {} MiB is not read; is this the right file?", text.len() >> 20);
         return Err(SummaryError::new(1, 1, problem));
     }
-    let dialect = dialect(text).ok_or_else(|| {
+    let dialect = Dialect::of(text).ok_or_else(|| {
         SummaryError::new(
             1,
             1,
@@ -86,21 +104,6 @@ pub fn parse(text: &str, options: &SummaryOptions) -> Result<Summary, SummaryErr
         Dialect::Torchinfo => torchinfo::parse(text)?,
     };
     Ok(Summary { dialect, graph, batch })
-}
-
-fn dialect(text: &str) -> Option<Dialect> {
-    text.lines().take(200).find_map(|line| {
-        let line = line.trim();
-        if line.starts_with("Layer (type:depth-idx)") {
-            Some(Dialect::Torchinfo)
-        } else if line.starts_with("Layer (type)") {
-            Some(Dialect::Torchsummary)
-        } else if line.starts_with('(') && line.contains("): ") {
-            Some(Dialect::ModuleTree)
-        } else {
-            None
-        }
-    })
 }
 
 /// Parameters that no line of a summary shows, as a share of all: vectors that belong to containers.

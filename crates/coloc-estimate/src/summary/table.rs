@@ -121,6 +121,36 @@ mod tests {
         assert_eq!((row.kind, batch, row.several), ("LSTM", Some(0), true));
     }
 
+    /// Three sides of the largest size have more numbers than can be counted.
+    #[test]
+    fn sizes_beyond_counting_are_read() {
+        let most = 1u64 << 24;
+        let row = |kind| format!("{kind}-1 [1, {most}, {most}, {most}] {}\n", 1u64 << 48);
+        let rows = ["Conv2d", "Linear", "Dropout"].map(row).concat();
+        parse(&format!("{rows}Total params: 1\n")).unwrap();
+        let parameters = row("Linear").repeat(1 << 16);
+        parse(&format!("{parameters}Total params: 1\n")).unwrap();
+        // Five times sixty branches of the largest width.
+        let branches = format!("Conv2d-1 [1, {most}, 8, 8] {}\n", 3 * most).repeat(60);
+        let blocks = format!("Dropout-1 [1, 3, 8, 8] 0\n{branches}").repeat(5);
+        parse(&format!("{blocks}InceptionA-1 [1, 8, 8, 8] 0\nTotal params: 1\n")).unwrap();
+    }
+
+    /// Rows that look back at all rows before them would take minutes.
+    #[test]
+    fn a_long_table_takes_no_longer_for_each_row() {
+        let start = std::time::Instant::now();
+        for (row, last) in [
+            ("ReLU-1 [1, 2] 0\n", "BasicBlock-1 [1, 2] 0\n"),
+            ("Conv2d-1 [1, 5, 8, 8] 7\n", "InceptionA-1 [1, 5, 8, 8] 0\n"),
+        ] {
+            let rows = row.repeat(60_000);
+            let text = format!("Conv2d-1 [1, 3, 8, 8] 9\n{rows}{last}Total params: 1\n");
+            assert!(parse(&text).unwrap().0.nodes().len() > 60_000);
+        }
+        assert!(start.elapsed() < std::time::Duration::from_secs(60));
+    }
+
     #[test]
     fn a_broken_row_names_its_column() {
         let cases = [

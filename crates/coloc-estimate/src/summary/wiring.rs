@@ -16,9 +16,9 @@ pub(super) struct Wiring {
     block_input: NodeId,
     /// What the newest convolutions read, newest last.
     conv_inputs: Vec<NodeId>,
+    newest_conv: Option<NodeId>,
     /// What the newest global mean read.
     pooled: NodeId,
-    newest_conv: Option<NodeId>,
 }
 
 impl Wiring {
@@ -31,8 +31,8 @@ impl Wiring {
             last: input,
             block_input: input,
             conv_inputs: Vec::new(),
-            pooled: input,
             newest_conv: None,
+            pooled: input,
         };
         for index in 0..rows.len() {
             wiring.add(rows, index);
@@ -203,7 +203,8 @@ impl Wiring {
     /// The branch that was not joined yet, or the block's input.
     fn add_skip(&mut self, shape: Shape) {
         let main = self
-            .dangling()
+            .builder
+            .unread_after(self.block_input)
             .into_iter()
             .find(|&node| node != self.last && self.builder.shape(node) == shape);
         let (main, skip) = match main {
@@ -245,11 +246,13 @@ impl Wiring {
     /// Branches side by side; channels that no branch explains are the block's input, pooled.
     fn close_concat(&mut self, row: &Row<'_>) {
         let mut parts: Vec<NodeId> = self
-            .dangling()
+            .builder
+            .unread_after(self.block_input)
             .into_iter()
             .filter(|&node| self.builder.shape(node).positions() == row.shape.positions())
             .collect();
-        let channels: u32 = parts.iter().map(|&part| self.builder.shape(part).channels).sum();
+        let channels = parts.iter().map(|&part| self.builder.shape(part).channels);
+        let channels = channels.fold(0, u32::saturating_add);
         let missing = row.shape.channels.checked_sub(channels);
         match missing {
             Some(0) => {}
@@ -270,15 +273,6 @@ impl Wiring {
         }
         self.last = self.builder.push(Op::Concat, &parts, row.shape);
         self.block_input = self.last;
-    }
-
-    /// Nodes since the block began that nobody reads yet, oldest first.
-    fn dangling(&self) -> Vec<NodeId> {
-        let start = self.block_input.0 + 1;
-        (start..self.builder.len() as u32)
-            .map(NodeId)
-            .filter(|&node| !self.builder.is_read(node))
-            .collect()
     }
 
     fn unknown(&mut self, row: &Row<'_>) {

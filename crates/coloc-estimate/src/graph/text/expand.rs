@@ -5,6 +5,10 @@ use rustc_hash::FxHashMap;
 
 /// Nested calls; deeper means that a block calls itself.
 const DEEPEST: usize = 16;
+/// Lines of a graph when repetitions and blocks are written out; more is surely a mistake.
+pub(super) const MOST_LINES: usize = 200_000;
+/// Bytes in all of their words.
+pub(super) const MOST_TEXT: usize = 16 << 20;
 
 /// A line or a run of lines.
 #[derive(Debug)]
@@ -72,7 +76,11 @@ fn read_item<'a>(
                 line.error(1, "repeat needs a number from 1 to 10000: repeat TIMES")
             })?;
             nothing_behind(line, 2)?;
-            Ok(Item::Repeat(times, read_until_end(line, rest, depth)?))
+            let items = read_until_end(line, rest, depth)?;
+            if items.is_empty() {
+                return Err(line.error(0, "there is nothing between this repeat and its end"));
+            }
+            Ok(Item::Repeat(times, items))
         }
         _ => Ok(Item::Line(line)),
     }

@@ -18,6 +18,7 @@
 //! ```
 //! Each line works on the result of the line before unless `<` says otherwise.
 
+mod call;
 mod expand;
 mod lower;
 mod operations;
@@ -67,36 +68,32 @@ pub fn parse(text: &str) -> Result<Graph, TextError> {
 }
 
 fn lines(text: &str) -> Vec<Line<'_>> {
-    let words = |line: &'_ str| -> Vec<(usize, usize)> {
-        let mut found = Vec::new();
-        let mut start = None;
-        for (at, character) in line.char_indices().chain([(line.len(), ' ')]) {
-            match (character.is_whitespace(), start) {
-                (false, None) => start = Some(at),
-                (true, Some(from)) => {
-                    found.push((from, at));
-                    start = None;
-                }
-                _ => {}
-            }
-        }
-        found
-    };
     text.lines()
         .enumerate()
         .map(|(index, full)| {
             let line = full.split('#').next().unwrap_or_default();
-            let words = words(line)
-                .into_iter()
-                .map(|(from, to)| Word {
-                    text: &line[from..to],
-                    column: line[..from].chars().count() + 1,
-                })
-                .collect();
-            Line { number: index + 1, words }
+            Line { number: index + 1, words: words(line) }
         })
         .filter(|line: &Line<'_>| !line.words.is_empty())
         .collect()
+}
+
+/// Columns are counted along the way: from the start for each word takes forever in a long line.
+fn words(line: &str) -> Vec<Word<'_>> {
+    let mut found = Vec::new();
+    let mut start = None;
+    let end = [(line.len(), ' ')];
+    for (column, (at, character)) in (1..).zip(line.char_indices().chain(end)) {
+        match (character.is_whitespace(), start) {
+            (false, None) => start = Some((at, column)),
+            (true, Some((from, column))) => {
+                found.push(Word { text: &line[from..at], column });
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -133,6 +130,7 @@ mod tests {
             ("input 3x8x8\nend\n", 2, 1),
             ("input 3x8x8\ndef a\na\nend\na\n", 3, 1),
             ("input 3x8x8\nrepeat 99999999\nbn\nend\n", 2, 8),
+            ("input 3x8x8\nrepeat 9\nend\n", 2, 1),
             ("input 3x8x8\nconv 4 k9\n", 2, 1),
             ("\u{feff}input 3x8x8\nfly 3\n", 2, 1),
         ];
@@ -181,6 +179,32 @@ mod tests {
         ] {
             parse(text).unwrap_err();
         }
+    }
+
+    /// Neither lines without a result nor results that are read many times get around the limit.
+    #[test]
+    fn what_is_larger_than_any_net_is_refused_at_once() {
+        let start = std::time::Instant::now();
+        let nested = |line: &str| {
+            let (open, close) = ("repeat 10000\n".repeat(4), "end\n".repeat(4));
+            parse(&format!("input 8\n{open}{line}\n{close}")).unwrap_err()
+        };
+        let wide = format!("concat <{}", " in".repeat(1000));
+        let long = format!("flag {}", "x".repeat(10_000));
+        for line in ["bn", "loss causal", "flag words", &wide, &long] {
+            let error = nested(line);
+            assert_eq!(error.line, 6, "{error}");
+            assert!(error.problem.contains("larger than any net"), "{error}");
+        }
+        let mut calls = "input 8\ndef a0\nend\n".to_owned();
+        for depth in 1..16 {
+            let call = format!("a{}\n", depth - 1).repeat(10);
+            calls += &format!("def a{depth}\n{call}end\n");
+        }
+        assert!(parse(&(calls + "a15\n")).unwrap_err().problem.contains("larger than any net"));
+        parse(&format!("input 8\nflag {}\n", "x ".repeat(500_000))).unwrap();
+        // Without limits, or with columns counted anew for each word, this takes minutes.
+        assert!(start.elapsed() < std::time::Duration::from_secs(60));
     }
 
     #[test]

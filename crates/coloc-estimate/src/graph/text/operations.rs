@@ -1,7 +1,8 @@
 //! What each operation makes of its line.
 
 use super::TextError;
-use super::lower::{Call, Lowering, shape};
+use super::call::{Call, shape};
+use super::lower::Lowering;
 use crate::graph::{Activation, Attention, Conv, FlagKind, NodeId, Op, Shape};
 
 impl Lowering<'_> {

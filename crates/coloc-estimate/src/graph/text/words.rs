@@ -1,7 +1,7 @@
 //! Which words an operation takes. A word that nobody reads would be a wrong estimate without a hint.
 
 use super::TextError;
-use super::lower::Call;
+use super::call::Call;
 use crate::graph::Activation;
 
 /// Kernels, strides, paddings and groups beyond this are slips of the pen.

@@ -1,7 +1,7 @@
 //! Trees of the families that are known as a whole.
 
 use super::module::Module;
-use super::{SummaryOptions, Tree};
+use super::{SummaryError, SummaryOptions, Tree};
 use crate::graph::{Activation, FlagKind, Graph};
 use crate::hf::{Encoder, Gpt2, Head, Llama, Options, XlNet, check_positions};
 
@@ -14,6 +14,23 @@ const ENCODER_LAYERS: [&str; 5] =
     ["BertLayer", "RobertaLayer", "XLMRobertaLayer", "CamembertLayer", "ElectraLayer"];
 /// Layers of a decoder that is built like LLaMA.
 const LLAMA_LAYERS: [&str; 3] = ["LlamaDecoderLayer", "MistralDecoderLayer", "Qwen2DecoderLayer"];
+
+/// As many layers as a config may say.
+const MOST_LAYERS: usize = 10_000;
+
+/// Refuses trees with more layers than any model of these families has.
+pub(super) fn check_layers(tree: &Tree<'_>) -> Result<(), SummaryError> {
+    let of_a_family = |module: &&Module<'_>| {
+        ENCODER_LAYERS.contains(&module.kind)
+            || LLAMA_LAYERS.contains(&module.kind)
+            || matches!(module.kind, "GPT2Block" | "XLNetLayer")
+    };
+    if tree.modules.iter().filter(of_a_family).count() <= MOST_LAYERS {
+        return Ok(());
+    }
+    let problem = format!("the tree has more layers than any model has ({MOST_LAYERS})");
+    Err(SummaryError::new(1, 1, problem))
+}
 
 /// What all families are read from.
 struct Model<'a> {

@@ -22,6 +22,7 @@ pub(super) fn parse(
     options: &SummaryOptions,
 ) -> Result<(Graph, Option<u32>), SummaryError> {
     let tree = read(text)?;
+    families::check_layers(&tree)?;
     let graph = match families::find(&tree, options) {
         Some(graph) => graph,
         None => chain::build(&tree, options)?,

@@ -204,3 +204,10 @@ fn images_without_a_size_are_refused() {
     assert_eq!((error.line, error.column), (2, 3));
     assert!(error.problem.contains("torchinfo"), "{error}");
 }
+
+#[test]
+fn more_layers_than_any_model_has_are_refused() {
+    let layers = "(0): BertLayer(\n)\n".repeat(10_001);
+    let error = read(&format!("Net(\n(words): Embedding(10, 64)\n{layers})\n")).unwrap_err();
+    assert!(error.problem.contains("more layers"), "{error}");
+}

@@ -4,14 +4,13 @@ use super::super::convolutions::explain;
 use super::super::table::{FOLDED, Row};
 use super::Entry;
 use crate::graph::{Activation, Conv, FlagKind, Graph, GraphBuilder, Loss, NodeId, Op, Shape};
-
-/// How far back a layer may find what it reads.
-const NEAR: usize = 2000;
+use rustc_hash::FxHashMap;
 
 /// Lays the layers of a tree one behind the other, each on the nearest result of the shape that it reads.
 pub(super) fn build(entries: &[Entry<'_>], input: Shape, batch: u32) -> Graph {
     let mut builder = GraphBuilder::new(input);
     let mut last = builder.input();
+    let mut givers = Givers::default();
     for (index, entry) in entries.iter().enumerate() {
         let has_children = entries.get(index + 1).is_some_and(|next| next.depth > entry.depth);
         let Some(output) = &entry.output else { continue };
@@ -21,29 +20,39 @@ pub(super) fn build(entries: &[Entry<'_>], input: Shape, batch: u32) -> Graph {
         if output.len() > 4 {
             builder.flag(FlagKind::Assumption, FOLDED);
         }
-        last = lower(&mut builder, last, entry, shape(output, batch), batch);
+        let read = entry.input.as_ref().map_or(builder.shape(last), |sides| shape(sides, batch));
+        let source = if builder.shape(last) == read {
+            last
+        } else {
+            // Another branch, or a reshape: the nearest layer that gives this shape.
+            let giver = givers.nearest(&builder, read);
+            giver.unwrap_or_else(|| builder.push(Op::View, &[last], read))
+        };
+        last = lower(&mut builder, source, entry, shape(output, batch));
     }
     builder.finish(Loss::CrossEntropy)
 }
 
-fn lower(
-    builder: &mut GraphBuilder,
-    last: NodeId,
-    entry: &Entry<'_>,
-    output: Shape,
-    batch: u32,
-) -> NodeId {
-    let read = entry.input.as_ref().map_or(builder.shape(last), |sides| shape(sides, batch));
-    let source = if builder.shape(last) == read {
-        last
-    } else {
-        // Another branch, or a reshape: the nearest layer that gives this shape.
-        let nodes = (0..builder.len() as u32).rev().take(NEAR).map(NodeId);
-        match nodes.into_iter().find(|&node| builder.shape(node) == read) {
-            Some(node) => node,
-            None => builder.push(Op::View, &[last], read),
+/// The newest node of each shape.
+#[derive(Default)]
+struct Givers {
+    newest: FxHashMap<Shape, NodeId>,
+    /// How many nodes are in it.
+    known: u32,
+}
+
+impl Givers {
+    fn nearest(&mut self, builder: &GraphBuilder, shape: Shape) -> Option<NodeId> {
+        for node in (self.known..builder.len() as u32).map(NodeId) {
+            self.newest.insert(builder.shape(node), node);
         }
-    };
+        self.known = builder.len() as u32;
+        self.newest.get(&shape).copied()
+    }
+}
+
+fn lower(builder: &mut GraphBuilder, source: NodeId, entry: &Entry<'_>, output: Shape) -> NodeId {
+    let read = builder.shape(source);
     match entry.kind {
         "Conv2d" | "ConvTranspose2d" => match convolution(entry, read, output) {
             Some(conv) => builder.conv(source, conv, output),
@@ -80,7 +89,9 @@ fn convolution(entry: &Entry<'_>, read: Shape, output: Shape) -> Option<Conv> {
         return explain(&row, read, &squares).filter(|_| !transposed);
     };
     let written = u64::from(output.channels);
-    let full = u64::from(kernel.0) * u64::from(kernel.1) * written * u64::from(read.channels);
+    // Kernels and channels of absurd sizes have more weights than can be counted.
+    let taps = u64::from(kernel.0) * u64::from(kernel.1);
+    let full = taps.saturating_mul(written).saturating_mul(u64::from(read.channels));
     let groups = |weights: u64| {
         let groups = full.checked_div(weights).filter(|groups| groups * weights == full)?;
         u32::try_from(groups).ok().filter(|groups| read.channels.is_multiple_of(*groups))

@@ -134,3 +134,31 @@ fn hidden_blocks_keep_what_such_blocks_keep() {
         assert!(!flagged(&graph, FlagKind::SummaryMismatch));
     }
 }
+
+/// Entries that look for their shape among all nodes before them would take minutes.
+#[test]
+fn a_long_tree_takes_no_longer_for_each_entry() {
+    let mut text = "Layer (type:depth-idx)  Input Shape     Output Shape    Param #\n".to_owned();
+    for entry in 1..20_000 {
+        let (input, output) = (format!("[1, {entry}, 9, 9]"), "[1, 1, 9, 9]");
+        text += &format!("{:24}{input:16}{output:16}99\n", "Block: 1-1");
+    }
+    let start = std::time::Instant::now();
+    let graph = read(&(text + "Total params: 1\n")).unwrap();
+    assert!(graph.nodes().len() > 400_000);
+    assert!(start.elapsed() < std::time::Duration::from_secs(60));
+}
+
+/// Kernels and channels of the largest size have more weights than can be counted.
+#[test]
+fn sizes_beyond_counting_are_read() {
+    let most = 1u32 << 24;
+    let header = "Layer (type:depth-idx)  Kernel Shape          Input Shape                Output Shape               Param #";
+    let line = |kernel: &str, input: &str, output: &str| {
+        format!("{:24}{kernel:22}{input:27}{output:27}1", "Conv2d: 1-1")
+    };
+    let (kernel, shape) = (format!("[{most}, {most}]"), format!("[1, {most}, 8, 8]"));
+    let text = format!("{header}\n{}\nTotal params: 1\n", line(&kernel, &shape, &shape));
+    let graph = read(&text).unwrap();
+    assert!(matches!(graph.output().op, Op::Conv(conv) if conv.kernel == (most, most)));
+}
