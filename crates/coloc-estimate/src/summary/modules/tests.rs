@@ -1,7 +1,7 @@
 //! Trees as libraries print them, written short.
 
 use super::super::{Summary, SummaryError, SummaryOptions, parse};
-use crate::graph::{FlagKind, Graph, Op};
+use crate::graph::{FlagKind, Graph, Op, Shape};
 use crate::hf::{self, Options};
 
 fn read(text: &str) -> Result<Graph, SummaryError> {
@@ -117,6 +117,23 @@ fn counts_that_the_graph_does_not_meet_are_flagged() {
     let pruned =
         text.replacen("features=128, out_features=512", "features=128, out_features=4096", 1);
     assert!(flagged(&read(&pruned).unwrap(), FlagKind::SummaryMismatch));
+}
+
+/// A pooler that only a second head reads, and a product before the logits of each token.
+#[test]
+fn small_products_that_are_left_out_are_no_mismatch() {
+    let sdpa = "BertSdpaSelfAttention";
+    let both = format!("{BARE}\n{}", MASKED.strip_prefix("  )\n").unwrap());
+    let each = "  )
+  (discriminator_predictions): ElectraDiscriminatorPredictions(
+    (dense): Linear(in_features=128, out_features=128, bias=True)
+    (dense_prediction): Linear(in_features=128, out_features=1, bias=True)
+  )";
+    for (head, output) in [(&*both, 9000), (each, 1)] {
+        let graph = read(&bert(512, sdpa, head, "")).unwrap();
+        assert_eq!(graph.output().shape, Shape::sequence(512, output));
+        assert!(!flagged(&graph, FlagKind::SummaryMismatch), "{:?}", graph.flags);
+    }
 }
 
 #[test]
