@@ -117,7 +117,7 @@ impl<'a> Trainer<'a> {
             for elements in node.op.parameters(node.shape).iter() {
                 self.weights.push(sharding.share(elements * widths.weight, 3));
                 let trained = !node.frozen;
-                if trained {
+                if trained && widths.master > 0 {
                     self.weights.push(sharding.share(elements * widths.master, 1));
                 }
                 self.parameters.push(Parameter { gradient: None, trained, elements });

@@ -111,7 +111,8 @@ const UNSEEN_SHARE: f64 = 0.001;
 
 /// Whether a graph has as many parameters as a text counts.
 fn counts_agree(built: u64, counted: u64, slack: u64) -> bool {
-    built.abs_diff(counted) <= (counted as f64 * UNSEEN_SHARE) as u64 + slack
+    let unseen = (counted as f64 * UNSEEN_SHARE) as u64;
+    built.abs_diff(counted) <= unseen.saturating_add(slack)
 }
 
 /// Flags a graph whose parameters are not those that the text counts. Layers that the text hides were guessed,

@@ -108,6 +108,11 @@ impl Chain {
             "query" | "q_proj" | "q_lin" | "q" | "wq" => self.query = Some(self.last),
             "key" | "k_proj" | "k_lin" | "k" | "wk" => self.key = Some(self.last),
             "value" | "v_proj" | "v_lin" | "v" | "wv" => self.value = Some(self.last),
+            "qkv" | "qkv_proj" | "query_key_value" | "Wqkv" | "c_attn"
+                if written.is_multiple_of(3) =>
+            {
+                return self.attend(&[self.last], written / 3);
+            }
             _ => return,
         }
         if let (Some(query), Some(key), Some(value)) = (self.query, self.key, self.value) {

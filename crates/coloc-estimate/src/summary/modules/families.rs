@@ -53,13 +53,11 @@ pub(super) fn find(tree: &Tree<'_>, options: &SummaryOptions) -> Option<Graph> {
     let (model, mut graph, left_out) = if is(&ENCODER_LAYERS) {
         let model = Model::of(tree, &ENCODER_LAYERS)?;
         let encoder = model.encoder(&mut assumed)?;
-        // A pooler whose result nobody trains, and the logits' biases.
-        let width = u64::from(encoder.width);
-        let unused = if encoder.head == Head::Bare { width * (width + 1) } else { 0 };
         let biases = 2 * u64::from(model.vocabulary);
+        let left_out = model.left_out(encoder.head).saturating_add(biases);
         let mut graph = encoder.graph(&tuning);
         model.check_positions(&mut graph, options.tokens);
-        (model, graph, unused + biases)
+        (model, graph, left_out)
     } else if is(&["GPT2Block"]) {
         let model = Model::of(tree, &["GPT2Block"])?;
         let mut graph = model.gpt2(&mut assumed)?.graph(&tuning);
@@ -147,10 +145,28 @@ impl<'a> Model<'a> {
         let labels = written(last);
         // The class may stand inside another, such as DataParallel.
         let classes = self.before.iter().map(|module| module.kind).chain([self.class]);
-        let each = last.name == "qa_outputs"
+        let each = matches!(last.name, "qa_outputs" | "dense_prediction")
             || classes.into_iter().any(|class| class.ends_with("ForTokenClassification"));
         let head = if each { Head::EachToken { labels } } else { Head::Sample { labels } };
         (head, !earlier.is_empty())
+    }
+
+    /// Parameters behind the layers that an encoder's graph leaves out: products before the logits of each token,
+    /// and a pooler whose result nobody trains. The logits' bias, which some count twice, is not among them.
+    fn left_out(&self, head: Head) -> u64 {
+        let pooler = |index: usize| {
+            index.checked_sub(1).is_some_and(|before| self.after[before].kind.ends_with("Pooler"))
+        };
+        let products =
+            self.after.iter().enumerate().filter(|(_, module)| module.product().is_some());
+        let last = products.clone().next_back().map(|(index, _)| index);
+        let unread = products.filter(|&(index, _)| match head {
+            Head::Bare => true,
+            Head::EachToken { .. } => Some(index) != last,
+            Head::Sample { .. } => false,
+            Head::Language => pooler(index),
+        });
+        unread.filter_map(|(_, module)| module.own_parameters()).fold(0, u64::saturating_add)
     }
 
     /// Whether attention scores are materialised, by the class that computes them.
