@@ -39,6 +39,8 @@ fn options_that_would_do_nothing_are_refused() {
         (&["--graph", "net.graph", "--lora", "8"][..], "--lora works with --hf-config"),
         (&["--task", "vgg", "--gradient-checkpointing"], "--gradient-checkpointing works with"),
         (&["--graph", "net.graph", "--seq", "128"], "--seq works with"),
+        (&["--task", "vgg", "--attention", "sdpa"], "--attention works with --hf-config"),
+        (&["--hf-config", "gpt2.json", "--attention", "tea"], "unknown attention"),
         (&["--task", "BERT_base", "--seq", "128"], "--seq works with"),
         (&["--hf-config", "gpt2.json", "--zero", "2"], "give --gpus"),
         (&["--task", "vgg", "--device-memory", "0"], "a device has some memory"),
@@ -242,6 +244,15 @@ fn a_bound_says_what_it_is_worth() {
     assert!(means(&["--task", "vgg", "--estimator", "horus"]).contains("promises nothing"));
     let mnist = answer(&["--task", "mnist_train", "--env", "carma"]);
     assert!(flags_of(&mnist).contains("environment gpumemnet"), "{mnist}");
+}
+
+#[test]
+fn attention_that_keeps_its_scores_needs_more() {
+    let peak = |attention| {
+        let gpt2 = ["--hf-config", "gpt2.json", "--batch", "32", "--attention", attention];
+        answer(&gpt2)["peak_mib"].as_f64().expect("a number")
+    };
+    assert!(peak("eager") > peak("sdpa"), "{} and {}", peak("eager"), peak("sdpa"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! submitted.
 
 use clap::Args;
+use coloc_estimate::hf::AttentionChoice;
 use coloc_estimate::run::{Optimizer, Precision, Rehearsal, RunConfig};
 
 /// Everything that a model's layers do not say.
@@ -22,6 +23,9 @@ pub(crate) struct TrainingArgs {
     /// It computes each layer's activations again in the backward pass
     #[arg(long)]
     pub(crate) gradient_checkpointing: bool,
+    /// How attention is computed: eager (scores are kept), sdpa, flash_attention_2 and the like [default: as the config says, or its family usually does]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) attention: Option<AttentionChoice>,
     /// Rank of LoRA adapters; everything else is frozen
     #[arg(long, value_name = "RANK", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) lora: Option<u32>,
@@ -41,12 +45,13 @@ const SUMMARY_PASS: Rehearsal = Rehearsal { batch: 2, passes: 1 };
 
 impl TrainingArgs {
     /// What clap calls the flags, for who wants something else with any of them.
-    pub(crate) const IDS: [&'static str; 9] = [
+    pub(crate) const IDS: [&'static str; 10] = [
         "batch",
         "seq",
         "optimizer",
         "precision",
         "gradient_checkpointing",
+        "attention",
         "lora",
         "zero",
         "samples",
@@ -61,6 +66,7 @@ impl TrainingArgs {
             ("--optimizer", self.optimizer.is_some()),
             ("--precision", self.precision.is_some()),
             ("--gradient-checkpointing", self.gradient_checkpointing),
+            ("--attention", self.attention.is_some()),
             ("--lora", self.lora.is_some()),
             ("--zero", self.zero.is_some()),
             ("--samples", self.samples.is_some()),

@@ -89,6 +89,7 @@ fn check_use(layers: &Layers<'_>, graph: &Graph) -> Result<(), EstimateError> {
     let zero = training.zero.unwrap_or(0) > 0;
     for (useless, message) in [
         (training.lora.is_some() && !config, "--lora works with --hf-config alone"),
+        (training.attention.is_some() && !config, "--attention works with --hf-config alone"),
         (
             training.gradient_checkpointing && !config,
             "--gradient-checkpointing works with --hf-config alone",
@@ -157,7 +158,7 @@ fn read_input(layers: &Layers<'_>, environment: &Named) -> Result<Input, Estimat
                 tokens,
                 checkpointing: training.gradient_checkpointing,
                 lora_rank: training.lora,
-                ..hf::Options::default()
+                attention: training.attention.unwrap_or_default(),
             };
             let graph = hf::parse(&read(path)?, &options)
                 .map_err(|source| EstimateError::Config { path: path.to_owned(), source })?;
