@@ -6,6 +6,7 @@ pub mod api;
 pub mod cgroup;
 pub mod client;
 pub mod clock;
+pub mod estimated;
 pub mod fingerprint;
 pub mod foresee;
 pub mod hardware;

@@ -1,10 +1,11 @@
 //! What ran, as a simulation needs it: the journal's ended tasks without their commands and environments.
 
+use crate::estimated::Replayed;
 use crate::journal::{Journal, JournalError, Setup};
 use crate::record::{Moment, Phase, Record, SpecId};
 use crate::spec::TaskSpec;
 use coloc_estimate::history::History;
-use coloc_model::{Activity, Bytes};
+use coloc_model::{Activity, Bytes, TaskId};
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -157,11 +158,38 @@ pub fn history(journal: &Journal) -> Result<History, JournalError> {
     Ok(history)
 }
 
-/// Notes what a task held at most. Only one that ran to its end has shown all that it needs.
+/// Notes what a task held at most.
 pub(crate) fn remember(history: &mut History, record: &Record, spec: &TaskSpec) {
-    if record.phase == Phase::Completed && record.peak > Bytes::ZERO {
+    if has_shown_all(record) {
         history.remember(&spec.signature(), record.peak);
     }
+}
+
+/// A task whose layers were known when it was submitted, and what it then held.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// Its id.
+    pub id: TaskId,
+    /// For people.
+    pub name: String,
+    /// What the replay says.
+    pub replayed: Replayed,
+    /// The most that was seen on one of its GPUs.
+    pub peak: Bytes,
+}
+
+/// Tasks of which both a replay and a peak are known, the oldest first.
+pub fn measured(journal: &Journal) -> Result<Vec<Measured>, JournalError> {
+    let both = |(record, spec): (Record, Arc<TaskSpec>)| {
+        let replayed = spec.replayed.filter(|_| has_shown_all(&record) && record.ooms == 0)?;
+        Some(Measured { id: record.id, name: spec.name.clone(), replayed, peak: record.peak })
+    };
+    Ok(look_back(journal)?.into_iter().filter_map(both).collect())
+}
+
+/// Only a task that ran to its end has shown all that it needs.
+fn has_shown_all(record: &Record) -> bool {
+    record.phase == Phase::Completed && record.peak > Bytes::ZERO
 }
 
 /// Names of kinds of tasks: different commands get different names.

@@ -1,5 +1,6 @@
 //! What somebody submitted: a command and what it asks for.
 
+use crate::estimated::{EstimateFlag, EstimateShape, Replayed};
 use crate::script::interpreter;
 use crate::text::RawText;
 use coloc_gpu::enforce::Framework;
@@ -45,6 +46,12 @@ pub struct TaskSpec {
     /// Which estimator said so.
     #[serde(default)]
     pub estimator: Option<String>,
+    /// Why that is less certain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub estimate_flags: Vec<EstimateFlag>,
+    /// What a replay of its layers says, whoever answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<Replayed>,
     /// It wants its GPUs to itself.
     #[serde(default)]
     pub exclusive: bool,
@@ -101,19 +108,6 @@ pub struct TaskSpec {
 
 fn is_off(flag: &bool) -> bool {
     !flag
-}
-
-/// How an [`Estimate`] is written, for those who write one without us.
-#[derive(JsonSchema)]
-#[schemars(rename = "Estimate")]
-#[expect(dead_code, reason = "only its shape is of use")]
-struct EstimateShape {
-    /// The most memory the task is expected to hold on each of its GPUs, in bytes.
-    peak: u64,
-    /// Memory that it stays below with high confidence, in bytes.
-    bound: u64,
-    /// Expected SM activity when alone, from 0 to 1.
-    sm: Option<f64>,
 }
 
 /// What is to be different about a task.
@@ -283,6 +277,8 @@ impl TaskSpec {
             host_memory: None,
             estimate: None,
             estimator: None,
+            estimate_flags: Vec::new(),
+            replayed: None,
             exclusive: false,
             time_limit: None,
             after: Vec::new(),

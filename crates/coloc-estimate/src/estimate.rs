@@ -5,6 +5,7 @@ use crate::replay::Usage;
 use crate::run::RunConfig;
 use coloc_model::{Bytes, Fraction};
 use serde::Serialize;
+use std::fmt;
 
 /// How busy a task keeps a GPU of its own.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
@@ -22,8 +23,10 @@ pub struct Utilization {
 pub struct Estimate {
     /// Expected peak on each GPU, everything included.
     pub peak: Bytes,
-    /// What it stays below in 99 of 100 cases.
+    /// What it stays below, as far as `promise` goes.
     pub bound: Bytes,
+    /// What the bound is worth.
+    pub promise: Promise,
     /// A point within the class that is meant, for estimators that only know classes.
     pub class_mib: Option<f64>,
     /// Expected utilization, where it is known.
@@ -34,6 +37,43 @@ pub struct Estimate {
     pub flags: Vec<Flag>,
     /// Where the memory goes, when the estimator knows.
     pub breakdown: Option<Breakdown>,
+}
+
+/// What a bound is worth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Promise {
+    /// Enough rows were held out to promise 99 of 100.
+    NinetyNine,
+    /// Too few rows were measured for that: the largest error among them.
+    LargestError,
+    /// Flags made it wider, by shares that are not calibrated.
+    Widened,
+    /// The largest of so many runs of the same command, and something more.
+    Runs(usize),
+    /// Nothing like it was ever compared with a measurement.
+    Guess,
+    /// It is the peak.
+    Nothing,
+}
+
+impl fmt::Display for Promise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Promise::NinetyNine => f.write_str("99 of 100 such tasks stay below"),
+            Promise::LargestError => f.write_str(
+                "no measured net with attention lay further above; they are too few to promise more",
+            ),
+            Promise::Widened => f.write_str("wider because of the flags below, by rule of thumb"),
+            Promise::Runs(1) => f.write_str("a tenth above the one run before: a rule of thumb"),
+            Promise::Runs(runs) => write!(
+                f,
+                "a little above the largest of {runs} runs; the next is larger than all with a chance of 1 in {}",
+                runs + 1
+            ),
+            Promise::Guess => f.write_str("a rule of thumb, never compared with a measurement"),
+            Promise::Nothing => f.write_str("the same: this estimator promises nothing"),
+        }
+    }
 }
 
 /// Where a task's memory goes at its peak.

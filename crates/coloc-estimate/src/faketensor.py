@@ -29,6 +29,7 @@ class Meter(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.known, self.live, self.peak = set(), 0, 0
+        self.convolves = self.normalises = False
 
     def forget(self, key, size):
         self.known.discard(key)
@@ -49,8 +50,17 @@ class Meter(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
+        name = str(function)
+        self.convolves |= "convolution" in name
+        self.normalises |= "batch_norm" in name
         self.see(result)
         return result
+
+    def loads(self):
+        """The libraries that a GPU would have loaded."""
+        if not self.convolves:
+            return "plain"
+        return "batch_norm" if self.normalises else "convolutions"
 
 
 METER = Meter()
@@ -211,6 +221,7 @@ def main():
             raise
     sys.stdout.flush()
     print("\nCOLOC_FAKETENSOR_STEPS_SEEN=%d" % steps())
+    print("COLOC_FAKETENSOR_LOADS=%s" % METER.loads())
     print("COLOC_FAKETENSOR_PEAK_BYTES=%d" % METER.peak)
 
 

@@ -1,6 +1,7 @@
 //! Runs the user's own script with tensors that have shapes but no memory, if PyTorch is there.
 
-use crate::estimate::Estimate;
+use crate::environment::{Environment, Loads};
+use crate::estimate::{Estimate, Promise};
 use crate::graph::{Flag, FlagKind};
 use coloc_model::Bytes;
 use std::io::Write;
@@ -10,6 +11,13 @@ use std::process::{Command, Stdio};
 const TRACER: &str = include_str!("faketensor.py");
 const PEAK: &str = "COLOC_FAKETENSOR_PEAK_BYTES=";
 const SEEN: &str = "COLOC_FAKETENSOR_STEPS_SEEN=";
+const LOADS: &str = "COLOC_FAKETENSOR_LOADS=";
+
+/// How many times the live tensors the allocator is taken to hold at most, with workspaces and fragments. A guess: no
+/// dry run was compared with a measurement.
+const ALLOCATOR_AT_MOST: f64 = 2.0;
+/// The least that a bound has for context and libraries: the largest constant that is known is 1719 MiB.
+const CONTEXT_AT_LEAST: Bytes = Bytes::from_mib(2048);
 
 /// A dry run gave no answer.
 #[derive(Debug, thiserror::Error)]
@@ -53,8 +61,12 @@ pub enum FakeTensorError {
     },
 }
 
-/// Traces `command` for `steps` optimizer steps.
-pub fn dry_run(command: &[String], steps: u32) -> Result<Estimate, FakeTensorError> {
+/// Traces `command` for `steps` optimizer steps. What the driver and libraries hold is that of `environment`.
+pub fn dry_run(
+    command: &[String],
+    steps: u32,
+    environment: &Environment,
+) -> Result<Estimate, FakeTensorError> {
     let shown = command.join(" ");
     let (interpreter, arguments) = match command.split_first() {
         Some((first, rest)) if is_python(first) && !rest.is_empty() => (first, rest),
@@ -80,18 +92,29 @@ pub fn dry_run(command: &[String], steps: u32) -> Result<Estimate, FakeTensorErr
     if errors.contains("COLOC_FAKETENSOR_NO_TORCH") {
         return Err(FakeTensorError::NoTorch { interpreter: interpreter.clone() });
     }
-    let found =
-        |mark| text.lines().rev().find_map(|line| line.strip_prefix(mark)?.trim().parse().ok());
-    let (Some(peak), Some(seen)) = (found(PEAK), found(SEEN)) else {
+    let marked = |mark| text.lines().rev().find_map(|line| line.strip_prefix(mark)).map(str::trim);
+    let number = |mark| marked(mark).and_then(|text| text.parse::<u64>().ok());
+    let (Some(peak), Some(seen)) = (number(PEAK), number(SEEN)) else {
         let lines: Vec<&str> = errors.lines().collect();
         let tail = lines[lines.len().saturating_sub(8)..].join("\n");
         return Err(FakeTensorError::NoAnswer { output: tail });
     };
-    let (peak, seen) = (Bytes(peak), seen.min(u64::from(u32::MAX)) as u32);
-    if peak == Bytes(0) || seen == 0 {
-        return Err(FakeTensorError::NothingTrained { steps: seen, peak });
+    let (tensors, seen) = (Bytes(peak), seen.min(u64::from(u32::MAX)) as u32);
+    if tensors == Bytes(0) || seen == 0 {
+        return Err(FakeTensorError::NothingTrained { steps: seen, peak: tensors });
     }
-    Ok(answer(peak, seen, steps))
+    let loads = match marked(LOADS) {
+        Some("batch_norm") => Loads::BatchNorm,
+        Some("convolutions") => Loads::Convolutions,
+        _ => Loads::Plain,
+    };
+    let context = environment.total_mib(loads);
+    let mut estimate = answer(tensors, context, environment.spread_mib);
+    if seen < steps {
+        let detail = format!("the script ended after {seen} of {steps} steps");
+        estimate.flags.push(Flag { kind: FlagKind::Assumption, detail });
+    }
+    Ok(estimate)
 }
 
 fn is_python(word: &str) -> bool {
@@ -99,21 +122,21 @@ fn is_python(word: &str) -> bool {
     name.starts_with("python")
 }
 
-/// Fake tensors see neither context, workspaces nor the allocator's fragments.
-fn answer(peak: Bytes, seen: u32, steps: u32) -> Estimate {
-    let assumption = |detail: &str| Flag { kind: FlagKind::Assumption, detail: detail.to_owned() };
-    let mut flags =
-        vec![assumption("context, workspaces and fragmentation are not part of a dry run")];
-    if seen < steps {
-        flags.push(assumption(&format!("the script ended after {seen} of {steps} steps")));
-    }
+/// Fake tensors see neither context, workspaces nor the allocator's fragments. The context is known.
+fn answer(tensors: Bytes, context_mib: f64, spread_mib: f64) -> Estimate {
+    let detail = format!(
+        "{context_mib:.0} MiB for the context are added; workspaces and fragmentation are not part of a dry run"
+    );
+    let context = Bytes::from_mib_f64(context_mib);
+    let at_most = Bytes::from_mib_f64(context_mib + spread_mib).max(CONTEXT_AT_LEAST);
     Estimate {
-        peak,
-        bound: peak.scale(2.0) + Bytes::from_mib(2048),
+        peak: tensors + context,
+        bound: tensors.scale(ALLOCATOR_AT_MOST) + at_most,
+        promise: Promise::Guess,
         class_mib: None,
         utilization: None,
         estimator: "faketensor",
-        flags,
+        flags: vec![Flag { kind: FlagKind::Assumption, detail }],
         breakdown: None,
     }
 }
@@ -125,14 +148,24 @@ mod tests {
     #[test]
     fn only_python_scripts_are_traced() {
         let command = ["bash".to_owned(), "train.sh".to_owned()];
-        assert!(matches!(dry_run(&command, 3), Err(FakeTensorError::NotPython(_))));
+        assert!(matches!(
+            dry_run(&command, 3, &Environment::default()),
+            Err(FakeTensorError::NotPython(_))
+        ));
         assert!(is_python("/opt/env/bin/python3.12"));
+    }
+
+    #[test]
+    fn the_context_is_part_of_the_peak() {
+        let said = answer(Bytes::from_mib(1000), 3000.0, 50.0);
+        assert_eq!((said.peak, said.bound), (Bytes::from_mib(4000), Bytes::from_mib(5050)));
+        assert!(said.flags[0].detail.contains("3000 MiB for the context"));
     }
 
     #[test]
     fn a_missing_interpreter_is_named() {
         let command = ["python-that-is-not-there".to_owned(), "train.py".to_owned()];
-        let error = dry_run(&command, 3).unwrap_err();
+        let error = dry_run(&command, 3, &Environment::default()).unwrap_err();
         assert!(error.to_string().contains("python-that-is-not-there"), "{error}");
     }
 }

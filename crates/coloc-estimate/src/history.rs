@@ -1,7 +1,7 @@
 //! What the same command needed when it ran before.
 
 use crate::bounds::conformal_quantile;
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Promise};
 use coloc_model::Bytes;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,11 @@ const REMEMBERED: usize = 32;
 
 /// Commands that are remembered.
 const COMMANDS: usize = 10_000;
+
+/// Above the largest of n runs, a n-th of this share of it is allowed for: the next is the largest so far with chance
+/// 1/(n+1), and by how much is not known. A tenth of the memory after the first run is a guess: no data set has the
+/// same command twice.
+const ABOVE_ONE_RUN: f64 = 0.1;
 
 /// Peaks by command signature.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
@@ -38,11 +43,11 @@ impl History {
         let peaks = self.peaks.get(signature).filter(|peaks| !peaks.is_empty())?;
         let seen: Vec<f64> = peaks.iter().map(|peak| *peak as f64).collect();
         let largest = conformal_quantile(&seen, 1.0);
-        // The next of n runs is the largest so far with chance 1/(n+1): allow for that.
-        let bound = largest * (1.0 + 0.1 / seen.len() as f64);
+        let bound = largest * (1.0 + ABOVE_ONE_RUN / seen.len() as f64);
         Some(Estimate {
             peak: Bytes(largest as u64),
             bound: Bytes(bound as u64),
+            promise: Promise::Runs(seen.len()),
             class_mib: None,
             utilization: None,
             estimator: "history",

@@ -1,16 +1,16 @@
 //! The Horus formula as CARMA used it, to the published MiB, quirks included.
 //!
-//! `((A + P) B + P) · 4 B + 800 MiB`, at most 40,000 MiB: activations of a sample, parameters, batch.
-//! Gradients do not grow with the batch; the formula has them do so.
+//! `((A + P) B + P) · 4 B + 800 MiB`: activations of a sample, parameters, batch. Gradients do not grow with the
+//! batch; the formula has them do so. The scheduler was told 40,000 MiB where it gives more.
 
-use crate::estimate::{Estimate, Estimator};
-use crate::graph::{Graph, Op};
+use crate::estimate::{Estimate, Estimator, Promise};
+use crate::graph::{Flag, FlagKind, Graph, Op};
 use crate::run::RunConfig;
 use coloc_model::Bytes;
 
 /// What the formula adds for the CUDA context, in MiB.
 const CONTEXT_MIB: f64 = 800.0;
-/// What it says at most, in MiB.
+/// What the scheduler was told at most, in MiB.
 const LARGEST_MIB: f64 = 40_000.0;
 /// Tokens that its transformer reader takes for granted.
 const TOKENS: u64 = 512;
@@ -35,6 +35,27 @@ impl Counts {
     /// The formula as the scheduler got it.
     pub fn capped_mib(self, batch: u32) -> f64 {
         self.mib(batch).min(LARGEST_MIB)
+    }
+
+    /// The formula as an estimate; with `quirks` capped, and then that is said.
+    pub fn estimate(self, batch: u32, mut flags: Vec<Flag>, quirks: bool) -> Estimate {
+        let (mut mib, whole) = (self.mib(batch), self.mib(batch));
+        if quirks && whole > LARGEST_MIB {
+            mib = self.capped_mib(batch);
+            let detail = format!("the formula gives {whole:.2} MiB; the scheduler was told {mib}");
+            flags.push(Flag { kind: FlagKind::Assumption, detail });
+        }
+        let bytes = Bytes::from_mib_f64(mib);
+        Estimate {
+            peak: bytes,
+            bound: bytes,
+            promise: Promise::Nothing,
+            class_mib: None,
+            utilization: None,
+            estimator: "horus",
+            flags,
+            breakdown: None,
+        }
     }
 }
 
@@ -121,16 +142,7 @@ impl Estimator for HorusEstimator {
         });
         let activations = counted.map(|node| node.shape.elements()).sum();
         let counts = Counts { activations, parameters: graph.parameters() };
-        let bytes = Bytes::from_mib_f64(counts.capped_mib(run.batch));
-        Estimate {
-            peak: bytes,
-            bound: bytes,
-            class_mib: None,
-            utilization: None,
-            estimator: "horus",
-            flags: graph.flags.clone(),
-            breakdown: None,
-        }
+        counts.estimate(run.batch, graph.flags.clone(), false)
     }
 }
 
@@ -142,6 +154,16 @@ mod tests {
     fn the_published_resnet_is_met() {
         let counts = Counts { activations: 31_839_720, parameters: 25_557_032 };
         assert!((counts.mib(32) - 7903.9316).abs() < 1e-3);
+    }
+
+    #[test]
+    fn the_cap_is_a_quirk_and_is_said() {
+        let counts = Counts { activations: 1 << 30, parameters: 1 << 20 };
+        let whole = counts.estimate(32, Vec::new(), false);
+        assert!(whole.peak.mib() > 100_000.0 && whole.flags.is_empty());
+        let capped = counts.estimate(32, Vec::new(), true);
+        assert_eq!(capped.peak, Bytes::from_mib(40_000));
+        assert!(capped.flags[0].detail.contains("the scheduler was told 40000"), "{capped:?}");
     }
 
     #[test]

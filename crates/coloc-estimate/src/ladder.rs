@@ -49,7 +49,7 @@ pub fn ask(known: Known<'_>, replay: &ReplayEstimator<'_>) -> Answer {
                 Ok(replay.estimate(graph, run))
             }),
         ),
-        ("faketensor", Box::new(|| dry_run(known))),
+        ("faketensor", Box::new(|| dry_run(known, replay))),
     ];
     let mut steps = Vec::new();
     for (estimator, rung) in rungs {
@@ -69,9 +69,9 @@ fn from_history(known: Known<'_>) -> Result<Estimate, String> {
     history.estimate(signature).ok_or_else(|| "this command never ran to its end before".to_owned())
 }
 
-fn dry_run(known: Known<'_>) -> Result<Estimate, String> {
+fn dry_run(known: Known<'_>, replay: &ReplayEstimator<'_>) -> Result<Estimate, String> {
     let (command, steps) = known.dry_run.ok_or("a dry run was not asked for")?;
-    faketensor::dry_run(command, steps).map_err(|error| error.to_string())
+    faketensor::dry_run(command, steps, &replay.environment()).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

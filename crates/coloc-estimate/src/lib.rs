@@ -23,5 +23,5 @@ pub mod summary;
 pub mod train;
 mod utilization;
 
-pub use estimate::{Breakdown, Estimate, Estimator, Utilization};
+pub use estimate::{Breakdown, Estimate, Estimator, Promise, Utilization};
 pub use replay_estimator::{Family, ReplayEstimator};

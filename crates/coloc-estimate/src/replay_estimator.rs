@@ -2,7 +2,7 @@
 
 use crate::bounds::Margin;
 use crate::environment::Environment;
-use crate::estimate::{Breakdown, Estimate, Estimator, doubt};
+use crate::estimate::{Breakdown, Estimate, Estimator, Promise, doubt};
 use crate::features::{Replays, residual_features, shape_features};
 use crate::graph::{Flag, FlagKind, Graph};
 use crate::learned::{Calibration, Forests, Margins, calibration, forests};
@@ -58,8 +58,12 @@ pub struct ReplayEstimator<'a> {
 impl ReplayEstimator<'static> {
     /// With what ships with the crate, in an environment that it knows.
     pub fn shipped(environment: &str) -> Option<Self> {
-        let environment = *calibration().environments.get(environment)?;
-        Some(ReplayEstimator { environment, calibration: calibration(), forests: forests() })
+        calibration().environments.get(environment).copied().map(Self::within)
+    }
+
+    /// With what ships with the crate, in an environment of one's own.
+    pub fn within(environment: Environment) -> Self {
+        ReplayEstimator { environment, calibration: calibration(), forests: forests() }
     }
 }
 
@@ -117,7 +121,8 @@ impl<'a> ReplayEstimator<'a> {
         };
         // More than the device has cannot be held on it.
         let device = run.limit.map_or(f64::INFINITY, |limit| limit.mib() + constant);
-        (peak, (bound + doubtful).min(device).max(peak))
+        let bound = bound + doubtful + self.environment.spread_mib;
+        (peak, bound.min(device).max(peak))
     }
 }
 
@@ -159,6 +164,13 @@ impl Estimator for ReplayEstimator<'_> {
         Estimate {
             peak,
             bound: Bytes::from_mib_f64(bound),
+            promise: match Family::of(graph) {
+                _ if !graph.flags.is_empty() => Promise::Widened,
+                Family::Attention => Promise::LargestError,
+                Family::Dense | Family::RegularConvolutions | Family::OddConvolutions => {
+                    Promise::NinetyNine
+                }
+            },
             class_mib: None,
             utilization,
             estimator: "replay",

@@ -2,6 +2,7 @@
 //!
 //! `COLOC_TEST_PYTHON` names the interpreter, `python3` is the default.
 
+use coloc_estimate::environment::Environment;
 use coloc_estimate::faketensor::{self, FakeTensorError};
 use std::path::PathBuf;
 use std::process::Command;
@@ -64,14 +65,18 @@ const WEIGHTS: u64 = 4 * (1024 * 4096 + 4096 + 4096 * 10 + 10);
 fn a_script_is_measured_without_a_gpu() {
     let Some(python) = python_with_torch("a_script_is_measured_without_a_gpu") else { return };
     let script = script(TRAIN);
-    let small = faketensor::dry_run(&command(&python, &script, &["32"]), 3).unwrap();
+    let small =
+        faketensor::dry_run(&command(&python, &script, &["32"]), 3, &Environment::default())
+            .unwrap();
     // Weights, gradients, two states and one temporary at the optimizer's step.
     let peak = small.peak.0 as f64 / WEIGHTS as f64;
     assert!((5.0..5.3).contains(&peak), "{peak} times the weights");
     assert!(small.bound > small.peak);
     assert_eq!(small.estimator, "faketensor");
     // With a large batch the activations are more than the optimizer's temporary.
-    let large = faketensor::dry_run(&command(&python, &script, &["8192"]), 3).unwrap();
+    let large =
+        faketensor::dry_run(&command(&python, &script, &["8192"]), 3, &Environment::default())
+            .unwrap();
     assert!(large.peak > small.peak, "{} and {}", large.peak, small.peak);
 }
 
@@ -79,9 +84,11 @@ fn a_script_is_measured_without_a_gpu() {
 fn a_script_that_does_not_train_is_refused() {
     let Some(python) = python_with_torch("a_script_that_does_not_train_is_refused") else { return };
     let idle = script("import torch\nprint(torch.ones(3).sum())\n");
-    let error = faketensor::dry_run(&command(&python, &idle, &[]), 3).unwrap_err();
+    let error =
+        faketensor::dry_run(&command(&python, &idle, &[]), 3, &Environment::default()).unwrap_err();
     assert!(matches!(error, FakeTensorError::NothingTrained { steps: 0, .. }), "{error}");
     let broken = script("import torch\nraise ValueError('no data here')\n");
-    let error = faketensor::dry_run(&command(&python, &broken, &[]), 3).unwrap_err();
+    let error = faketensor::dry_run(&command(&python, &broken, &[]), 3, &Environment::default())
+        .unwrap_err();
     assert!(error.to_string().contains("no data here"), "{error}");
 }

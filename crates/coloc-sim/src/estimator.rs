@@ -92,13 +92,10 @@ impl Estimator {
     }
 }
 
-/// The software environment in which the catalogue's tasks were measured.
-const ENVIRONMENT: &str = "carma";
-
-/// A replay of the task's graph; a task without one is a task of which nothing is known.
+/// A replay of the task's graph where it was measured; a task without one is a task of which nothing is known.
 fn replay(name: &str) -> Option<Estimate> {
     let task = coloc_estimate::catalogue::task(name)?;
-    let estimator = ReplayEstimator::shipped(ENVIRONMENT)?;
+    let estimator = ReplayEstimator::shipped(task.environment)?;
     Some(Estimate::from(&estimator.estimate(&task.graph, &task.run)))
 }
 

@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Workspace, coloc};
+use support::{Workspace, coloc, coloc_configured};
 
 const GPT2: &str = r#"{"model_type":"gpt2","n_embd":256,"n_layer":4,"n_head":4,"vocab_size":1000,"n_positions":1024}"#;
 const NET: &str = "input 3x32x32\nconv 16 k3 p1\nrelu\ngap\nlinear 10\n";
@@ -12,6 +12,15 @@ const FILES: [(&str, &str); 2] = [("gpt2.json", GPT2), ("net.graph", NET)];
 fn refused(flags: &[&str]) -> String {
     let dir = Workspace::with(&FILES);
     coloc(dir.path(), &[&["estimate"], flags].concat()).fails_with(2)
+}
+
+/// The same in a folder with a configuration of its own.
+fn said(dir: &Workspace, flags: &[&str]) -> support::Run {
+    coloc_configured(dir.path(), &[&["estimate"], flags].concat(), "")
+}
+
+fn json(dir: &Workspace, flags: &[&str]) -> Value {
+    serde_json::from_str(&said(dir, &[flags, &["--json"]].concat()).ok()).expect("JSON")
 }
 
 fn answer(flags: &[&str]) -> Value {
@@ -30,9 +39,43 @@ fn options_that_would_do_nothing_are_refused() {
         (&["--graph", "net.graph", "--lora", "8"][..], "--lora works with --hf-config"),
         (&["--task", "vgg", "--gradient-checkpointing"], "--gradient-checkpointing works with"),
         (&["--graph", "net.graph", "--seq", "128"], "--seq works with"),
+        (&["--task", "vgg", "--attention", "sdpa"], "--attention works with --hf-config"),
+        (&["--hf-config", "gpt2.json", "--attention", "tea"], "unknown attention"),
         (&["--task", "BERT_base", "--seq", "128"], "--seq works with"),
         (&["--hf-config", "gpt2.json", "--zero", "2"], "give --gpus"),
         (&["--task", "vgg", "--device-memory", "0"], "a device has some memory"),
+        (&["--task", "vgg", "--steps", "5"], "--steps changes nothing here"),
+        (&["--task", "vgg", "--state", "."], "--state changes nothing here"),
+        (&["--task", "vgg", "--", "python", "x.py"], "the command after -- changes nothing"),
+        (
+            &["--task", "vgg", "--dry-run", "--", "python", "x.py"],
+            "--estimator ladder asks for both",
+        ),
+        (&["--task", "vgg", "--gpus", "4"], "--gpus changes nothing here"),
+        (&["--task", "vgg", "--estimator", "horus", "--env", "nope"], "--env changes nothing"),
+        (&["--task", "vgg", "--estimator", "horus", "--optimizer", "sgd"], "--optimizer changes"),
+        (
+            &["--task", "vgg", "--estimator", "gpumemnet", "--precision", "bf16"],
+            "--precision changes",
+        ),
+        (&["--estimator", "history", "--env", "carma", "--", "x"], "--env changes nothing"),
+        (&["--estimator", "history", "--task", "vgg", "--", "x"], "the history knows commands"),
+        (&["--estimator", "ladder", "--batch", "512", "--", "x"], "--batch changes nothing"),
+        (&["--dry-run", "--batch", "8", "--", "python", "x.py"], "--batch changes nothing"),
+        (
+            &[
+                "eval",
+                "--data",
+                "x",
+                "--kind",
+                "gpumemnet-mlp",
+                "--estimator",
+                "horus",
+                "--env",
+                "carma",
+            ],
+            "--env changes nothing",
+        ),
     ] {
         let message = refused(flags);
         assert!(message.contains(said), "{flags:?}: {message}");
@@ -92,4 +135,149 @@ fn published_estimators_answer_for_ones_own_model() {
     }
     assert!(refused(&["--task", "BERT_base", "--estimator", "gpumemnet"]).contains("transformers"));
     assert!(refused(&["--task", "vgg", "--horus-quirks"]).contains("--estimator horus --summary"));
+}
+
+const MEASURED: &str = "graph,task,batch,optimizer,measured\n\
+    plain.graph,,16,sgd,907\nplain.graph,,64,sgd,908\nnet.graph,,32,,1000M\n,xlnet_base_cased_2,,,30000\n";
+const PLAIN: &str = "input 64\nlinear 10\n";
+
+/// Constants that somebody learned are used by name, and what nobody measured is flagged.
+#[test]
+fn an_environment_is_learned_and_used_by_its_name() {
+    let files =
+        [("rows.csv", MEASURED), ("plain.graph", PLAIN), ("net.graph", NET), ("coloc.toml", "")];
+    let dir = Workspace::with(&files);
+    let learned = json(&dir, &["learn", "--env", "torch-2.4", "--rows", "rows.csv"]);
+    assert_eq!(learned["rows"], 4, "{learned}");
+    let base = learned["base_mib"].as_f64().expect("a number");
+    let first = &learned["runs"][0];
+    let difference = first["measured_mib"].as_f64().zip(first["replayed_mib"].as_f64());
+    let difference = difference.map(|(measured, replayed)| (measured - replayed).round());
+    assert_eq!(first["difference_mib"].as_f64().map(f64::round), difference);
+    assert_eq!(learned["borrowed"]["parts"], serde_json::json!(["batch_norm"]), "{learned}");
+
+    let plain = ["--graph", "plain.graph", "--batch", "16", "--optimizer", "sgd", "--env"];
+    let here = json(&dir, &[&plain[..], &["torch-2.4"]].concat());
+    let there = json(&dir, &[&plain[..], &["carma"]].concat());
+    let peak = |answer: &Value| answer["peak_mib"].as_f64().expect("a number");
+    assert!((peak(&here) - peak(&there) - (base - 483.0)).abs() < 0.01, "{here} {there}");
+    let spread = learned["spread_mib"].as_f64().expect("rows disagree");
+    let above = |answer: &Value| answer["bound_mib"].as_f64().expect("a number") - peak(answer);
+    assert!((above(&here) - above(&there) - spread).abs() < 0.01, "{here} {there}");
+    let flagged = json(&dir, &["--task", "resnet", "--env", "torch-2.4"]);
+    assert!(flags_of(&flagged).contains("nobody measured the memory of batch norm"), "{flagged}");
+
+    let listed = said(&dir, &["envs"]).ok();
+    assert!(listed.contains("torch-2.4") && listed.contains("ships with coloc"), "{listed}");
+    // What the configuration says of submitted tasks is what is estimated.
+    std::fs::write(dir.path().join("coloc.toml"), "[submit]\nenv = 'torch-2.4'\n").expect("a file");
+    assert_eq!(peak(&json(&dir, &plain[..plain.len() - 1])), peak(&here));
+}
+
+#[test]
+fn nonsense_teaches_nothing() {
+    let files = [("plain.graph", PLAIN), ("net.graph", NET), ("coloc.toml", "")];
+    let dir = Workspace::with(&files);
+    for (rows, flags, complaint) in [
+        ("", &["--measured", "1M", "--task", "vgg"][..], "but the allocator alone holds"),
+        ("", &["--measured", "9G"], "nothing to estimate"),
+        ("", &["--task", "vgg"], "give --measured"),
+        ("", &[], "no measured runs"),
+        ("", &["--rows", "rows.csv"], "no rows"),
+        ("task,measured\n", &["--rows", "rows.csv"], "no rows"),
+        ("task,measured\nvgg,lots\n", &["--rows", "rows.csv"], "rows.csv, line 2: measured"),
+        ("task,measured\nvgg,9G\nvgg,\n", &["--rows", "rows.csv"], "line 3: measured is missing"),
+        ("task,graph,measured\nvgg,x,9G\n", &["--rows", "rows.csv"], "line 2: expected one of"),
+        ("task,measured,batch\nvgg,9G,0\n", &["--rows", "rows.csv"], "line 2: batch: expected 1"),
+        ("tusk,measured\n", &["--rows", "rows.csv"], "unknown column \"tusk\""),
+        ("task,measured\nvgg,1G\n", &["--rows", "rows.csv"], "line 2: measured 1024 MiB, but"),
+    ] {
+        std::fs::write(dir.path().join("rows.csv"), rows).expect("a file");
+        let complained = said(&dir, &[&["learn", "--env", "mine"], flags].concat()).fails_with(2);
+        assert!(complained.contains(complaint), "{flags:?}: {complained}");
+    }
+    for name in ["gpumemnet", "../x"] {
+        said(&dir, &["learn", "--env", name, "--task", "vgg", "--measured", "9G"]).fails_with(2);
+    }
+    assert!(!dir.files().contains(&"environments".to_owned()), "nothing was stored");
+}
+
+#[test]
+fn a_broken_environment_is_told_with_its_line() {
+    let dir = Workspace::with(&[("coloc.toml", "")]);
+    std::fs::create_dir(dir.path().join("environments")).expect("a folder");
+    let file = dir.path().join("environments/mine.toml");
+    for (text, complaint) in [
+        ("base_mib = 700\nrows = many\n", "mine.toml, line 2"),
+        (
+            "base_mib = 1\nconvolution_mib = 1\nbatch_norm_mib = inf\nrows = 1\n",
+            "line 3: batch_norm",
+        ),
+        ("\u{0}\u{1}", "mine.toml, line 1"),
+    ] {
+        std::fs::write(&file, text).expect("a file");
+        let complained = said(&dir, &["--task", "vgg", "--env", "mine"]).fails_with(2);
+        assert!(complained.contains(complaint), "{text}: {complained}");
+    }
+    let listed = said(&dir, &["envs"]);
+    assert!(listed.ok().contains("carma") && listed.stderr().contains("mine.toml"));
+}
+
+#[test]
+fn the_last_batch_and_a_summary_pass_are_replayed() {
+    let peak = |flags: &[&str]| answer(flags)["peak_mib"].as_f64().expect("a number");
+    let bert = |more: &[&str]| peak(&[&["--task", "BERT_base"], more].concat());
+    assert!(bert(&["--samples", "50000"]) > bert(&[]), "16 samples need blocks of their own");
+    assert_eq!(bert(&["--samples", "32000"]), bert(&[]), "nothing is left");
+    assert!(bert(&["--summary-pass"]) > bert(&[]), "it leaves blocks behind");
+    let net = ["--graph", "net.graph", "--batch"];
+    let few = peak(&[&net[..], &["64", "--samples", "8"]].concat());
+    assert_eq!(few, peak(&[&net[..], &["8"]].concat()), "fewer than a batch");
+}
+
+#[test]
+fn a_bound_says_what_it_is_worth() {
+    let means = |flags: &[&str]| answer(flags)["bound_means"].to_string();
+    assert!(means(&["--task", "vgg"]).contains("99 of 100"));
+    assert!(means(&["--task", "BERT_base"]).contains("too few"));
+    assert!(means(&["--task", "vgg", "--precision", "bf16"]).contains("rule of thumb"));
+    assert!(means(&["--task", "vgg", "--estimator", "horus"]).contains("promises nothing"));
+    let mnist = answer(&["--task", "mnist_train", "--env", "carma"]);
+    assert!(flags_of(&mnist).contains("environment gpumemnet"), "{mnist}");
+}
+
+#[test]
+fn attention_that_keeps_its_scores_needs_more() {
+    let peak = |attention| {
+        let gpt2 = ["--hf-config", "gpt2.json", "--batch", "32", "--attention", attention];
+        answer(&gpt2)["peak_mib"].as_f64().expect("a number")
+    };
+    assert!(peak("eager") > peak("sdpa"), "{} and {}", peak("eager"), peak("sdpa"));
+}
+
+#[test]
+fn the_published_cap_is_a_quirk() {
+    let whole = answer(&["--task", "gpt2_large_2", "--estimator", "horus"]);
+    assert!(whole["peak_mib"].as_f64() > Some(40_000.0), "{whole}");
+}
+
+#[test]
+fn no_input_is_read_without_end() {
+    assert!(refused(&["--summary", "/dev/zero"]).contains("more than 64 MiB"));
+    let dir = Workspace::with(&[("coloc.toml", "")]);
+    let flags = ["estimate", "--graph", "-", "--batch", "32", "--json"];
+    let piped: Value =
+        serde_json::from_str(&coloc_configured(dir.path(), &flags, NET).ok()).expect("JSON");
+    assert_eq!(piped["peak_mib"], answer(&["--graph", "net.graph", "--batch", "32"])["peak_mib"]);
+}
+
+/// Layers and a dry run can both be given: the ladder asks for one after the other.
+#[test]
+fn the_ladder_takes_layers_and_a_dry_run() {
+    let dir = Workspace::with(&[("coloc.toml", "")]);
+    let flags = ["--estimator", "ladder", "--dry-run", "--steps", "2", "--task", "vgg"];
+    let all = [&["estimate", "--json"], &flags[..], &["--", "python", "never-ran.py"]].concat();
+    let text = coloc_configured(dir.path(), &all, "").ok();
+    let answer: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(answer["estimator"], "replay");
 }

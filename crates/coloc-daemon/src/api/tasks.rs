@@ -65,6 +65,7 @@ pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<TaskDetai
             log_removed,
             estimate_bound_bytes,
             estimator,
+            estimate_flags: spec.estimate_flags,
             host_mem_bytes,
             holds,
             story,

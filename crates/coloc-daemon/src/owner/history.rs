@@ -63,6 +63,8 @@ impl Owner {
             let sm = spec.estimate.and_then(|estimate| estimate.sm);
             spec.estimate = Some(Estimate { sm, ..Estimate::from(&seen) });
             spec.estimator = Some(seen.estimator.to_owned());
+            // The doubts were about another's word.
+            spec.estimate_flags.clear();
         }
         // More than the device has cannot be held on it, and must not keep the task from it.
         let largest = self.scheduler.most_memory(spec.gpus);

@@ -118,6 +118,9 @@ pub struct TaskDetail {
     /// Which estimator said so.
     #[serde(default)]
     pub estimator: Option<String>,
+    /// Why that is less certain.
+    #[serde(default)]
+    pub estimate_flags: Vec<crate::estimated::EstimateFlag>,
     /// Host memory that it asked to be held to.
     #[serde(default)]
     pub host_mem_bytes: Option<u64>,
@@ -265,6 +268,7 @@ impl Owner {
             log_removed: false,
             estimate_bound_bytes: live.spec.estimate.map(|estimate| estimate.bound.0),
             estimator: live.spec.estimator.clone(),
+            estimate_flags: live.spec.estimate_flags.clone(),
             host_mem_bytes: live.spec.host_memory.map(|memory| memory.0),
             holds: self.launcher.true_holds(&live.record),
             story: self.journal.story(task).unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use super::GpuMemNet;
 use crate::dataset::{Kind, Layer, Measured, Row, Standing};
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Promise};
 use crate::graph::{Flag, FlagKind, Graph, Op};
 use crate::run::RunConfig;
 use coloc_model::Bytes;
@@ -24,6 +24,7 @@ impl GpuMemNet {
         Some(Estimate {
             peak: Bytes::from_mib_f64(said.peak_mib),
             bound: Bytes::from_mib_f64(said.bound_mib),
+            promise: Promise::Nothing,
             class_mib: Some(said.class_mib),
             utilization: None,
             estimator: "gpumemnet",

@@ -85,6 +85,7 @@ fn learn_environment(split: Split<'_>) -> Result<Environment, TrainError> {
         base_mib: base,
         convolution_mib: conv - base,
         batch_norm_mib: normalised - conv,
+        spread_mib: 0.0,
     })
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod speeds;
 pub(crate) mod states;
 pub(crate) mod table;
 pub(crate) mod task;
+pub(crate) mod training;
 pub(crate) mod tuning;
 pub(crate) mod when;
 pub(crate) mod without_effect;

@@ -5,10 +5,13 @@ use super::dependencies::{self, Dependencies};
 use super::environment;
 use super::script::{self, GpuWish, Limit};
 use super::slurm::SlurmArgs;
+use super::training::TrainingArgs;
 use super::when;
+use crate::config::environments;
 use crate::error::CliError;
-use crate::verbs::estimate;
-use clap::{Args, ValueEnum};
+use crate::invocation::typed_one;
+use crate::verbs::estimate::{self, Forecast, Layers, Source};
+use clap::{ArgGroup, Args, ValueEnum};
 use coloc_daemon::owner::{ArrayRequest, Submission};
 use coloc_daemon::record::Moment;
 use coloc_daemon::spec::{OnOom, TaskSpec, Warning};
@@ -57,7 +60,7 @@ const NO_COMMAND: &str =
 
 /// Everything about a task.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Task")]
+#[command(next_help_heading = "Task", group = ArgGroup::new("training").args(TrainingArgs::IDS).multiple(true).requires("model"))]
 pub(crate) struct TaskArgs {
     /// A name for people [default: the command's]
     #[arg(short = 'J', long, visible_alias = "job-name", value_name = "NAME")]
@@ -116,12 +119,11 @@ pub(crate) struct TaskArgs {
     /// A Hugging Face config.json of its model, from which its memory is estimated
     #[arg(long, value_name = "FILE", group = "model")]
     hf_config: Option<PathBuf>,
-    /// Tokens of a sample, for the estimate [default: 512]
-    #[arg(long, value_name = "N", requires = "hf_config", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    seq: Option<u32>,
-    /// Samples per iteration, for the estimate [default: as the summary says, or 8]
-    #[arg(long, value_name = "N", requires = "model", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    batch: Option<u32>,
+    #[command(flatten, next_help_heading = "Estimate, with --model-summary or --hf-config")]
+    training: TrainingArgs,
+    /// The software environment that it runs in: carma, gpumemnet, or one that `coloc estimate learn` stored [default: gpumemnet]
+    #[arg(long, value_name = "NAME", value_parser = environments::name, help_heading = "Estimate, with --model-summary or --hf-config")]
+    env: Option<String>,
     /// What to do when a GPU has no room for it [default: as the daemon's policy says]
     #[arg(long, value_enum)]
     on_oom: Option<OnOomFlag>,
@@ -181,12 +183,9 @@ impl TaskArgs {
                 eprintln!("coloc: {remark}");
             }
         }
+        let gpus = args.slurm.gpus().unwrap_or(args.gpus.count);
+        let forecast = args.forecast(gpus)?;
         let after = args.after.unwrap_or_default();
-        let estimate = match (&args.model_summary, &args.hf_config) {
-            (Some(file), _) => Some(estimate::of_summary(file, args.batch)?),
-            (None, Some(file)) => Some(estimate::of_config(file, args.batch, args.seq)?),
-            (None, None) => None,
-        };
         let Prepared { name, command, script } = match args.wrap {
             Some(wrap) => Prepared {
                 name: "wrap".to_owned(),
@@ -202,15 +201,17 @@ impl TaskArgs {
             script,
             directory: directory.into_os_string().into(),
             environment: environment::chosen(args.user_env, args.export.as_deref())?,
-            gpus: args.slurm.gpus().unwrap_or(args.gpus.count),
+            gpus,
             gpu_kinds: match args.gpu_kind {
                 said if !said.is_empty() => said,
                 _ => args.slurm.kinds(&args.gpus),
             },
             gpu_memory: args.gpu_mem,
             host_memory: args.mem.filter(|&memory| memory > Bytes::ZERO),
-            estimate: estimate.as_ref().map(coloc_model::Estimate::from),
-            estimator: estimate.map(|estimate| estimate.estimator.to_owned()),
+            estimate: forecast.as_ref().map(|forecast| (&forecast.estimate).into()),
+            estimator: forecast.as_ref().map(|forecast| forecast.estimate.estimator.to_owned()),
+            replayed: forecast.as_ref().and_then(|forecast| forecast.replayed),
+            estimate_flags: forecast.map(|forecast| forecast.flags).unwrap_or_default(),
             exclusive: args.exclusive,
             time_limit: args.time.and_then(|Limit(limit)| limit),
             after: after.tasks,
@@ -230,6 +231,27 @@ impl TaskArgs {
         };
         let key = args.key.or_else(own_key);
         Ok(Submission { key, array: args.array, held: args.hold, ..Submission::of(spec) })
+    }
+
+    /// What its layers tell, if they are known. Doubts are told at once.
+    fn forecast(&self, gpus: u32) -> Result<Option<Forecast>, CliError> {
+        let summary = self.model_summary.as_deref().map(Source::Summary);
+        let Some(source) = summary.or(self.hf_config.as_deref().map(Source::Config)) else {
+            // What a file says counts for other tasks.
+            return match self.env.as_ref().and_then(|_| typed_one(&["--env"])) {
+                Some(_) => Err(CliError::Usage(
+                    "--env is about the estimate: give --model-summary or --hf-config too"
+                        .to_owned(),
+                )),
+                None => Ok(None),
+            };
+        };
+        let layers = Layers { source, training: &self.training, gpus };
+        let forecast = estimate::forecast(&layers, self.env.as_deref())?;
+        for flag in &forecast.flags {
+            eprintln!("coloc: estimate, {}: {}", flag.kind, flag.detail);
+        }
+        Ok(Some(forecast))
     }
 
     /// The command, of which the first word may be a script.

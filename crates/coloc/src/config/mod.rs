@@ -4,6 +4,7 @@
 //! is checked by the same rules. A flag wins over the environment, the environment over the user's file, and that over
 //! the system's.
 
+pub(crate) mod environments;
 mod file;
 mod said;
 

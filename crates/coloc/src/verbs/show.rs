@@ -168,7 +168,10 @@ fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
         let plain = [("Processes", processes), ("GPU limit", holds.gpu_memory.clone())];
         plain.into_iter().chain(holds.sms.clone().map(|sms| ("SM limit", sms)))
     });
-    let facts = facts.into_iter().chain(holds).chain([("Host memory", host_memory(detail))]);
+    let doubts = detail.estimate_flags.iter();
+    let doubts = doubts.map(|flag| ("Doubt", format!("{}: {}", flag.kind, flag.detail)));
+    let facts =
+        facts.into_iter().chain(doubts).chain(holds).chain([("Host memory", host_memory(detail))]);
     let mut text = String::new();
     for (name, value) in facts {
         let _ = writeln!(text, "{name:<12}{}", visible(&value));

@@ -48,3 +48,39 @@ fn a_command_is_booked_with_what_it_held_before() {
     let told = home.submit(&said);
     assert!(home.show(told)["estimator"].is_null());
 }
+
+const SUMMARY: &str = "\
+----------------------------------------------------------------
+        Layer (type)               Output Shape         Param #
+================================================================
+            Linear-1                   [-1, 10]          40,970
+================================================================
+Total params: 40,970
+";
+
+/// What tasks held beside what their layers tell is the constant of the software that they run in.
+#[test]
+fn an_environment_is_learned_from_tasks_that_ran() {
+    let home = Home::new(&["--emulate", "1xA100-40GB", "--time-scale", "50"]);
+    let model = home.path().join("model.txt");
+    std::fs::write(&model, SUMMARY).expect("a file");
+    let model = ["--model-summary", model.to_str().expect("text"), "--batch", "8", "--"];
+    let coloc = env!("CARGO_BIN_EXE_coloc");
+    let train = [coloc, "emu", "train", "--memory", "6G", "--seconds", "200"];
+    let words = [&model[..], &train].concat();
+    // The second is booked by the history, and teaches all the same.
+    for who in ["replay", "history"] {
+        let id = home.submit(&words);
+        assert_eq!(home.show(id)["estimator"], who);
+        home.wait_for_state(id, "completed");
+    }
+    let state = home.path().join("state");
+    let learn = ["estimate", "learn", "--env", "mine", "--dry-run", "--from-history", "--state"];
+    let learned = home.json(&[&learn[..], &[state.to_str().expect("text")]].concat());
+    assert_eq!(learned["rows"], 2, "{learned}");
+    let run = &learned["runs"][0];
+    let beside = run["measured_mib"].as_f64().zip(run["replayed_mib"].as_f64());
+    let beside = beside.map(|(measured, replayed)| (measured - replayed).round());
+    assert_eq!(learned["base_mib"].as_f64(), beside, "{learned}");
+    assert!(learned["file"].is_null(), "nothing is stored in a dry run");
+}

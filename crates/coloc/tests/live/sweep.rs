@@ -102,6 +102,24 @@ fn a_config_becomes_an_estimate() {
     assert!(plain > 4 * 4 * 124_000_000, "124 million parameters with AdamW's state: {plain}");
     assert!(submit(&["--batch", "8", "--seq", "128"]) > plain, "a larger batch needs more");
     assert!(submit(&["--batch", "2", "--seq", "512"]) > plain, "longer samples need more");
+    let halved = ["--batch", "2", "--seq", "128", "--precision", "bf16", "--optimizer", "sgd"];
+    assert!(submit(&halved) < plain, "half of the bits, and no state");
+    let divided = ["--batch", "2", "--seq", "128", "--zero", "1", "--gpus", "1"];
+    let refused =
+        home.try_run(&[&["submit", "--hf-config", file], &divided[..], &["--", "true"]].concat());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("give --gpus, at least 2"));
+    let flagged =
+        [&["submit", "--parsable", "--hold", "--hf-config", file], &halved[..], &["--", "true"]];
+    let flagged = home.try_run(&flagged.concat());
+    assert!(String::from_utf8_lossy(&flagged.stderr).contains("16 bits was never compared"));
+    let id = String::from_utf8_lossy(&flagged.stdout).trim().parse().expect("an id");
+    let shown = home.show(id);
+    assert_eq!(shown["estimate_flags"][0]["kind"], "unverified", "{shown}");
+    let text = home.try_run(&["show", &id.to_string()]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("unverified: training in 16 bits"), "{text}");
+    let lost = home.try_run(&["submit", "--env", "carma", "--", "true"]);
+    assert!(String::from_utf8_lossy(&lost.stderr).contains("give --model-summary"));
     for broken in ["{", "{\"model_type\": \"abacus\"}"] {
         std::fs::write(file, broken).expect("a file");
         let refused = home.try_run(&["submit", "--hf-config", file, "--", "true"]);

@@ -70,6 +70,25 @@ impl Run {
     }
 }
 
+/// Runs the binary in a folder whose `coloc.toml` is the configuration, with something on standard input.
+pub(crate) fn coloc_configured(folder: &Path, arguments: &[&str], input: &str) -> Run {
+    use std::io::Write as _;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_coloc"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("COLOC_CONFIG", folder.join("coloc.toml"))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    // Who does not read it has nothing to say about it.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    Run { output: child.wait_with_output().expect("the binary ends") }
+}
+
 /// Runs the binary in a folder.
 pub(crate) fn coloc(folder: &Path, arguments: &[&str]) -> Run {
     let output = Command::new(env!("CARGO_BIN_EXE_coloc"))

@@ -1,11 +1,14 @@
 //! `coloc estimate eval`: an estimator against measured rows. Everything learned ships with the product.
 
 use super::json;
-use super::{EstimateError, draw, estimator};
+use super::{EstimateError, draw};
+use crate::config::environments;
 use clap::Args;
+use coloc_estimate::ReplayEstimator;
 use coloc_estimate::dataset::{self, Kind, Prediction, Row, Scores, score};
 use coloc_estimate::gpumemnet::GpuMemNet;
 use coloc_estimate::horus::Counts;
+use coloc_estimate::learned::DEFAULT_ENVIRONMENT;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -21,9 +24,10 @@ pub(super) struct EvalArgs {
     /// replay, horus or gpumemnet.
     #[arg(long, default_value = "replay")]
     estimator: String,
-    /// The software environment whose constant is added.
-    #[arg(long, default_value = coloc_estimate::learned::DEFAULT_ENVIRONMENT)]
-    env: String,
+    /// The software environment whose constant replay adds: carma, gpumemnet, or one that `estimate learn` stored
+    /// [default: gpumemnet, where the published rows were measured]
+    #[arg(long, value_name = "NAME", value_parser = environments::name)]
+    env: Option<String>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -59,9 +63,14 @@ pub(super) struct Times {
 
 pub(super) fn run(args: &EvalArgs) -> Result<String, EstimateError> {
     let kind: Kind = args.kind.parse()?;
+    if args.env.is_some() && args.estimator != "replay" {
+        let problem = "--env changes nothing here: this estimator knows no environments";
+        return Err(EstimateError::Unused(problem.to_owned()));
+    }
     let predict: Predict = match args.estimator.as_str() {
         "replay" => {
-            let replay = estimator(&args.env)?;
+            let env = args.env.as_deref().unwrap_or(DEFAULT_ENVIRONMENT);
+            let replay = ReplayEstimator::within(environments::find(env)?.constants);
             Box::new(move |row| Prediction::by(&replay, row))
         }
         "horus" => Box::new(horus),

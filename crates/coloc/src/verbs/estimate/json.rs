@@ -12,12 +12,14 @@ use serde::Serialize;
 pub(super) struct EstimateAnswer<'a> {
     peak_mib: f64,
     bound_mib: f64,
+    /// What the bound is worth, in words.
+    bound_means: String,
     smact: Option<f64>,
     smocc: Option<f64>,
     dram: Option<f64>,
     estimator: &'a str,
     flags: &'a [Flag],
-    /// Whether it is expected to run on the device; `bound_fits`: whether 99 of 100 such tasks do.
+    /// Whether it is expected to run on the device; `bound_fits`: whether its bound does.
     fits: Option<bool>,
     bound_fits: Option<bool>,
     breakdown_bytes: Option<Breakdown>,
@@ -35,6 +37,7 @@ pub(super) fn estimate<'a>(
     EstimateAnswer {
         peak_mib: estimate.peak.mib(),
         bound_mib: estimate.bound.mib(),
+        bound_means: estimate.promise.to_string(),
         smact: utilization.map(|utilization| utilization.smact.get()),
         smocc: utilization.map(|utilization| utilization.smocc.get()),
         dram: utilization.map(|utilization| utilization.dram.get()),

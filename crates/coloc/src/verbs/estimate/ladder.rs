@@ -1,14 +1,17 @@
 //! Estimators in order: what the command held before, its layers, a dry run.
 
-use super::{EstimateArgs, EstimateError, estimator, input};
+use super::{EstimateArgs, EstimateError, STEPS, input};
 use crate::args::{batch, live};
-use coloc_daemon::journal::Journal;
+use crate::config::environments;
+use coloc_daemon::journal::{Journal, JournalError};
 use coloc_daemon::past;
 use coloc_daemon::spec::TaskSpec;
-use coloc_estimate::Estimate;
+use coloc_estimate::graph::{Flag, FlagKind};
 use coloc_estimate::history::History;
 use coloc_estimate::ladder::{self, Answer, Known, Step};
+use coloc_estimate::{Estimate, ReplayEstimator};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Asks the history alone.
 pub(super) fn history(args: &EstimateArgs) -> Result<Estimate, EstimateError> {
@@ -18,7 +21,8 @@ pub(super) fn history(args: &EstimateArgs) -> Result<Estimate, EstimateError> {
 
 /// Asks one after the other until one answers.
 pub(super) fn all(args: &EstimateArgs) -> Result<(Estimate, Vec<Step>), EstimateError> {
-    let replay = estimator(&args.env)?;
+    let environment = environments::chosen(args.env.as_deref())?;
+    let replay = ReplayEstimator::within(environment.constants);
     let (past, problem) = match past_of(args) {
         // Nobody said that there is a daemon.
         Err(error @ EstimateError::History { .. }) if args.state.is_none() => {
@@ -26,13 +30,12 @@ pub(super) fn all(args: &EstimateArgs) -> Result<(Estimate, Vec<Step>), Estimate
         }
         past => (past?, None),
     };
-    let loaded = match input::load(args) {
-        Ok(loaded) => Some(loaded),
-        Err(EstimateError::NoInput) if !args.script.is_empty() => None,
-        Err(error) => return Err(error),
+    let loaded = match args.layers.source() {
+        None if !args.script.is_empty() => None,
+        _ => Some(input::load(&args.layers.layers()?, &environment)?),
     };
     let known = Known {
-        dry_run: args.dry_run.then_some((&args.script, args.steps)),
+        dry_run: args.dry_run.then_some((&args.script, args.steps.unwrap_or(STEPS))),
         graph: loaded.as_ref().map(|(graph, run)| (graph, run)),
         history: past.as_ref().map(|(history, signature)| (history, signature.as_str())),
     };
@@ -40,7 +43,11 @@ pub(super) fn all(args: &EstimateArgs) -> Result<(Estimate, Vec<Step>), Estimate
     if let (Some(history), Some(_)) = (steps.first_mut(), &problem) {
         history.declined = problem;
     }
-    let estimate = estimate.ok_or_else(|| EstimateError::NobodyKnows(in_words(&steps)))?;
+    let mut estimate = estimate.ok_or_else(|| EstimateError::NobodyKnows(in_words(&steps)))?;
+    if estimate.estimator == "history" && args.layers.source().is_some() {
+        let detail = "it is taken to train as it did before; the layers and how they are trained were not looked at";
+        estimate.flags.push(Flag { kind: FlagKind::Assumption, detail: detail.to_owned() });
+    }
     Ok((estimate, steps))
 }
 
@@ -52,15 +59,22 @@ fn in_words(steps: &[Step]) -> String {
     declined.collect::<Vec<_>>().join("; ")
 }
 
+/// Reads something from the journal of a daemon: the one that is named, or one's own.
+pub(super) fn from_journal<T>(
+    state: Option<&PathBuf>,
+    read: fn(&Journal) -> Result<T, JournalError>,
+) -> Result<T, EstimateError> {
+    let file = state.cloned().unwrap_or_else(live::own_state).join("journal.db");
+    let read = Journal::open_reader(&file).and_then(|journal| read(&journal));
+    read.map_err(|source| EstimateError::History { file, source })
+}
+
 /// What a daemon remembers, and what it would call the command that was given.
 fn past_of(args: &EstimateArgs) -> Result<Option<(History, String)>, EstimateError> {
     if args.script.is_empty() {
         return Ok(None);
     }
-    let file = args.state.clone().unwrap_or_else(live::own_state).join("journal.db");
-    let history = Journal::open_reader(&file)
-        .and_then(|journal| past::history(&journal))
-        .map_err(|source| EstimateError::History { file, source })?;
+    let history = from_journal(args.state.as_ref(), past::history)?;
     let here = std::env::current_dir()
         .map_err(|source| EstimateError::Read { path: ".".into(), source })?;
     let command: Vec<OsString> = args.script.iter().map(OsString::from).collect();

@@ -1,27 +1,32 @@
 //! `coloc estimate`: what a task will need, before it runs.
 
+mod check;
 mod draw;
+mod envs;
+mod error;
 mod eval;
 mod fit;
 mod input;
 mod json;
 mod ladder;
+mod learn;
 mod published;
 mod train;
 
+pub(crate) use self::error::EstimateError;
+pub(crate) use self::input::{Layers, Source};
+
 use self::fit::Fit;
+use crate::args::training::TrainingArgs;
+use crate::config::environments;
 use crate::error::CliError;
 use crate::output::print_text;
 use clap::{Args, Subcommand, ValueEnum};
-use coloc_estimate::catalogue;
-use coloc_estimate::dataset::DatasetError;
-use coloc_estimate::faketensor::FakeTensorError;
-use coloc_estimate::graph::text::TextError;
-use coloc_estimate::hf::ConfigError;
+use coloc_daemon::estimated::{EstimateFlag, Replayed};
+use coloc_estimate::environment::Loads;
+use coloc_estimate::graph::{FlagKind, Graph};
 use coloc_estimate::ladder::Step;
-use coloc_estimate::run::{Optimizer, Precision};
-use coloc_estimate::summary::SummaryError;
-use coloc_estimate::{Estimate, Estimator, ReplayEstimator, faketensor, learned};
+use coloc_estimate::{Estimate, Estimator, Family, ReplayEstimator, catalogue, faketensor};
 use coloc_model::Bytes;
 use std::path::PathBuf;
 
@@ -31,71 +36,76 @@ use std::path::PathBuf;
 pub(crate) struct EstimateArgs {
     #[command(subcommand)]
     command: Option<Command>,
-    /// A layer summary: torchsummary table, printed module tree or torchinfo tree.
-    #[arg(long, value_name = "FILE", group = "input")]
-    summary: Option<PathBuf>,
-    /// A graph in coloc's own text format.
-    #[arg(long, value_name = "FILE", group = "input")]
-    graph: Option<PathBuf>,
-    /// A Hugging Face config.json (BERT, GPT-2, LLaMA and T5 families).
-    #[arg(long, value_name = "FILE", group = "input")]
-    hf_config: Option<PathBuf>,
-    /// A task of the built-in catalogue, such as resnet or BERT_base.
-    #[arg(long, value_name = "NAME", group = "input")]
-    task: Option<String>,
-    /// Run the command after -- with tensors that have no memory, and measure.
-    #[arg(long, group = "input", requires = "script")]
+    #[command(flatten)]
+    layers: LayersArgs,
+    /// Run the command after -- with tensors that have no memory, and measure
+    #[arg(long, requires = "script")]
     dry_run: bool,
-    /// Optimizer steps of a dry run.
-    #[arg(long, default_value_t = 3)]
-    steps: u32,
-    /// Samples per iteration on one GPU.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    batch: Option<u32>,
-    /// Tokens of a sample.
-    /// [default: 512]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    seq: Option<u32>,
-    /// adam, adamw, sgd, sgdm, sgdm-decay, adagrad, rmsprop or lion.
-    #[arg(long)]
-    optimizer: Option<Optimizer>,
-    /// fp32, fp16, bf16 or mixed.
-    #[arg(long, default_value = "fp32")]
-    precision: Precision,
-    /// Compute each layer's activations again in the backward pass.
-    #[arg(long)]
-    gradient_checkpointing: bool,
-    /// Rank of LoRA adapters; everything else is frozen.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    lora: Option<u32>,
-    /// What ZeRO divides among the GPUs: 1 optimizer, 2 gradients too, 3 parameters too.
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=3))]
-    zero: u8,
-    /// GPUs that ZeRO divides among.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    gpus: u32,
-    /// Memory of the device, such as 40G: says whether the task fits.
+    /// Optimizer steps of a dry run [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    steps: Option<u32>,
+    /// Memory of the device, such as 40G: says whether the task fits
     #[arg(long, value_name = "SIZE", value_parser = fit::device)]
     device_memory: Option<Bytes>,
-    /// The software environment whose constant is added.
-    #[arg(long, default_value = learned::DEFAULT_ENVIRONMENT)]
-    env: String,
+    /// The software environment whose constant is added: carma, gpumemnet, or one that `estimate learn` stored (`estimate
+    /// envs` lists all) [default: env in the configuration's [submit], or gpumemnet]
+    #[arg(long, value_name = "NAME", value_parser = environments::name)]
+    env: Option<String>,
     /// Who is asked: replay (the layers), history (what the command after -- held before), or ladder: history,
-    /// then the layers, then a dry run if that was asked for. To compare: horus (a formula) and gpumemnet (classes).
+    /// then the layers, then a dry run if that was asked for. To compare: horus (a formula) and gpumemnet (classes)
     #[arg(long, value_enum, default_value_t)]
     estimator: Who,
-    /// Read a summary with the digit fault of the published Horus scripts.
+    /// Read a summary with the digit fault of the published Horus scripts, and stop at their 40000 MiB
     #[arg(long)]
     horus_quirks: bool,
-    /// State directory of the daemon whose history is asked [default: that of your own].
+    /// State directory of the daemon whose history is asked [default: that of your own]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Print JSON.
+    /// Print JSON
     #[arg(long)]
     json: bool,
-    /// The command of a dry run, or the one that the history is asked for.
+    /// The command of a dry run, or the one that the history is asked for
     #[arg(last = true, value_name = "COMMAND")]
     script: Vec<String>,
+}
+
+/// A task's layers and how it is trained.
+#[derive(Args, Clone, Debug)]
+struct LayersArgs {
+    /// A layer summary: torchsummary table, printed module tree or torchinfo tree; - is standard input
+    #[arg(long, value_name = "FILE", group = "input")]
+    summary: Option<PathBuf>,
+    /// A graph in coloc's own text format; - is standard input
+    #[arg(long, value_name = "FILE", group = "input")]
+    graph: Option<PathBuf>,
+    /// A Hugging Face config.json (BERT, GPT-2, LLaMA and T5 families); - is standard input
+    #[arg(long, value_name = "FILE", group = "input")]
+    hf_config: Option<PathBuf>,
+    /// A task of the built-in catalogue, such as resnet or BERT_base
+    #[arg(long, value_name = "NAME", group = "input")]
+    task: Option<String>,
+    #[command(flatten)]
+    training: TrainingArgs,
+    /// GPUs that ZeRO divides among [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    gpus: Option<u32>,
+}
+
+impl LayersArgs {
+    /// What was named; `None` if nothing was.
+    fn source(&self) -> Option<Source<'_>> {
+        let LayersArgs { summary, graph, hf_config, task, .. } = self;
+        let summary = summary.as_deref().map(Source::Summary);
+        summary
+            .or_else(|| graph.as_deref().map(Source::Graph))
+            .or_else(|| hf_config.as_deref().map(Source::Config))
+            .or_else(|| task.as_deref().map(Source::Task))
+    }
+
+    fn layers(&self) -> Result<Layers<'_>, EstimateError> {
+        let source = self.source().ok_or(EstimateError::NoInput)?;
+        Ok(Layers { source, training: &self.training, gpus: self.gpus.unwrap_or(1) })
+    }
 }
 
 /// Who is asked.
@@ -113,86 +123,39 @@ enum Who {
 enum Command {
     /// Compare an estimator with measured rows.
     Eval(eval::EvalArgs),
-    /// Learn constants, margins, forests and nets from measured rows.
+    /// Learn the constant of a software environment from measured runs, and store it.
+    Learn(learn::LearnArgs),
+    /// List the software environments that are known.
+    Envs(envs::EnvsArgs),
+    /// Learn margins, forests and nets from the published data sets.
     Train(train::TrainArgs),
-}
-
-/// An estimate could not be given.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum EstimateError {
-    #[error("nothing to estimate: give --summary, --graph, --hf-config, --task or --dry-run")]
-    NoInput,
-    #[error("cannot read {}: {source}", path.display())]
-    Read { path: PathBuf, source: std::io::Error },
-    #[error("{} is not text; a summary, graph or config is", path.display())]
-    NotText { path: PathBuf },
-    #[error("{}: {source}", path.display())]
-    Summary { path: PathBuf, source: SummaryError },
-    #[error("{}: {source}", path.display())]
-    Graph { path: PathBuf, source: TextError },
-    #[error("{}: {source}", path.display())]
-    Config { path: PathBuf, source: ConfigError },
-    #[error("unknown task {name:?}; known are {known}")]
-    UnknownTask { name: String, known: String },
-    #[error("nobody has written down the graph of {name:?}; give its layers with --summary")]
-    NoGraph { name: String },
-    #[error("unknown environment {name:?}; known are {known}")]
-    UnknownEnvironment { name: String, known: String },
-    #[error("{0}")]
-    Unused(&'static str),
-    #[error("a batch of this net has {0:.1e} numbers; no device holds them, so check its sizes")]
-    TooLarge(f64),
-    #[error(
-        "no gpumemnet for transformers is shipped: too few were measured; known are nets for gpumemnet-mlp and gpumemnet-cnn"
-    )]
-    NoNet,
-    #[error("the batch is not in the summary; give --batch")]
-    NoBatch,
-    #[error(transparent)]
-    DryRun(#[from] FakeTensorError),
-    #[error(transparent)]
-    Dataset(#[from] DatasetError),
-    #[error("the history knows commands: give one after --, such as -- python train.py")]
-    NoCommand,
-    #[error("no history can be read from {}: {source}; name a daemon's state directory with --state", file.display())]
-    History { file: PathBuf, source: coloc_daemon::journal::JournalError },
-    #[error(
-        "this command never ran to its end in this directory; --estimator ladder asks the layers then"
-    )]
-    NeverRan,
-    #[error("nobody can tell ({0})")]
-    NobodyKnows(String),
-    #[error("unknown estimator {0:?}; known are replay, horus and gpumemnet")]
-    UnknownEstimator(String),
-    #[error("{0}")]
-    Train(String),
-    #[error("cannot write JSON: {0}")]
-    Json(#[from] serde_json::Error),
 }
 
 impl EstimateArgs {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let answer = match &self.command {
-            Some(Command::Eval(args)) => eval::run(args),
-            Some(Command::Train(args)) => train::run(args),
-            None => estimate(&self),
+            Some(Command::Eval(args)) => eval::run(args)?,
+            Some(Command::Learn(args)) => learn::run(args)?,
+            Some(Command::Envs(args)) => envs::run(args)?,
+            Some(Command::Train(args)) => train::run(args)?,
+            None => estimate(&self)?,
         };
-        print_text(answer?.trim_end())
+        print_text(answer.trim_end())
     }
 }
 
 fn estimate(args: &EstimateArgs) -> Result<String, EstimateError> {
-    published::check(args)?;
+    check::options(args)?;
     let (estimate, asked) = match args.estimator {
+        Who::Replay if args.dry_run => (dry_run(args)?, Vec::new()),
         Who::Replay => {
-            let (estimate, fit) = asked_for(args)?;
+            let environment = environments::chosen(args.env.as_deref())?;
+            let (graph, run) = input::load(&args.layers.layers()?, &environment)?;
+            let replay = ReplayEstimator::within(environment.constants);
+            let (estimate, fit) = fit::on_device(&replay, &graph, &run, args.device_memory);
             return show(args, &estimate, fit, &[]);
         }
-        Who::History => {
-            let message = "the history knows the command after -- as it ran: leave out --batch, --optimizer and the like";
-            input::check_layers_unused(args, message)?;
-            (ladder::history(args)?, Vec::new())
-        }
+        Who::History => (ladder::history(args)?, Vec::new()),
         Who::Ladder => ladder::all(args)?,
         Who::Horus => (published::horus(args)?, Vec::new()),
         Who::Gpumemnet => (published::gpumemnet(args)?, Vec::new()),
@@ -201,19 +164,12 @@ fn estimate(args: &EstimateArgs) -> Result<String, EstimateError> {
     show(args, &estimate, fit, &asked)
 }
 
-/// The layers, or a dry run.
-fn asked_for(args: &EstimateArgs) -> Result<(Estimate, Option<Fit>), EstimateError> {
-    if args.dry_run {
-        let message =
-            "a dry run is trained as its script says: leave out --batch, --optimizer and the like";
-        input::check_layers_unused(args, message)?;
-        let estimate = faketensor::dry_run(&args.script, args.steps)?;
-        let fit = args.device_memory.map(|device| Fit::of(&estimate, device));
-        return Ok((estimate, fit));
-    }
-    let estimator = estimator(&args.env)?;
-    let (graph, run) = input::load(args)?;
-    Ok(fit::on_device(&estimator, &graph, &run, args.device_memory))
+/// Optimizer steps of a dry run where nobody says: the second has all that stays, the third shows that nothing grows.
+const STEPS: u32 = 3;
+
+fn dry_run(args: &EstimateArgs) -> Result<Estimate, EstimateError> {
+    let environment = environments::chosen(args.env.as_deref())?.constants;
+    Ok(faketensor::dry_run(&args.script, args.steps.unwrap_or(STEPS), &environment)?)
 }
 
 fn show(
@@ -234,31 +190,43 @@ fn show(
     Ok(text)
 }
 
-/// What a task with this layer summary is expected to need, for who submits it.
-pub(crate) fn of_summary(
-    file: &std::path::Path,
-    batch: Option<u32>,
-) -> Result<Estimate, EstimateError> {
-    let (graph, run) = input::of_summary(file, batch)?;
-    Ok(estimator(learned::DEFAULT_ENVIRONMENT)?.estimate(&graph, &run))
+/// What is sent with a task whose layers are known.
+pub(crate) struct Forecast {
+    pub(crate) estimate: Estimate,
+    pub(crate) flags: Vec<EstimateFlag>,
+    /// What an environment can be learned from, where the replay is sure enough for that.
+    pub(crate) replayed: Option<Replayed>,
 }
 
-/// The same from a Hugging Face config.
-pub(crate) fn of_config(
-    file: &std::path::Path,
-    batch: Option<u32>,
-    tokens: Option<u32>,
-) -> Result<Estimate, EstimateError> {
-    let (graph, run) = input::of_config(file, batch, tokens)?;
-    Ok(estimator(learned::DEFAULT_ENVIRONMENT)?.estimate(&graph, &run))
+/// What a task with these layers is expected to need, for who submits it.
+pub(crate) fn forecast(layers: &Layers<'_>, env: Option<&str>) -> Result<Forecast, EstimateError> {
+    let environment = environments::chosen(env)?;
+    let (graph, run) = input::load(layers, &environment)?;
+    let estimate = ReplayEstimator::within(environment.constants).estimate(&graph, &run);
+    let context = estimate.breakdown.map_or(0, |parts| parts.context);
+    let replayed = teaches(&graph)
+        .ok()
+        .map(|loads| Replayed { allocator: estimate.peak.saturating_sub(Bytes(context)), loads });
+    // As `--json` has them.
+    let flags = serde_json::from_value(serde_json::to_value(&estimate.flags)?)?;
+    Ok(Forecast { estimate, flags, replayed })
 }
 
-/// The replay in an environment that is known.
-fn estimator(name: &str) -> Result<ReplayEstimator<'static>, EstimateError> {
-    ReplayEstimator::shipped(name).ok_or_else(|| EstimateError::UnknownEnvironment {
-        name: name.to_owned(),
-        known: learned::calibration().environments.keys().cloned().collect::<Vec<_>>().join(", "),
-    })
+/// What a run of this graph teaches of its environment, or why it teaches nothing: its replay must be sure.
+fn teaches(graph: &Graph) -> Result<Loads, &'static str> {
+    let unsure = |kind: FlagKind| match kind {
+        FlagKind::UnknownOperation => Some("unknown operations"),
+        FlagKind::HiddenLayers => Some("hidden layers"),
+        FlagKind::SummaryMismatch => Some("contradictions in its numbers"),
+        FlagKind::Assumption | FlagKind::Unverified | FlagKind::OutOfMemory => None,
+    };
+    if let Some(reason) = graph.flags.iter().find_map(|flag| unsure(flag.kind)) {
+        return Err(reason);
+    }
+    match Family::of(graph) {
+        Family::OddConvolutions => Err("convolutions with odd channel counts"),
+        Family::Dense | Family::RegularConvolutions | Family::Attention => Ok(Loads::of(graph)),
+    }
 }
 
 fn known_tasks() -> String {
