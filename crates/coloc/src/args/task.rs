@@ -119,10 +119,10 @@ pub(crate) struct TaskArgs {
     /// A Hugging Face config.json of its model, from which its memory is estimated
     #[arg(long, value_name = "FILE", group = "model")]
     hf_config: Option<PathBuf>,
-    #[command(flatten, next_help_heading = "Estimate, with --model-summary or --hf-config")]
+    #[command(flatten)]
     training: TrainingArgs,
-    /// The software environment that it runs in: carma, gpumemnet, or one that `coloc estimate learn` stored [default: gpumemnet]
-    #[arg(long, value_name = "NAME", value_parser = environments::name, help_heading = "Estimate, with --model-summary or --hf-config")]
+    /// The software environment that it runs in, for the estimate: carma, gpumemnet, or one that `coloc estimate learn` stored [default: gpumemnet]
+    #[arg(long, value_name = "NAME", value_parser = environments::name)]
     env: Option<String>,
     /// What to do when a GPU has no room for it [default: as the daemon's policy says]
     #[arg(long, value_enum)]

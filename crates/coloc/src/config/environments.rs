@@ -290,7 +290,7 @@ mod tests {
             ("700.0", "nan", 1, "expected 0 to"),
             ("100", "-800.0", 2, "expected 0 to"),
             ("-3.5", "1e300", 3, "expected 0 to"),
-            ("700.0", "'much'", 1, "floating point"),
+            ("700.0", "'much'", 1, "expected f64"),
         ] {
             let text = GOOD.replace(from, to);
             let (at, problem) = parse(&text).unwrap_err();
