@@ -331,11 +331,47 @@ fn place_between(
 /// Where spans of this size are listed.
 #[inline(always)]
 pub(super) fn bin(pool: Pool, grains: u64) -> u32 {
+    // Looked up: some processors take long to find a number's highest bit.
+    match pool {
+        Pool::Small => u32::from(SMALL[grains as usize % SMALL.len()]),
+        Pool::Large => match LARGE.get((grains >> STEP) as usize) {
+            Some(bin) => u32::from(*bin),
+            None => work_out(pool, grains),
+        },
+    }
+}
+
+/// The bins of all sizes of the small pool; spans are never larger than a segment.
+static SMALL: [u8; 8192] = {
+    let mut bins = [0; 8192];
+    let mut grains = 1;
+    while grains < bins.len() {
+        bins[grains] = work_out(Pool::Small, grains as u64) as u8;
+        grains += 1;
+    }
+    bins
+};
+
+/// Sizes of the large pool that differ in less share a bin.
+const STEP: u32 = 7;
+
+/// The bins of the large pool's sizes below a gibibyte.
+static LARGE: [u16; 1 << 14] = {
+    let mut bins = [0; 1 << 14];
+    let mut step = 16;
+    while step < bins.len() {
+        bins[step] = work_out(Pool::Large, (step << STEP) as u64) as u16;
+        step += 1;
+    }
+    bins
+};
+
+const fn work_out(pool: Pool, grains: u64) -> u32 {
     let exponent = (grains | 16).ilog2() - 4;
     let within_pool = exponent * 16 + (grains >> exponent) as u32;
-    let shift = if pool == Pool::Large { SHIFT } else { 0 };
+    let bin = within_pool + if matches!(pool, Pool::Large) { SHIFT } else { 0 };
     // Anything past the last bin shares it; order within a bin keeps the search exact.
-    (within_pool + shift).min(BINS - 1)
+    if bin < BINS { bin } else { BINS - 1 }
 }
 
 #[cfg(test)]
