@@ -6,11 +6,13 @@
 //! worth keeping; freed neighbours merge. At the device's limit wholly free segments are given back and
 //! the request is tried once more.
 
+mod bins;
 mod carving;
 mod free_list;
 
 use super::reuse::{Reused, shelved};
-use free_list::{ENTRIES, FreeList, NONE, Pool, Span, bin};
+use bins::bin;
+use free_list::{ENTRIES, FreeList, NONE, Pool, Span};
 
 pub(super) use carving::{Blocks, Run};
 

@@ -2,7 +2,7 @@
 
 use super::{EstimateError, json};
 use crate::config::environments::{self, Named, Origin};
-use crate::output::table::table;
+use crate::output::table::words;
 use clap::Args;
 use coloc_estimate::environment::Environment;
 use serde::Serialize;
@@ -66,5 +66,5 @@ pub(super) fn run(args: &EnvsArgs) -> Result<String, EstimateError> {
         [vec![entry.name], parts.to_vec(), vec![rows, source]].concat()
     });
     let header = ["NAME", "BASE", "+CUDNN", "+BATCHNORM", "SPREAD", "ROWS", "SOURCE"];
-    Ok(table(&header, rows) + "\n\nMemory beside the allocator, in MiB.")
+    Ok(words(&header, rows, &[]) + "\n\nMemory beside the allocator, in MiB.")
 }

@@ -161,8 +161,10 @@ fn told(learned: &Learned) -> String {
     let _ = write!(
         text,
         "\n\n{}: {base_mib:.0} MiB, {convolution_mib:+.0} with cuDNN, {batch_norm_mib:+.0} with batch normalisation, \
-         from {} runs",
-        learned.env, learned.rows
+         from {} {}",
+        learned.env,
+        learned.rows,
+        if learned.rows == 1 { "run" } else { "runs" }
     );
     if let Some(Borrowed { from, parts }) = &learned.borrowed {
         let parts: Vec<&str> = parts.iter().map(|part| part.part()).collect();
