@@ -130,10 +130,12 @@ impl FreeList {
         let Span { smaller: last, larger: first, .. } = spans[bin as usize];
         let below = |index: u32| spans[index as usize].is_below(grains, address);
         // What is equal is freed from the last to the first more often than not: it comes first.
-        let (smaller, larger) = match () {
-            () if !below(first) => (bin, first),
-            () if below(last) => (last, bin),
-            () => place_between(spans, (first, last), below),
+        let (smaller, larger) = if !below(first) {
+            (bin, first)
+        } else if below(last) {
+            (last, bin)
+        } else {
+            place_between(spans, (first, last), below)
         };
         let span = &mut spans[index as usize];
         (span.smaller, span.larger) = (smaller, larger);
