@@ -5,7 +5,14 @@ use super::free_list::{LENT, Pool, Span, WALL};
 use super::{Allocator, GRAIN, OutOfMemory, Request, is_small, pool_of, worth_keeping};
 use crate::replay::reuse::{Reused, shelved};
 
-shelved!((Pool, u32, Span), u64);
+shelved!((Pool, u32, Span), u64, Equal);
+
+/// So many blocks of the same size, one after the other.
+#[derive(Clone, Copy)]
+struct Equal {
+    bytes: u64,
+    count: u32,
+}
 
 /// Blocks of these sizes, to be taken together.
 pub(in crate::replay) struct Blocks {
@@ -14,8 +21,8 @@ pub(in crate::replay) struct Blocks {
     /// All of them together.
     pub(in crate::replay) bytes: u64,
     /// The same for each pool alone.
-    small_sizes: Reused<u64>,
-    large_sizes: Reused<u64>,
+    small_sizes: Reused<Equal>,
+    large_sizes: Reused<Equal>,
     /// Grains of those of the small pool together, and of the largest of them.
     small: u64,
     largest_small: u64,
@@ -43,13 +50,21 @@ impl Blocks {
         self.sizes.push(bytes);
         self.bytes += bytes;
         if !is_small(bytes) {
-            self.large_sizes.push(bytes);
+            add(&mut self.large_sizes, bytes);
         } else {
-            self.small_sizes.push(bytes);
+            add(&mut self.small_sizes, bytes);
             let grains = bytes.div_ceil(GRAIN);
             self.small += grains;
             self.largest_small = self.largest_small.max(grains);
         }
+    }
+}
+
+#[inline(always)]
+fn add(sizes: &mut Vec<Equal>, bytes: u64) {
+    match sizes.last_mut() {
+        Some(last) if last.bytes == bytes => last.count += 1,
+        _ => sizes.push(Equal { bytes, count: 1 }),
     }
 }
 
@@ -107,11 +122,12 @@ impl Run<'_> {
     }
 
     #[inline(always)]
-    fn take_each(&mut self, pool: Pool, sizes: &[u64], copies: usize) -> Result<(), OutOfMemory> {
-        for &bytes in sizes {
-            let request = Request::new(bytes);
-            for _ in 0..copies {
-                self.take_from(pool, &request)?;
+    fn take_each(&mut self, pool: Pool, sizes: &[Equal], copies: usize) -> Result<(), OutOfMemory> {
+        for equal in sizes {
+            let request = Request::new(equal.bytes);
+            let mut left = u64::from(equal.count) * copies as u64;
+            while left > 0 {
+                left -= self.take_some(pool, &request, left)?;
             }
         }
         Ok(())
@@ -120,26 +136,38 @@ impl Run<'_> {
     /// Takes a block of at least `bytes`.
     pub(in crate::replay) fn take(&mut self, bytes: u64) -> Result<(), OutOfMemory> {
         let request = &Request::new(bytes);
-        self.take_from(pool_of(request.grains), request)
+        self.take_some(pool_of(request.grains), request, 1).map(drop)
     }
 
+    /// Takes equal blocks, as many of those wanted as the tightest fit has room for: what is left of it is the
+    /// tightest fit for the next. Returns how many.
     #[inline(always)]
-    fn take_from(&mut self, pool: Pool, request: &Request) -> Result<(), OutOfMemory> {
-        let grains = request.grains;
+    fn take_some(
+        &mut self,
+        pool: Pool,
+        request: &Request,
+        wanted: u64,
+    ) -> Result<u64, OutOfMemory> {
         let index = self.allocator.find(pool, request)?;
         if self.allocator.spans[index as usize].previous != self.mark {
             self.mark(pool, index);
         }
         let Allocator { spans, free, taken, .. } = &mut *self.allocator;
         let whole = spans[index as usize].grains;
+        let mut count = 1;
+        let mut grains = request.grains;
+        while count < wanted && grains + request.grains <= whole {
+            count += 1;
+            grains += request.grains;
+        }
         if worth_keeping(pool, whole - grains) {
-            free.cut(spans, pool, index, grains);
+            free.cut(spans, pool, index, request.grains, grains);
             *taken += grains;
         } else {
             free.remove(spans, pool, index);
             *taken += whole;
         }
-        Ok(())
+        Ok(count)
     }
 
     /// A span is about to be cut: nothing that is freed later may merge with it over what is cut off.

@@ -165,18 +165,25 @@ impl FreeList {
         self.occupied[smaller as usize / 64 % WORDS] &= !(emptied << (smaller % 64));
     }
 
-    /// The tightest fit for this many grains loses them at its start.
+    /// The tightest fit for `least` loses this many grains at its start.
     #[inline(always)]
-    pub(super) fn cut(&mut self, spans: &mut [Span], pool: Pool, index: u32, grains: u64) {
+    pub(super) fn cut(
+        &mut self,
+        spans: &mut [Span],
+        pool: Pool,
+        index: u32,
+        least: u64,
+        grains: u64,
+    ) {
         let span = &mut spans[index as usize];
         span.grains -= grains;
         span.address += grains;
         let hand = &mut self.hands[pool as usize];
         if hand.index == index {
-            hand.least = hand.least.min(grains);
+            hand.least = hand.least.min(least);
         } else {
             self.unlink(spans, index);
-            self.put_at_hand(spans, pool, Hand { index, least: grains });
+            self.put_at_hand(spans, pool, Hand { index, least });
         }
     }
 
@@ -369,7 +376,7 @@ mod tests {
                     let (whole, address, index) = span;
                     let rest = whole - grains;
                     if rest > 0 && super::tests::pool(rest) == pool {
-                        list.cut(&mut spans, pool, index, grains);
+                        list.cut(&mut spans, pool, index, grains, grains);
                         sorted.insert((rest, address + grains, index));
                     } else {
                         list.remove(&mut spans, pool, index);

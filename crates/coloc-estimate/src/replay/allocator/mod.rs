@@ -266,7 +266,7 @@ impl Allocator {
         let spans = self.spans.as_mut_slice();
         spans[index as usize].previous = head;
         spans[previous as usize].next = head;
-        self.free.cut(spans, pool, index, grains);
+        self.free.cut(spans, pool, index, grains, grains);
         Ok(Block(head))
     }
 
