@@ -1,6 +1,6 @@
 //! Puts a graph together node by node.
 
-use super::{Activation, Attention, Conv, FlagKind, Graph, Loss, Node, NodeId, Op, Shape};
+use super::{Activation, Attention, Conv, Facts, FlagKind, Graph, Loss, Node, NodeId, Op, Shape};
 
 /// Builds a graph in the order of execution; every method returns the new node.
 #[derive(Clone, Debug)]
@@ -27,6 +27,7 @@ impl GraphBuilder {
             graph: Graph {
                 nodes: vec![first],
                 edges: Vec::new(),
+                facts: Facts::default(),
                 loss: Loss::CrossEntropy,
                 checkpoints: Vec::new(),
                 blocks: Vec::new(),
@@ -135,6 +136,7 @@ impl GraphBuilder {
     /// Ends with this loss.
     pub fn finish(mut self, loss: Loss) -> Graph {
         self.graph.loss = loss;
+        self.graph.facts = Facts::of(&self.graph);
         self.graph
     }
 }

@@ -1,6 +1,6 @@
 //! What operations that are not known may well be, for bounds.
 
-use super::{Conv, Graph, Node, Op, Shape};
+use super::{Conv, Facts, Graph, Node, Op, Shape};
 
 /// Wider sides than this are no kernel.
 const WIDEST_KERNEL: u64 = 31;
@@ -15,7 +15,7 @@ impl Graph {
             }
             _ => None,
         };
-        if !self.nodes.iter().any(|node| guess(node).is_some()) {
+        if !self.facts.unknown || !self.nodes.iter().any(|node| guess(node).is_some()) {
             return None;
         }
         let mut graph = self.clone();
@@ -24,6 +24,7 @@ impl Graph {
                 node.op = op;
             }
         }
+        graph.facts = Facts::of(&graph);
         Some(graph)
     }
 }

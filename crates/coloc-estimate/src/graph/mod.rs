@@ -1,12 +1,15 @@
 //! The operation graph that every input becomes and every estimator reads.
 
 mod build;
+mod facts;
 mod guess;
 mod op;
 pub mod text;
 
 pub use build::GraphBuilder;
 pub use op::{Activation, Attention, Conv, Op, Shape};
+
+pub(crate) use facts::{Facts, Parameter};
 
 use serde::Serialize;
 use std::ops::Range;
@@ -85,6 +88,7 @@ pub const MOST_NUMBERS: f64 = (1u64 << 50) as f64;
 pub struct Graph {
     nodes: Vec<Node>,
     edges: Vec<NodeId>,
+    facts: Facts,
     /// What follows the last node.
     pub loss: Loss,
     /// Runs of nodes whose activations are computed again in the backward pass.
@@ -110,6 +114,11 @@ impl Graph {
         &self.nodes
     }
 
+    /// What follows from them.
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
     /// The nodes whose results `node` reads.
     pub fn inputs(&self, node: &Node) -> &[NodeId] {
         let (start, end) = node.edges;
@@ -128,8 +137,8 @@ impl Graph {
 
     /// Trainable and frozen numbers in all parameters.
     pub fn parameters(&self) -> u64 {
-        let sizes = self.nodes.iter().map(|node| node.op.parameters(node.shape));
-        sizes.fold(0, |sum, sizes| sizes.iter().fold(sum, u64::saturating_add))
+        let sizes = self.facts.parameters.iter().map(|parameter| parameter.elements);
+        sizes.fold(0, u64::saturating_add)
     }
 
     /// Numbers that all nodes produce for one sample.
@@ -162,7 +171,7 @@ impl Graph {
 
     /// Whether any operation is a convolution.
     pub fn has_convolutions(&self) -> bool {
-        self.nodes.iter().any(|node| matches!(node.op, Op::Conv(_)))
+        self.facts.convolutions
     }
 
     /// Whether a convolution that needs a workspace has a channel count that is no multiple of four:
@@ -179,7 +188,7 @@ impl Graph {
 
     /// Whether any operation is an attention.
     pub fn has_attention(&self) -> bool {
-        self.nodes.iter().any(|node| matches!(node.op, Op::Attention(_)))
+        self.facts.attention
     }
 }
 

@@ -95,7 +95,7 @@ impl Trainer<'_> {
             Op::Concat => more = self.concat_back(inputs, flow),
             _ if shares_flow => {
                 for (slot, &id) in gradients.iter_mut().zip(inputs) {
-                    *slot = self.differentiable[id.index()].then(|| self.memory.share(flow));
+                    *slot = self.facts.differentiable[id.index()].then(|| self.memory.share(flow));
                 }
                 self.new_gradients(index);
             }
@@ -124,7 +124,7 @@ impl Trainer<'_> {
     /// The gradient of an argument; none where nothing upstream is trained.
     fn new_flow(&mut self, id: NodeId) -> Option<Tensor> {
         let node = &self.graph.nodes()[id.index()];
-        self.differentiable[id.index()].then(|| self.activation(self.tensor_size(node)))
+        self.facts.differentiable[id.index()].then(|| self.activation(self.tensor_size(node)))
     }
 
     /// Temporaries beside the gradients.
@@ -148,9 +148,9 @@ impl Trainer<'_> {
         if flow.is_some() {
             self.conv_scratch(node, conv, Pass::BackwardData);
         }
-        for which in self.parameter_range(index) {
+        for which in self.facts.parameters_of(index) {
             self.new_gradient(which);
-            if which == self.parameter_range(index).start && !node.frozen {
+            if which == self.facts.parameters_of(index).start && !node.frozen {
                 self.conv_scratch(node, conv, Pass::BackwardFilter);
             }
         }
@@ -186,7 +186,7 @@ impl Trainer<'_> {
     fn concat_back(&mut self, inputs: &[NodeId], flow: Tensor) -> Vec<(Tensor, NodeId)> {
         inputs
             .iter()
-            .filter(|id| self.differentiable[id.index()])
+            .filter(|id| self.facts.differentiable[id.index()])
             .map(|&id| (self.memory.share(flow), id))
             .collect()
     }

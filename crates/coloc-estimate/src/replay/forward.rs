@@ -66,7 +66,7 @@ impl Trainer<'_> {
             let value = self.compute(index, node, recorded);
             self.values[index] = Some(value);
             for id in self.graph.inputs(node) {
-                if self.last_reader[id.index()] as usize == index
+                if self.facts.last_reader[id.index()] as usize == index
                     && let Some(tensor) = self.values[id.index()].take()
                 {
                     self.memory.drop(tensor);

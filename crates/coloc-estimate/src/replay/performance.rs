@@ -33,7 +33,7 @@ pub(super) fn perform<M: Memory>(script: &Script, run: &RunConfig, memory: &mut 
     }
     for (iteration, batch) in run.batches().enumerate() {
         performance.play(&script.iteration, u64::from(batch));
-        for &(new, old) in script.left.iter() {
+        for &(new, old) in &script.left {
             performance.tensors[old.0 as usize] = performance.tensors[new.0 as usize];
         }
         if iteration == 0 {
@@ -91,6 +91,9 @@ impl<M: Memory> Performance<'_, M> {
                 self.memory.convolve(ConvCall { batch, ..call });
             }
             Rare::Multiply(thread) => self.multiply(thread),
+            Rare::ZeroGradients => {
+                self.script.gradients.iter().for_each(|gradient| self.free(*gradient));
+            }
         }
     }
 

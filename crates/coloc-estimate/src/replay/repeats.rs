@@ -4,7 +4,7 @@
 use super::reuse::{Reused, shelved};
 use super::script::{Mark, Size, Step, Tensor};
 use super::trainer::Trainer;
-use crate::graph::{Graph, Node};
+use crate::graph::Graph;
 use std::ops::Range;
 
 /// What a layer finds when it begins.
@@ -87,7 +87,7 @@ impl Trainer<'_> {
         let nodes = self.graph.blocks[layer].clone();
         let value = self.values[nodes.start - 1];
         let found = value.map(|value| self.found(value, self.forward_multiplied));
-        let alike = layer > 0 && self.alike(layer);
+        let alike = self.facts.like_before[layer];
         let copied = alike && self.finds_the_same(begin, found);
         if copied {
             self.copy_forward(layer, begin);
@@ -116,29 +116,6 @@ impl Trainer<'_> {
             && before.tensor.0 >= first.begin.tensors
     }
 
-    /// Whether a layer does what the layer before it does.
-    fn alike(&self, layer: usize) -> bool {
-        let graph = self.graph;
-        let (before, nodes) = (&graph.blocks[layer - 1], &graph.blocks[layer]);
-        let length = nodes.len();
-        if before.start == 0 || before.end != nodes.start || before.len() != length {
-            return false;
-        }
-        let all = graph.nodes();
-        let mut pairs = all[before.clone()].iter().zip(&all[nodes.clone()]);
-        // Who reads last what is read within the layer: what it makes, but for its result, and what it reads.
-        let readers = |nodes: &Range<usize>| &self.last_reader[nodes.start - 1..nodes.end - 1];
-        let mut last_readers = readers(before).iter().zip(readers(nodes));
-        self.differentiable[before.clone()] == self.differentiable[nodes.clone()]
-            && last_readers.all(|(one, other)| one + length as u32 == *other)
-            && pairs.all(|(one, other)| {
-                one.op == other.op
-                    && one.shape == other.shape
-                    && one.frozen == other.frozen
-                    && same_inputs(graph, one, other, length, before.start - 1)
-            })
-    }
-
     fn copy_forward(&mut self, layer: usize, begin: Mark) {
         let before = self.repeats.forward[layer - 1].begin;
         let made = begin.tensors - before.tensors;
@@ -152,8 +129,20 @@ impl Trainer<'_> {
         let result = nodes.start - 1;
         self.values[nodes.end - 1] = self.values[result].map(later);
         self.values[result] = self.values[result - length].map(later);
+    }
+
+    /// What a layer keeps that was copied, from the last that was not: few layers need it.
+    fn keep_as_copied(&mut self, layer: usize) {
+        let worked_out = self.repeats.forward[..layer].iter().rposition(|layer| !layer.copied);
+        let Some(origin) = worked_out.filter(|_| self.repeats.forward[layer].copied) else {
+            return;
+        };
+        let begin = |layer: usize| self.repeats.forward[layer].begin.tensors;
+        let made = begin(layer) - begin(origin);
+        let nodes = self.graph.blocks[layer].clone();
+        let back = (layer - origin) * nodes.len();
         for index in nodes {
-            self.kept[index] = self.kept[index - length].map(later);
+            self.kept[index] = self.kept[index - back].map(|tensor| Tensor(tensor.0 + made));
         }
     }
 
@@ -177,6 +166,7 @@ impl Trainer<'_> {
             self.copy_backward(layer, start..begin, shift);
             return true;
         }
+        self.keep_as_copied(layer);
         self.repeats.handles.clear();
         self.repeats.handles.extend(self.memory.handles(own));
         false
@@ -216,8 +206,7 @@ impl Trainer<'_> {
         let nodes = self.graph.blocks[layer].clone();
         let next_flow = self.flows[nodes.end - 1].take().map(|flow| shift.of(flow));
         self.flows[nodes.start - 1] = next_flow;
-        self.copy_gradients(nodes.clone(), |gradient| shift.of(gradient));
-        nodes.for_each(|index| self.kept[index].clear());
+        self.copy_gradients(nodes, |gradient| shift.of(gradient));
     }
 }
 
@@ -240,16 +229,6 @@ impl Shift {
             Tensor(number) => Tensor(number - self.forwards),
         }
     }
-}
-
-/// Whether two nodes read the same, each in its own layer or right before it.
-fn same_inputs(graph: &Graph, one: &Node, other: &Node, length: usize, from: usize) -> bool {
-    let (inputs, others) = (graph.inputs(one), graph.inputs(other));
-    inputs.len() == others.len()
-        && inputs
-            .iter()
-            .zip(others)
-            .all(|(one, other)| one.index() >= from && one.index() + length == other.index())
 }
 
 #[cfg(test)]
@@ -304,8 +283,12 @@ mod tests {
                 let mut quick = Trainer::new(&graph, &run);
                 let mut slow = Trainer::new(&graph, &run);
                 slow.repeats.wanted = false;
-                let (quick_left, slow_left) = (quick.write().left, slow.write().left);
-                assert_eq!(*quick_left, *slow_left, "{config}");
+                let [one, other] = [quick.write(), slow.write()];
+                assert_eq!(
+                    (one.left, &*one.gradients),
+                    (other.left, &*other.gradients),
+                    "{config}"
+                );
                 assert!(told(&quick.memory).eq(told(&slow.memory)), "{config}");
                 assert!(slow.repeats.forward.is_empty());
                 copied += quick.repeats.forward.iter().filter(|layer| layer.copied).count();

@@ -21,12 +21,7 @@ pub(super) const OLD_LABELS: Tensor = Tensor(1);
 pub(super) const OLD_RESULT: Tensor = Tensor(2);
 /// Its loss.
 pub(super) const OLD_LOSS: Tensor = Tensor(3);
-const OLD_OTHERS: u32 = 4;
-
-/// The gradient of a parameter from the iteration before.
-pub(super) fn old_gradient(parameter: usize) -> Tensor {
-    Tensor(OLD_OTHERS + parameter as u32)
-}
+const OLD: usize = 4;
 
 /// How large a tensor is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,9 +80,11 @@ pub(super) enum Rare {
     Convolve(u32),
     /// A thread multiplies matrices for the first time in the iteration.
     Multiply(Thread),
+    /// The gradients of the iteration before are freed.
+    ZeroGradients,
 }
 
-shelved!(Step, (u32, SizeId), (Tensor, Tensor), Size);
+shelved!(Step, (u32, SizeId), Tensor, Size);
 
 /// Steps that belong together; the first that makes a tensor makes `first`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -116,7 +113,9 @@ pub(super) struct Script {
     /// The batch on the device.
     pub(super) input: Size,
     /// What is left for the next iteration, and as what it is known there.
-    pub(super) left: Reused<(Tensor, Tensor)>,
+    pub(super) left: Vec<(Tensor, Tensor)>,
+    /// What is left too, and known as what it was: it is gone before it is made again.
+    pub(super) gradients: Reused<Tensor>,
 }
 
 /// A place in a script that is being written.
@@ -148,7 +147,7 @@ impl Recorder {
         let mut sizes = Reused::with_capacity(RECENT / 4);
         sizes.push(Size::fixed(0));
         let mut known = Reused::with_capacity(tensors);
-        known.resize(OLD_OTHERS as usize, (1, SizeId(0)));
+        known.resize(OLD, (1, SizeId(0)));
         Recorder {
             steps: Reused::with_capacity(2 * tensors),
             calls: Vec::new(),
@@ -157,11 +156,6 @@ impl Recorder {
             tensors: known,
             ended: 0,
         }
-    }
-
-    /// The iteration before has left the gradients of so many parameters.
-    pub(super) fn begin_with_gradients(&mut self, parameters: usize) {
-        self.tensors.resize(OLD_OTHERS as usize + parameters, (1, SizeId(0)));
     }
 
     /// The tensor that will be made next.

@@ -6,10 +6,10 @@ use super::repeats::Repeats;
 use super::reuse::{Reused, shelved};
 use super::script::{
     OLD_INPUT, OLD_LABELS, OLD_LOSS, OLD_RESULT, Part, Rare, Recorder, Script, Size, Step, Tensor,
-    Thread, old_gradient,
+    Thread,
 };
 use super::workspace::{ConvCall, Pass};
-use crate::graph::{Conv, Graph, Loss, Node, NodeId, Op};
+use crate::graph::{Conv, Facts, Graph, Loss, Node, NodeId, Op, Parameter};
 use crate::run::{ParameterWidths, RunConfig};
 
 /// How many tensors a node makes in one iteration, roughly: the script's first guess of its length.
@@ -41,36 +41,27 @@ impl Kept {
     }
 }
 
-struct Parameter {
-    gradient: Option<Tensor>,
-    trained: bool,
-    elements: u64,
-}
-
-shelved!(Parameter, Kept, Option<Tensor>, u32, bool);
+shelved!(Kept, Option<Tensor>, u32);
 
 /// An iteration that was written down: see [`Script`].
 pub(super) struct Written {
     iteration: Part,
     forward: Part,
-    pub(super) left: Reused<(Tensor, Tensor)>,
+    pub(super) left: Vec<(Tensor, Tensor)>,
+    pub(super) gradients: Reused<Tensor>,
 }
 
 /// An iteration that is being written down.
 pub(super) struct Trainer<'a> {
     pub(super) graph: &'a Graph,
+    pub(super) facts: &'a Facts,
     pub(super) run: &'a RunConfig,
     pub(super) widths: ParameterWidths,
     pub(super) memory: Recorder,
     /// Bytes of parameters, the optimizer's copies of them and running statistics.
     weights: Blocks,
-    parameters: Reused<Parameter>,
-    /// First parameter of each node, and one past the last node's.
-    first_parameter: Reused<u32>,
-    /// The last node that reads each node's value.
-    pub(super) last_reader: Reused<u32>,
-    /// A parameter stands upstream, so a gradient flows through.
-    pub(super) differentiable: Reused<bool>,
+    /// The gradient of each parameter, once it is made.
+    gradients: Reused<Option<Tensor>>,
     pub(super) values: Reused<Option<Tensor>>,
     pub(super) kept: Reused<Kept>,
     pub(super) flows: Reused<Option<Tensor>>,
@@ -86,16 +77,15 @@ pub(super) struct Trainer<'a> {
 impl<'a> Trainer<'a> {
     pub(super) fn new(graph: &'a Graph, run: &'a RunConfig) -> Self {
         let count = graph.nodes().len();
+        let facts = graph.facts();
         let mut trainer = Trainer {
             graph,
+            facts,
             run,
             widths: run.parameter_widths(),
             memory: Recorder::with_capacity(count * TENSORS_PER_NODE),
             weights: Blocks::with_capacity(2 * count),
-            parameters: Reused::with_capacity(2 * count),
-            first_parameter: Reused::with_capacity(count + 1),
-            last_reader: Reused::filled(0, count),
-            differentiable: Reused::filled(false, count),
+            gradients: Reused::filled(None, facts.parameters.len()),
             values: Reused::filled(None, count),
             kept: Reused::filled(Kept::default(), count),
             flows: Reused::filled(None, count),
@@ -106,41 +96,27 @@ impl<'a> Trainer<'a> {
             first_backwards: 0,
         };
         trainer.create_parameters();
-        trainer.memory.begin_with_gradients(trainer.parameters.len());
         trainer
     }
 
     fn create_parameters(&mut self) {
         let (widths, sharding) = (self.widths, self.run.sharding);
-        for (index, node) in self.graph.nodes().iter().enumerate() {
-            self.first_parameter.push(self.parameters.len() as u32);
-            for elements in node.op.parameters(node.shape).iter() {
-                self.weights.push(sharding.share(elements * widths.weight, 3));
-                let trained = !node.frozen;
-                if trained && widths.master > 0 {
-                    self.weights.push(sharding.share(elements * widths.master, 1));
-                }
-                self.parameters.push(Parameter { gradient: None, trained, elements });
+        for &Parameter { elements, trained, has_statistics } in &self.facts.parameters {
+            self.weights.push(sharding.share(elements * widths.weight, 3));
+            if trained && widths.master > 0 {
+                self.weights.push(sharding.share(elements * widths.master, 1));
             }
-            if matches!(node.op, Op::BatchNorm) {
-                let statistics = 4 * u64::from(node.shape.channels);
-                [statistics, statistics, 8].into_iter().for_each(|bytes| self.weights.push(bytes));
-            }
-            let own = !node.frozen && self.parameters.len() > self.first_parameter[index] as usize;
-            let tied = matches!(node.op, Op::Linear { tied: true, .. });
-            let inherited = |id: &NodeId| self.differentiable[id.index()];
-            self.differentiable[index] =
-                own || tied || self.graph.inputs(node).iter().any(inherited);
-            for id in self.graph.inputs(node) {
-                self.last_reader[id.index()] = index as u32;
+            if has_statistics {
+                [4 * elements, 4 * elements, 8]
+                    .into_iter()
+                    .for_each(|bytes| self.weights.push(bytes));
             }
         }
-        self.first_parameter.push(self.parameters.len() as u32);
     }
 
     /// Writes one iteration and what surrounds it.
     pub(super) fn script(mut self) -> Script {
-        let Written { iteration, forward, left } = self.write();
+        let Written { iteration, forward, left, gradients } = self.write();
         Script {
             tensors: self.memory.next().0 as usize,
             trained: self.optimizer_sizes(),
@@ -152,6 +128,7 @@ impl<'a> Trainer<'a> {
             iteration,
             forward,
             left,
+            gradients,
         }
     }
 
@@ -165,9 +142,7 @@ impl<'a> Trainer<'a> {
         self.memory.drop(OLD_LABELS);
         let input = self.activation(self.input_size());
         let labels = self.activation(self.labels_size());
-        for parameter in 0..self.parameters.len() {
-            self.memory.drop(old_gradient(parameter));
-        }
+        self.memory.steps.push(Step::Rare(Rare::ZeroGradients));
         let forward = self.memory.begin();
         let result = self.forward(input);
         let forward = self.memory.end(forward);
@@ -177,24 +152,20 @@ impl<'a> Trainer<'a> {
         let loss = self.activation(Size::fixed(4));
         self.memory.drop(OLD_LOSS);
         self.backward(kept);
-        let mut left = Reused::with_capacity(4 + self.parameters.len());
-        left.extend([(input, OLD_INPUT), (labels, OLD_LABELS), (loss, OLD_LOSS)]);
+        let mut left = vec![(input, OLD_INPUT), (labels, OLD_LABELS), (loss, OLD_LOSS)];
         if !returns_input {
             left.push((result, OLD_RESULT));
         }
-        let gradients = self.parameters.iter().enumerate();
-        left.extend(
-            gradients
-                .filter_map(|(which, parameter)| Some((parameter.gradient?, old_gradient(which)))),
-        );
-        Written { iteration: self.memory.end(iteration), forward, left }
+        let mut gradients = Reused::with_capacity(self.gradients.len());
+        gradients.extend(self.gradients.iter().copied().flatten());
+        Written { iteration: self.memory.end(iteration), forward, left, gradients }
     }
 
     /// The optimizer's share of each parameter that is trained.
     fn optimizer_sizes(&self) -> Blocks {
         let (width, sharding) = (self.widths.state, self.run.sharding);
-        let trained = self.parameters.iter().filter(|parameter| parameter.trained);
-        let mut blocks = Blocks::with_capacity(self.parameters.len());
+        let trained = self.facts.parameters.iter().filter(|parameter| parameter.trained);
+        let mut blocks = Blocks::with_capacity(self.facts.parameters.len());
         trained.for_each(|parameter| blocks.push(sharding.share(parameter.elements * width, 1)));
         blocks
     }
@@ -248,27 +219,22 @@ impl<'a> Trainer<'a> {
 
     /// The gradients of a node's parameters appear; a second one is added to the first.
     pub(super) fn new_gradients(&mut self, index: usize) {
-        for which in self.parameter_range(index) {
+        for which in self.facts.parameters_of(index) {
             self.new_gradient(which);
         }
     }
 
-    pub(super) fn parameter_range(&self, index: usize) -> std::ops::Range<usize> {
-        self.first_parameter[index] as usize..self.first_parameter[index + 1] as usize
-    }
-
     pub(super) fn new_gradient(&mut self, which: usize) {
-        let parameter = &mut self.parameters[which];
-        if !parameter.trained {
+        let Parameter { elements, trained, .. } = self.facts.parameters[which];
+        if !trained {
             return;
         }
-        let whole = parameter.elements * self.widths.gradient;
+        let whole = elements * self.widths.gradient;
         let bytes = self.run.sharding.share(whole, 2);
         let gradient = self.memory.make(Size::fixed(bytes), Purpose::Gradients);
-        if parameter.gradient.is_some() {
-            self.memory.drop(gradient);
-        } else {
-            parameter.gradient = Some(gradient);
+        match &mut self.gradients[which] {
+            Some(_) => self.memory.drop(gradient),
+            none => *none = Some(gradient),
         }
     }
 
@@ -278,17 +244,18 @@ impl<'a> Trainer<'a> {
         nodes: std::ops::Range<usize>,
         other: impl Fn(Tensor) -> Tensor,
     ) {
-        let [start, end] =
-            [nodes.start, nodes.end].map(|index| self.first_parameter[index] as usize);
-        let next = end..self.first_parameter[nodes.end + nodes.len()] as usize;
-        for (which, behind) in (start..end).zip(next) {
-            self.parameters[which].gradient = self.parameters[behind].gradient.map(&other);
+        let behind = self.facts.parameters_of_all(nodes.end..nodes.end + nodes.len());
+        for (which, behind) in self.facts.parameters_of_all(nodes).zip(behind) {
+            self.gradients[which] = self.gradients[behind].map(&other);
         }
     }
 
     /// Numbers in a node's parameters, whole.
     pub(super) fn parameter_numbers(&self, index: usize) -> u64 {
-        self.parameter_range(index).map(|which| self.parameters[which].elements).sum()
+        self.facts.parameters[self.facts.parameters_of(index)]
+            .iter()
+            .map(|parameter| parameter.elements)
+            .sum()
     }
 
     pub(super) fn tensor_size(&self, node: &Node) -> Size {
@@ -351,7 +318,7 @@ mod tests {
         let options = Options { lora_rank: Some(8), ..Options::default() };
         let graph = hf::parse(config, &options).unwrap();
         let script = Trainer::new(&graph, &RunConfig::new(2)).script();
-        let gradients = script.left.iter().filter(|(_, old)| old.0 >= old_gradient(0).0).count();
+        let gradients = script.gradients.len();
         assert_eq!(gradients, script.trained.sizes.len());
         assert!(gradients > 0, "adapters are trained");
     }
@@ -378,8 +345,8 @@ mod tests {
             let run = RunConfig { precision, sharding, ..RunConfig::new(1) };
             let mut trainer = Trainer::new(&graph, &run);
             let written = trainer.write();
-            let gradients = written.left.iter().filter(|(_, old)| old.0 >= old_gradient(0).0);
-            let gradients: u64 = gradients.map(|(new, _)| trainer.memory.size(*new).of(1)).sum();
+            let size = |gradient: &Tensor| trainer.memory.size(*gradient).of(1);
+            let gradients: u64 = written.gradients.iter().map(size).sum();
             let states = trainer.optimizer_sizes().bytes * run.optimizer.states() as u64;
             let found = (trainer.weights.bytes + gradients + states) as f64 / parameters;
             assert!((found - bytes).abs() < 1e-6, "{precision:?}, stage {stage}: {found}");
