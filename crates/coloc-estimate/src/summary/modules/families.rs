@@ -78,7 +78,7 @@ pub(super) fn find(tree: &Tree<'_>, options: &SummaryOptions) -> Option<Graph> {
         graph.flag(FlagKind::Assumption, assumption);
     }
     let shared = u64::from(model.vocabulary) * u64::from(model.embedding);
-    tree.check(&mut graph, shared, left_out);
+    tree.check(&mut graph, shared, left_out, 0);
     Some(graph)
 }
 

@@ -234,3 +234,47 @@ fn more_layers_than_any_model_has_are_refused() {
     let error = read(&format!("Net(\n(words): Embedding(10, 64)\n{layers})\n")).unwrap_err();
     assert!(error.problem.contains("more layers"), "{error}");
 }
+
+/// PyTorch writes equal neighbours of a list once.
+#[test]
+fn repeated_modules_are_written_out() {
+    let whole = bert(512, "BertSdpaSelfAttention", MASKED, "");
+    let (before, rest) = whole.split_once("        (0): BertLayer(").unwrap();
+    let (layer, _) = rest.split_once("        (1): BertLayer(").unwrap();
+    let (_, after) = whole.rsplit_once(layer).unwrap();
+    let short = format!("{before}        (0-2): 3 x BertLayer({layer}{after}");
+    assert!(short.len() < whole.len());
+    let graph = read(&short).unwrap();
+    assert_eq!(graph, read(&whole).unwrap());
+    // A layer inside another, and one without anything inside.
+    let tree = "Net(\n  (0-1): 2 x Pair(\n    (0-2): 3 x Linear(in_features=8, out_features=8, bias=True)\n  )\n)\n";
+    assert_eq!(read(tree).unwrap().parameters(), 6 * 72);
+}
+
+#[test]
+fn more_modules_than_any_net_has_are_refused() {
+    let deep: String =
+        (0..40).map(|depth| format!("{}(0-9): 10 x A(\n", " ".repeat(depth))).collect();
+    let closed = ")\n".repeat(41);
+    for modules in [
+        format!("Net(\n{deep}{closed}"),
+        "Net(\n  (0-9): 18446744073709551615 x A()\n)\n".to_owned(),
+        "Net(\n  (0-9): 200001 x A()\n)\n".to_owned(),
+    ] {
+        let error = read(&modules).unwrap_err();
+        assert!(error.problem.contains("more than 200000 layers"), "{error}");
+    }
+    assert!(read("Net(\n  (0): 0 x Linear(in_features=8, out_features=8)\n)\n").is_ok());
+}
+
+/// The class is the first line, or that of a module which another wraps.
+#[test]
+fn the_class_tells_whether_tokens_or_samples_get_labels() {
+    let plain = bert(512, "BertSdpaSelfAttention", &CLASSES.replace(BARE, "  )"), "");
+    let output = |tree: &str| read(tree).unwrap().output().shape;
+    assert_eq!(output(&plain), Shape::features(7));
+    let tokens = plain.replace("BertForSomething(", "BertForTokenClassification(");
+    assert_eq!(output(&tokens), Shape::sequence(512, 7));
+    let wrapped = format!("DataParallel(\n(module): {tokens})\n");
+    assert_eq!(output(&wrapped), Shape::sequence(512, 7));
+}
