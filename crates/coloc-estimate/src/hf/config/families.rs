@@ -9,6 +9,9 @@ use crate::graph::{Activation, FlagKind, Graph};
 /// Labels of a classifier where nobody says.
 const USUAL_LABELS: u32 = 2;
 
+/// Rows of T5's table of relative positions where nobody says.
+const USUAL_BUCKETS: u32 = 32;
+
 /// What a config says beside sizes, and what had to be assumed.
 struct Model<'a> {
     fields: &'a Fields<'a>,
@@ -180,6 +183,7 @@ impl<'a> Model<'a> {
             hidden: fields.number("d_ff")?,
             heads,
             head_width: fields.head_width(heads, fields.number("d_kv")?, "d_kv")?,
+            buckets: fields.optional("relative_attention_num_buckets")?.unwrap_or(USUAL_BUCKETS),
             vocabulary: fields.number("vocab_size")?,
             gated: projection.starts_with("gated"),
             head: self.head,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::graph::{FlagKind, Op};
+use crate::graph::{FlagKind, Graph, Op, Shape};
 use crate::hf::AttentionChoice;
 
 #[test]
@@ -242,4 +242,22 @@ fn vision_transformers_are_adapted_and_checkpointed() {
     assert_eq!(numbers, 12 * 2 * 8 * (768 + 768));
     let options = Options { checkpointing: true, ..Options::default() };
     assert_eq!(parse(VIT, &options).unwrap().checkpoints.len(), 12);
+}
+
+/// A table for each stack, and what is added to the scores of all layers of a stack.
+#[test]
+fn t5_adds_relative_positions() {
+    let graph = |more: &str| parse(&with(T5, more), &Options::default()).unwrap();
+    let usual = graph(r#""architectures":["T5ForConditionalGeneration"]"#);
+    assert_eq!(usual.parameters(), 60_506_624, "as published");
+    let wider = graph(r#""relative_attention_num_buckets":64"#);
+    assert_eq!(wider.parameters() - usual.parameters(), 2 * 32 * 8);
+    let scores = Shape::image(8, 512, 512);
+    let added = |graph: &Graph| graph.nodes().iter().filter(|node| node.shape == scores).count();
+    assert_eq!(added(&usual), 3, "in the encoder, in the decoder, between them");
+    assert_eq!(added(&graph(r#""architectures":["T5EncoderModel"]"#)), 1);
+    let read = usual.nodes().iter().filter(|node| matches!(node.op, Op::Attention(_)));
+    assert_eq!(read.filter(|node| usual.inputs(node).len() == 4).count(), 3);
+    let none = with(T5, r#""relative_attention_num_buckets":0"#);
+    assert!(parse(&none, &Options::default()).is_err());
 }
