@@ -263,8 +263,16 @@ fn attention(
             true
         }
         (AttentionChoice::AsConfigured, AttentionChoice::AsConfigured) if family == "electra" => {
-            assumed.push("ELECTRA computes attention eagerly, as in most releases".to_owned());
-            true
+            let version = fields.word("transformers_version")?.unwrap_or_default();
+            let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+            // One class for both ways, which streams unless told otherwise.
+            let streams = major.is_some_and(|major| major >= 5);
+            let (way, why) = match streams {
+                true => ("streams scores", "does since release 5, which wrote the config"),
+                false => ("computes attention eagerly", "did before release 5"),
+            };
+            assumed.push(format!("ELECTRA {way}, as transformers {why}"));
+            !streams
         }
         (AttentionChoice::AsConfigured, AttentionChoice::AsConfigured) => t5,
         (AttentionChoice::AsConfigured, configured) => configured == AttentionChoice::Eager,

@@ -145,6 +145,14 @@ fn attention_is_computed_as_said_or_as_the_family_does() {
     assert!("quick".parse::<AttentionChoice>().is_err());
     assert!(!eager(BERT, configured) && eager(BERT, forced) && !eager(BERT, streamed));
     assert!(eager(T5, configured) && eager(T5, forced) && !eager(T5, streamed));
+    let electra = BERT.replace("\"bert\"", "\"electra\"");
+    for (version, kept) in
+        [("4.57.1", true), ("5.0.0", false), ("5.23.0.dev0", false), ("new", true)]
+    {
+        let said = with(&electra, &format!(r#""transformers_version":"{version}""#));
+        assert_eq!(eager(&said, configured), kept, "{version}");
+    }
+    assert!(eager(&electra, configured));
     for field in ["attn_implementation", "_attn_implementation"] {
         let said = with(BERT, &format!(r#""{field}":"eager""#));
         assert!(eager(&said, configured) && !eager(&said, streamed));

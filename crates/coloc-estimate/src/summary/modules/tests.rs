@@ -1,7 +1,7 @@
 //! Trees as libraries print them, written short.
 
 use super::super::{Summary, SummaryError, SummaryOptions, parse};
-use crate::graph::{FlagKind, Graph, Shape};
+use crate::graph::{FlagKind, Graph, Op, Shape};
 use crate::hf::{self, Options};
 
 fn read(text: &str) -> Result<Graph, SummaryError> {
@@ -277,4 +277,32 @@ fn the_class_tells_whether_tokens_or_samples_get_labels() {
     assert_eq!(output(&tokens), Shape::sequence(512, 7));
     let wrapped = format!("DataParallel(\n(module): {tokens})\n");
     assert_eq!(output(&wrapped), Shape::sequence(512, 7));
+}
+
+/// Where one class computes attention either way, other lines tell the release.
+#[test]
+fn the_release_tells_how_attention_is_computed() {
+    let eager = |tree: &str| {
+        let graph = read(tree).unwrap();
+        assert!(
+            graph.flags.iter().any(|flag| flag.detail.contains("is taken to")),
+            "{:?}",
+            graph.flags
+        );
+        graph.nodes().iter().any(|node| matches!(node.op, Op::Attention(way) if way.eager))
+    };
+    let old = bert(512, "BertSelfAttention", MASKED, "");
+    let new = old.replace("elementwise_affine=True", "elementwise_affine=True, bias=True");
+    assert!(eager(&old) && !eager(&new));
+    let rotary = "  (rotary_emb): LlamaRotaryEmbedding()\n";
+    let llama = |inside: &str| {
+        format!(
+            "LlamaForCausalLM(\n  (embed_tokens): Embedding(1000, 512)\n  (0): LlamaDecoderLayer(\n    \
+             (q_proj): Linear(in_features=512, out_features=512, bias=False)\n    \
+             (k_proj): Linear(in_features=512, out_features=256, bias=False)\n    \
+             (gate_proj): Linear(in_features=512, out_features=1024, bias=False)\n  {inside}  )\n{rotary}  \
+             (lm_head): Linear(in_features=512, out_features=1000, bias=False)\n)\n"
+        )
+    };
+    assert!(eager(&llama(rotary)) && !eager(&llama("")));
 }

@@ -85,7 +85,6 @@ fn read_block(block: &[Module<'_>], projection: Projection) -> Option<Vit> {
         let mut dropouts = block.iter().filter(|module| module.kind == "Dropout");
         dropouts.any(|module| (module.name == "attn_drop") == attention && module.drops())
     };
-    let streams = |module: &Module<'_>| module.kind.contains("SelfAttention");
     (products.len() == wanted && width <= 1 << 20).then_some(Vit {
         channels: 3,
         grid: (1, 1),
@@ -102,8 +101,17 @@ fn read_block(block: &[Module<'_>], projection: Projection) -> Option<Vit> {
         head: Head::Bare,
         classifiers: 0,
         mean: false,
-        eager: block.iter().any(|module| streams(module) && !module.kind.contains("Sdpa")),
+        eager: keeps_scores(block),
     })
+}
+
+/// Whether scores are materialised: by a class that has a dropout for them, and no kin of it that streams. Since
+/// transformers 4.50 one class is there for both ways, without that dropout, and streams unless told otherwise.
+fn keeps_scores(block: &[Module<'_>]) -> bool {
+    let class = |module: &Module<'_>| module.container && module.kind.ends_with("SelfAttention");
+    let Some(at) = block.iter().position(class) else { return false };
+    let held = block[at + 1..].iter().take_while(|module| module.indent > block[at].indent);
+    !block[at].kind.contains("Sdpa") && held.into_iter().any(|module| module.kind == "Dropout")
 }
 
 /// What follows the last block.
@@ -167,7 +175,9 @@ fn assumptions(vit: &Vit, counted: bool) -> Vec<String> {
         ));
     }
     if vit.eager {
-        assumed.push("attention is taken to keep its scores; newer libraries use this name whether or not they do".to_owned());
+        let detail =
+            "attention is taken to keep its scores, as releases do that print a dropout for them";
+        assumed.push(detail.to_owned());
     }
     assumed
 }

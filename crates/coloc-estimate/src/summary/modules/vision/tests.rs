@@ -129,7 +129,11 @@ fn rates_and_classes_are_those_of_the_tree() {
         let graph = read(&tree(layer, false, "")).unwrap();
         graph.nodes().iter().any(|node| matches!(node.op, Op::Attention(way) if way.eager))
     };
-    assert!(!eager(APART) && !eager(&APART.replace("ViTAttention", "ViTSdpaSelfAttention")));
+    assert!(!eager(APART) && !eager(&APART.replace("ViTAttention", "ViTSelfAttention")));
+    let dropped = "(dropout): Dropout(p=0.0, inplace=False)\n        (o_proj)";
+    let dropped = APART.replace("(o_proj)", dropped);
+    assert!(eager(&dropped.replace("ViTAttention", "ViTSelfAttention")));
+    assert!(!eager(&dropped.replace("ViTAttention", "ViTSdpaSelfAttention")));
     let dropouts = |layer: &str| {
         let graph = read(&tree(layer, false, "")).unwrap();
         graph.nodes().iter().filter(|node| matches!(node.op, Op::Dropout { .. })).count()
