@@ -101,13 +101,17 @@ fn read_block(block: &[Module<'_>], projection: Projection) -> Option<Vit> {
         head: Head::Bare,
         classifiers: 0,
         mean: false,
-        eager: keeps_scores(block),
+        eager: keeps_scores(block, projection),
     })
 }
 
-/// Whether scores are materialised: by a class that has a dropout for them, and no kin of it that streams. Since
-/// transformers 4.50 one class is there for both ways, without that dropout, and streams unless told otherwise.
-fn keeps_scores(block: &[Module<'_>]) -> bool {
+/// Whether scores are materialised, by signs of the release. timm 0.9 streams and prints norms of queries; 0.6 does
+/// neither. Since transformers 4.50 one class is there for both ways, without a dropout of its own, and streams unless told
+/// otherwise; before, it had kin that streamed.
+fn keeps_scores(block: &[Module<'_>], projection: Projection) -> bool {
+    if projection == Projection::Packed {
+        return !block.iter().any(|module| module.name == "q_norm");
+    }
     let class = |module: &Module<'_>| module.container && module.kind.ends_with("SelfAttention");
     let Some(at) = block.iter().position(class) else { return false };
     let held = block[at + 1..].iter().take_while(|module| module.indent > block[at].indent);
@@ -176,7 +180,7 @@ fn assumptions(vit: &Vit, counted: bool) -> Vec<String> {
     }
     if vit.eager {
         let detail =
-            "attention is taken to keep its scores, as releases do that print a dropout for them";
+            "attention is taken to keep its scores, as releases do that print such a layer";
         assumed.push(detail.to_owned());
     }
     assumed
