@@ -2,6 +2,8 @@
 
 use crate::trace::{Trace, TraceTask};
 use coloc_core::preset::MemoryKnowledge;
+use coloc_estimate::environment::{Environment, Loads};
+use coloc_estimate::graph::FlagKind;
 use coloc_estimate::{Estimator as _, ReplayEstimator};
 use coloc_model::{Bytes, Estimate, SignatureId};
 use coloc_physics::catalogue;
@@ -22,6 +24,17 @@ pub enum Estimator {
     FakeTensor,
     /// The published numbers of GPUMemNet.
     GpuMemNet,
+}
+
+/// A software environment that tasks are replayed in, instead of the one that explains their published memory.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Surroundings {
+    /// What people call it.
+    pub name: String,
+    /// What is added.
+    pub constants: Environment,
+    /// What nets load whose part of the constant nobody measured, and what is said of it.
+    pub doubts: Vec<(Loads, String)>,
 }
 
 /// An estimator has no number for a task.
@@ -72,8 +85,13 @@ impl Estimator {
         Some((trace.tasks().iter().filter(is_silent).count(), trace.name(first)))
     }
 
-    /// What it says of a task.
-    pub fn estimate(self, trace: &Trace, task: &TraceTask) -> Result<Option<Estimate>, NoEstimate> {
+    /// What it says of a task, in an environment that is named if it knows any.
+    pub fn estimate(
+        self,
+        trace: &Trace,
+        task: &TraceTask,
+        within: Option<&Surroundings>,
+    ) -> Result<Option<Estimate>, NoEstimate> {
         let published = || {
             let name = trace.name(task);
             catalogue::find(name)
@@ -83,7 +101,7 @@ impl Estimator {
         let mib = match self {
             Estimator::Oracle => return Ok(Some(Estimate::exact(task.profile.memory))),
             Estimator::None => return Ok(None),
-            Estimator::Replay => return Ok(replay(trace.name(task))),
+            Estimator::Replay => return Ok(replay(trace.name(task), within)),
             Estimator::Horus => published()?.horus_mib,
             Estimator::FakeTensor => published()?.faketensor_mib,
             Estimator::GpuMemNet => published()?.gpumemnet_mib,
@@ -92,22 +110,34 @@ impl Estimator {
     }
 }
 
-/// A replay of the task's graph where it was measured; a task without one is a task of which nothing is known.
-fn replay(name: &str) -> Option<Estimate> {
-    let task = coloc_estimate::catalogue::task(name)?;
-    let estimator = ReplayEstimator::shipped(task.environment)?;
+/// A replay of the task's graph, where it was measured unless told otherwise; a task without one is a task of which
+/// nothing is known.
+fn replay(name: &str, within: Option<&Surroundings>) -> Option<Estimate> {
+    let mut task = coloc_estimate::catalogue::task(name)?;
+    let estimator = match within {
+        None => ReplayEstimator::shipped(task.environment)?,
+        Some(surroundings) => {
+            task = task.within(&surroundings.name);
+            let loads = Loads::of(&task.graph);
+            for (_, doubt) in surroundings.doubts.iter().filter(|(part, _)| *part == loads) {
+                task.graph.flag(FlagKind::Assumption, doubt.as_str());
+            }
+            ReplayEstimator::within(surroundings.constants)
+        }
+    };
     Some(Estimate::from(&estimator.estimate(&task.graph, &task.run)))
 }
 
 /// What an estimator says of each kind of task, asked once.
-pub(crate) struct Estimates {
+pub(crate) struct Estimates<'a> {
     estimator: Estimator,
+    within: Option<&'a Surroundings>,
     known: FxHashMap<SignatureId, Option<Estimate>>,
 }
 
-impl Estimates {
-    pub(crate) fn new(estimator: Estimator) -> Self {
-        Estimates { estimator, known: FxHashMap::default() }
+impl<'a> Estimates<'a> {
+    pub(crate) fn new(estimator: Estimator, within: Option<&'a Surroundings>) -> Self {
+        Estimates { estimator, within, known: FxHashMap::default() }
     }
 
     pub(crate) fn of(
@@ -117,12 +147,12 @@ impl Estimates {
     ) -> Result<Option<Estimate>, NoEstimate> {
         // Measured memory is each task's own.
         if self.estimator == Estimator::Oracle {
-            return self.estimator.estimate(trace, task);
+            return self.estimator.estimate(trace, task, None);
         }
         if let Some(estimate) = self.known.get(&task.signature) {
             return Ok(*estimate);
         }
-        let estimate = self.estimator.estimate(trace, task)?;
+        let estimate = self.estimator.estimate(trace, task, self.within)?;
         self.known.insert(task.signature, estimate);
         Ok(estimate)
     }

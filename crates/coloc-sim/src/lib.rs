@@ -15,7 +15,7 @@ pub mod trace;
 
 pub use bound::makespan_bound;
 pub use engine::{Observer, PreemptionCost, Silent, Simulation, SimulationError};
-pub use estimator::{Estimator, NoEstimate};
+pub use estimator::{Estimator, NoEstimate, Surroundings};
 pub use metrics::{Summary, TaskResult};
 pub use names::Names;
 pub use timeline::{Attempt, AttemptEnd, GpuSeries, Timeline};

@@ -5,9 +5,11 @@ mod common;
 use coloc_core::Policy;
 use coloc_core::accounts::{Account, Accounts, Quota};
 use coloc_core::policy::{Place, Queue};
+use coloc_estimate::environment::{Environment, Loads};
+use coloc_estimate::learned::calibration;
 use coloc_model::{Share, TaskId, UserId};
 use coloc_sim::trace::{Format, TraceError, read};
-use coloc_sim::{Estimator, Silent, Simulation, Trace};
+use coloc_sim::{Estimator, Silent, Simulation, Surroundings, Trace};
 use common::fleet;
 use std::path::Path;
 
@@ -86,4 +88,38 @@ fn replay_says_how_many_tasks_it_does_not_know() {
     let known = coloc_sim::trace::mix90();
     let unknown = Estimator::Replay.silent_on(&known).map_or(0, |(unknown, _)| unknown);
     assert!(unknown < known.tasks().len());
+}
+
+/// The constant of the environment that is named is added, and what nobody measured of it widens the bound.
+#[test]
+fn replay_takes_the_environment_that_is_named() {
+    let trace = coloc_sim::trace::mix90();
+    let of = |name: &str| {
+        trace.tasks().iter().find(|task| trace.name(task) == name).expect("a task of the trace")
+    };
+    let (resnet, bert) = (of("resnet"), of("BERT_base"));
+    let here = Surroundings {
+        name: "here".to_owned(),
+        constants: Environment { base_mib: 700.0, ..Environment::default() },
+        doubts: Vec::new(),
+    };
+    let doubts = vec![(Loads::BatchNorm, "nobody measured it".to_owned())];
+    let doubted = Surroundings { doubts, ..here.clone() };
+    let told = |task, within| {
+        let told =
+            Estimator::Replay.estimate(&trace, task, within).expect("it is in the catalogue");
+        told.expect("it has a graph")
+    };
+    assert_eq!(told(bert, None).peak.mib() - told(bert, Some(&here)).peak.mib(), 483.0 - 700.0);
+    assert_eq!(told(bert, Some(&doubted)), told(bert, Some(&here)), "it normalises no batches");
+    assert_eq!(told(resnet, Some(&doubted)).peak, told(resnet, Some(&here)).peak);
+    assert!(told(resnet, Some(&doubted)).bound > told(resnet, Some(&here)).bound);
+    assert_eq!(told(resnet, None), {
+        let carma = Surroundings {
+            name: "carma".to_owned(),
+            constants: calibration().environments["carma"],
+            doubts: Vec::new(),
+        };
+        told(resnet, Some(&carma))
+    });
 }

@@ -281,3 +281,72 @@ fn the_ladder_takes_layers_and_a_dry_run() {
     let answer: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(answer["estimator"], "replay");
 }
+
+const PAIR: &str =
+    "submit_s,task,duration_s,memory_mib,sm\n0,resnet,600,4000,0.3\n0,resnet,600,4000,0.3\n";
+const LARGE: &str = "base_mib = 20000\nconvolution_mib = 0\nbatch_norm_mib = 0\nrows = 1\n";
+
+/// A trace on one GPU, under one policy or several.
+fn played(dir: &Workspace, verb: &str, flags: &[&str]) -> support::Run {
+    let base = [verb, "--trace", "t.csv", "--fleet", "1xA100-40GB"];
+    coloc_configured(dir.path(), &[&base[..], flags].concat(), "")
+}
+
+/// Two tasks share a GPU where their own environment is taken, and do not with a constant of 20,000 MiB.
+#[test]
+fn simulations_are_told_estimates_of_the_environment_that_is_named() {
+    let dir = Workspace::with(&[("t.csv", PAIR), ("coloc.toml", "")]);
+    std::fs::create_dir(dir.path().join("environments")).expect("a folder");
+    std::fs::write(dir.path().join("environments/large.toml"), LARGE).expect("a file");
+    let shared = ["--place", "magm", "--share", "mps", "--estimator", "replay", "--json"];
+    let makespan = |more: &[&str]| {
+        let text = played(&dir, "simulate", &[&shared[..], more].concat()).ok();
+        let answer: Value = serde_json::from_str(&text).expect("JSON");
+        answer["makespan_s"].as_f64().expect("a number")
+    };
+    assert_eq!(makespan(&["--env", "carma"]), makespan(&[]), "where resnet was measured");
+    assert!(makespan(&["--env", "large"]) > 1.5 * makespan(&["--env", "gpumemnet"]));
+
+    let policies = ["--policies", "fifo/magm/mps:oracle,fifo/magm/mps:replay", "--json"];
+    let compared = |more: &[&str]| {
+        let text = played(&dir, "compare", &[&policies[..], more].concat()).ok();
+        let answer: Value = serde_json::from_str(&text).expect("JSON");
+        [0, 1].map(|row: usize| answer["policies"][row]["makespan_s"].as_f64().expect("a number"))
+    };
+    let ([told, usual], [same, large]) = (compared(&[]), compared(&["--env", "large"]));
+    assert!(told == same && large > 1.5 * usual, "{told} {same} {usual} {large}");
+}
+
+#[test]
+fn an_environment_that_changes_no_simulation_is_refused() {
+    let mystery = PAIR.replace("resnet", "mystery");
+    let dir = Workspace::with(&[("t.csv", PAIR), ("coloc.toml", "")]);
+    let unknown = Workspace::with(&[("t.csv", &mystery), ("coloc.toml", "")]);
+    for (dir, verb, flags, said) in [
+        (&dir, "simulate", &["--env", "carma"][..], "--env changes nothing here"),
+        (&dir, "simulate", &["--preset", "carma-v2", "--env", "carma"], "no policy asks it"),
+        (
+            &dir,
+            "compare",
+            &["--policies", "coloc,exclusive", "--env", "carma"],
+            "no policy asks it",
+        ),
+        (
+            &unknown,
+            "simulate",
+            &["--estimator", "replay", "--env", "carma"],
+            "no graph of any task",
+        ),
+        (
+            &dir,
+            "simulate",
+            &["--estimator", "replay", "--env", "nowhere"],
+            "unknown environment \"nowhere\"; known are carma, gpumemnet",
+        ),
+        (&dir, "compare", &["--policies", "coloc:replay", "--env", "nowhere"], "known are carma"),
+        (&dir, "simulate", &["--estimator", "replay", "--env", "../x"], "is no name of a software"),
+    ] {
+        let error = played(dir, verb, flags).fails_with(2);
+        assert!(error.contains(said), "{flags:?}: {error}");
+    }
+}

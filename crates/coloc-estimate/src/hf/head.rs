@@ -33,7 +33,9 @@ impl Head {
             || ends(&["ForConditionalGeneration"])
         {
             Some(Head::Language)
-        } else if ends(&["ForSequenceClassification"]) {
+        } else if ends(&["ForSequenceClassification", "ForImageClassification"])
+            || ends(&["ForImageClassificationWithTeacher"])
+        {
             Some(Head::Sample { labels })
         } else if ends(&["ForNextSentencePrediction"]) {
             Some(Head::Sample { labels: 2 })
@@ -82,12 +84,16 @@ impl Stack<'_> {
                 self.builder.push(Op::Select, &[scores], Shape::features(labels));
                 self.finish(Loss::CrossEntropy)
             }
-            Head::Bare => {
-                let detail = "the model has no head: its states are taken to be compared with targets of their size";
-                self.builder.flag(FlagKind::Assumption, detail);
-                self.finish(Loss::Elementwise)
-            }
+            Head::Bare => self.finish_bare(),
         }
+    }
+
+    /// Ends a model without a head, whose states are its result.
+    pub(super) fn finish_bare(mut self) -> Graph {
+        let detail =
+            "the model has no head: its states are taken to be compared with targets of their size";
+        self.builder.flag(FlagKind::Assumption, detail);
+        self.finish(Loss::Elementwise)
     }
 
     /// One token's state, through a product of its own if the model has one, and its logits.

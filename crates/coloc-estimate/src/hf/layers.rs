@@ -46,7 +46,12 @@ pub(super) struct Stack<'a> {
 
 impl<'a> Stack<'a> {
     pub(super) fn new(options: &'a Options, eager: bool) -> Self {
-        Stack { builder: GraphBuilder::tokens(options.tokens), options, eager }
+        Self::starting_with(GraphBuilder::tokens(options.tokens), options, eager)
+    }
+
+    /// With another input than tokens.
+    pub(super) fn starting_with(builder: GraphBuilder, options: &'a Options, eager: bool) -> Self {
+        Stack { builder, options, eager }
     }
 
     pub(super) fn finish(self, loss: Loss) -> Graph {
@@ -97,7 +102,7 @@ impl<'a> Stack<'a> {
         self.add(plain, up)
     }
 
-    fn freeze_for_lora(&mut self) {
+    pub(super) fn freeze_for_lora(&mut self) {
         if self.options.lora_rank.is_some() {
             self.builder.freeze_last();
         }

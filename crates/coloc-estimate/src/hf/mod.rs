@@ -7,6 +7,7 @@ mod head;
 mod layers;
 mod options;
 mod t5;
+mod vit;
 mod xlnet;
 
 pub use config::{ConfigError, parse};
@@ -15,6 +16,7 @@ pub use options::{AttentionChoice, Options};
 pub(crate) use decoder::{Gpt2, Llama};
 pub(crate) use encoder::Encoder;
 pub(crate) use head::Head;
+pub(crate) use vit::{Chance, Projection, Vit};
 pub(crate) use xlnet::XlNet;
 
 use crate::graph::{Activation, FlagKind, Graph};

@@ -3,7 +3,7 @@
 use super::Options;
 use super::head::{Head, Logits};
 use super::layers::{FeedForward, Norm, Stack};
-use crate::graph::{FlagKind, Graph, Loss, NodeId, Op};
+use crate::graph::{FlagKind, Graph, GraphBuilder, Loss, NodeId, Op, Shape};
 
 /// The sizes of a T5.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct T5 {
     pub(crate) hidden: u32,
     pub(crate) heads: u32,
     pub(crate) head_width: u32,
+    /// Distances that have a row in the table of relative positions.
+    pub(crate) buckets: u32,
     pub(crate) vocabulary: u32,
     pub(crate) gated: bool,
     pub(crate) head: Head,
@@ -28,9 +30,10 @@ impl T5 {
         let mut stack = Stack::new(options, self.eager);
         let words = stack.embed(self.vocabulary, self.width);
         let mut last = stack.dropout(words);
-        for _ in 0..self.layers {
+        for index in 0..self.layers {
             last = stack.layer(|stack| {
-                let sum = self.attention(stack, last, None);
+                let placed = (index == 0).then(|| self.placed(stack));
+                let sum = self.attention(stack, last, None, placed);
                 self.feed_forward(stack, sum)
             });
         }
@@ -53,24 +56,57 @@ impl T5 {
         let shape = stack.builder.shape(words);
         let target = stack.builder.push(Op::Select, &[words], shape);
         let mut last = stack.dropout(target);
-        for _ in 0..layers {
+        for index in 0..layers {
             last = stack.layer(|stack| {
-                let own = self.attention(stack, last, None);
-                let cross = self.attention(stack, own, Some(encoded));
+                let first = index == 0;
+                let placed = first.then(|| self.placed(stack));
+                let masked = first.then(|| self.masked(stack));
+                let own = self.attention(stack, last, None, placed);
+                let cross = self.attention(stack, own, Some(encoded), masked);
                 self.feed_forward(stack, cross)
             });
         }
         last
     }
 
-    fn attention(&self, stack: &mut Stack<'_>, input: NodeId, memory: Option<NodeId>) -> NodeId {
+    /// What the first layer of a stack makes and all add to their scores: a number for each distance and head, and the
+    /// padding of each sample. The others find it and make nothing of their own; it lives as long as the first layer.
+    fn placed(&self, stack: &mut Stack<'_>) -> NodeId {
+        let input = stack.builder.input();
+        let rows = self.buckets;
+        let bias =
+            stack.builder.push(Op::Embedding { rows }, &[input], self.scores(&stack.builder));
+        stack.freeze_for_lora();
+        bias
+    }
+
+    /// The same between decoder and encoder, where distances do not count.
+    fn masked(&self, stack: &mut Stack<'_>) -> NodeId {
+        let input = stack.builder.input();
+        stack.builder.push(Op::Select, &[input], self.scores(&stack.builder))
+    }
+
+    fn scores(&self, builder: &GraphBuilder) -> Shape {
+        let tokens = builder.shape(builder.input()).height;
+        Shape::image(self.heads, tokens, tokens)
+    }
+
+    fn attention(
+        &self,
+        stack: &mut Stack<'_>,
+        input: NodeId,
+        memory: Option<NodeId>,
+        bias: Option<NodeId>,
+    ) -> NodeId {
         let inner = self.heads * self.head_width;
         let normal = stack.norm(input, Norm::Rms);
         let source = memory.unwrap_or(normal);
         let query = stack.adapted(normal, inner, false);
         let key = stack.linear(source, inner, false);
         let value = stack.adapted(source, inner, false);
-        let mixed = stack.attend(&[query, key, value], self.heads, inner, true);
+        let mut inputs = vec![query, key, value];
+        inputs.extend(bias);
+        let mixed = stack.attend(&inputs, self.heads, inner, true);
         let out = stack.linear(mixed, self.width, false);
         stack.drop_add(out, input)
     }

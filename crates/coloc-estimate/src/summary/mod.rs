@@ -4,6 +4,7 @@ mod convolutions;
 mod modules;
 mod table;
 mod torchinfo;
+mod vision;
 mod wiring;
 
 use crate::graph::{FlagKind, Graph, MOST_NODES};

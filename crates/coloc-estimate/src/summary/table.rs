@@ -1,7 +1,7 @@
 //! The table of torchsummary: one row per module call, containers after their children.
 
 use super::wiring::Wiring;
-use super::{SummaryError, check_parameters, number, shape_list, within_limit};
+use super::{SummaryError, check_parameters, number, shape_list, vision, within_limit};
 use crate::graph::{Graph, Shape};
 
 /// Why a graph with such rows is doubtful.
@@ -63,9 +63,14 @@ pub(super) fn parse(text: &str) -> Result<(Graph, Option<u32>), SummaryError> {
         let problem = "the table ends before its line with Total params; is the file cut off?";
         return Err(SummaryError::new(line, 1, problem));
     };
-    let mut graph = Wiring::of(&rows, batch.unwrap_or(1), input_mib).finish();
+    let samples = batch.unwrap_or(1);
+    let batch = batch.filter(|batch| *batch > 0);
+    if let Some(graph) = vision::find(&rows, samples, input_mib, total) {
+        return Ok((graph, batch));
+    }
+    let mut graph = Wiring::of(&rows, samples, input_mib).finish();
     check_parameters(&mut graph, total);
-    Ok((graph, batch.filter(|batch| *batch > 0)))
+    Ok((graph, batch))
 }
 
 /// `Conv2d-1  [32, 64, 112, 112]  9,408`

@@ -8,7 +8,7 @@ mod run;
 mod seats;
 mod undisturbed;
 
-use crate::estimator::{Estimates, Estimator, NoEstimate};
+use crate::estimator::{Estimates, Estimator, NoEstimate, Surroundings};
 use crate::metrics::{Summary, TaskResult};
 use crate::timeline::AttemptEnd;
 use crate::trace::{Place, Trace, TraceTask};
@@ -123,6 +123,8 @@ pub struct Simulation {
     pub policy: Policy,
     /// What the scheduler is told of memory.
     pub estimator: Estimator,
+    /// Where replayed tasks run; else each where its memory was measured.
+    pub surroundings: Option<Surroundings>,
     /// How devices slow tasks down.
     pub physics: SharedGpu,
     /// What devices draw.
@@ -149,6 +151,7 @@ impl Simulation {
             fleet,
             policy,
             estimator,
+            surroundings: None,
             physics,
             power,
             noise: None,
@@ -192,7 +195,7 @@ impl Simulation {
         {
             return Err(SimulationError::NoMig { model });
         }
-        let mut estimates = Estimates::new(self.estimator);
+        let mut estimates = Estimates::new(self.estimator, self.surroundings.as_ref());
         let mut submission = |id: TaskId, task: &TraceTask| {
             let submission = Task {
                 id,

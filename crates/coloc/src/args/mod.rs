@@ -9,6 +9,7 @@ pub(crate) mod live;
 pub(crate) mod named_policy;
 pub(crate) mod physics;
 pub(crate) mod policy;
+pub(crate) mod replay;
 pub(crate) mod script;
 pub(crate) mod service;
 pub(crate) mod slurm;

@@ -82,15 +82,24 @@ struct Stored {
 impl Named {
     /// Says so where nobody measured a net that loads what this graph does.
     pub(crate) fn doubt(&self, graph: &mut Graph) {
-        let Some(Borrowed { from, parts }) = &self.borrowed else { return };
         let loads = Loads::of(graph);
-        if parts.contains(&loads) {
-            let (name, part) = (&self.name, loads.part());
+        for (_, detail) in self.doubts().into_iter().filter(|(part, _)| *part == loads) {
+            graph.flag(FlagKind::Assumption, detail);
+        }
+    }
+
+    /// What nets load whose part of the constant nobody measured, and what is said of it.
+    pub(crate) fn doubts(&self) -> Vec<(Loads, String)> {
+        let Some(Borrowed { from, parts }) = &self.borrowed else { return Vec::new() };
+        let name = &self.name;
+        let told = |loads: &Loads| {
+            let part = loads.part();
             let detail = format!(
                 "in environment {name} nobody measured the memory of {part}; it is taken from {from}"
             );
-            graph.flag(FlagKind::Assumption, detail);
-        }
+            (*loads, detail)
+        };
+        parts.iter().map(told).collect()
     }
 }
 

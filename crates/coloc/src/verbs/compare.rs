@@ -4,6 +4,7 @@ use crate::args::accounts::AccountArgs;
 use crate::args::input::InputArgs;
 use crate::args::named_policy::{self, NamedPolicy};
 use crate::args::physics::PhysicsArgs;
+use crate::args::replay::ReplayArgs;
 use crate::args::service::ServiceArgs;
 use crate::args::tuning::TuningArgs;
 use crate::args::without_effect;
@@ -25,6 +26,8 @@ pub(crate) struct Compare {
     /// Policies: exclusive, a preset, or QUEUE/PLACE/SHARE, each with :ESTIMATOR if you like
     #[arg(long, value_name = "A,B,C", value_delimiter = ',', required = true)]
     policies: Vec<String>,
+    #[command(flatten)]
+    replay: ReplayArgs,
     #[command(flatten)]
     tuning: TuningArgs,
     #[command(flatten)]
@@ -74,7 +77,12 @@ impl Compare {
             named.args.accounts = self.accounts.clone();
         }
         let (trace, fleet) = self.input.load()?;
-        let adjust = |simulation: &mut Simulation| self.physics.apply(simulation, &trace);
+        let estimators = policies.iter().map(|named| named.args.estimator());
+        let surroundings = self.replay.surroundings(estimators, &trace)?;
+        let adjust = |simulation: &mut Simulation| {
+            simulation.surroundings.clone_from(&surroundings);
+            self.physics.apply(simulation, &trace)
+        };
         let runs = play(&policies, &trace, &fleet, adjust, self.html.is_some())?;
         self.input.tell_passed_over(&trace);
         if let Some(named) =

@@ -3,6 +3,7 @@
 use crate::args::input::InputArgs;
 use crate::args::physics::PhysicsArgs;
 use crate::args::policy::PolicyArgs;
+use crate::args::replay::ReplayArgs;
 use crate::args::without_effect;
 use crate::error::CliError;
 use crate::output::visible::visible;
@@ -19,6 +20,8 @@ pub(crate) struct Simulate {
     input: InputArgs,
     #[command(flatten)]
     policy: PolicyArgs,
+    #[command(flatten)]
+    replay: ReplayArgs,
     #[command(flatten)]
     physics: PhysicsArgs,
     /// Write one line a task: id,submit_s,start_s,end_s,gpus,preemptions,ooms; ids count from 0 in the order of submission
@@ -42,6 +45,7 @@ impl Simulate {
         }
         let (trace, fleet) = self.input.load()?;
         let mut simulation = Simulation::new(fleet, self.policy.policy(), self.policy.estimator());
+        simulation.surroundings = self.replay.surroundings([simulation.estimator], &trace)?;
         self.physics.apply(&mut simulation, &trace)?;
         self.policy.service.apply(&mut simulation)?;
         self.policy.accounts.apply(&mut simulation, &trace)?;

@@ -1,13 +1,16 @@
 //! What the fields of each family mean.
 
 use super::super::t5::T5;
-use super::super::{AttentionChoice, Encoder, Gpt2, Head, Llama, Options};
+use super::super::{AttentionChoice, Chance, Encoder, Gpt2, Head, Llama, Options, Projection, Vit};
 use super::fields::Fields;
 use super::{ConfigError, ConfigFault, FieldProblem};
 use crate::graph::{Activation, FlagKind, Graph};
 
 /// Labels of a classifier where nobody says.
 const USUAL_LABELS: u32 = 2;
+
+/// Rows of T5's table of relative positions where nobody says.
+const USUAL_BUCKETS: u32 = 32;
 
 /// What a config says beside sizes, and what had to be assumed.
 struct Model<'a> {
@@ -44,6 +47,7 @@ pub(super) fn graph(
             (model.llama()?.graph(options), fields.optional("max_position_embeddings")?)
         }
         "t5" | "mt5" => (model.t5()?.graph(options), None),
+        "vit" | "deit" => (model.vit(family)?.graph(options), None),
         "albert" => {
             let fault = ConfigFault::SharedLayers(family.to_owned());
             return Err(fields.fault("model_type", fault));
@@ -71,8 +75,12 @@ impl<'a> Model<'a> {
                 Some(class) => format!("the head of {class} is not known"),
                 None => "the config names no architecture".to_owned(),
             };
-            assumed.push(format!("{said}; taken to be a language model, which needs most"));
-            Head::Language
+            let (what, head) = match family {
+                "vit" | "deit" => ("a classifier of images", Head::Sample { labels }),
+                _ => ("a language model, which needs most", Head::Language),
+            };
+            assumed.push(format!("{said}; taken to be {what}"));
+            head
         });
         let eager = attention(family, fields, options, &mut assumed)?;
         Ok(Model { fields, class, head, eager, assumed })
@@ -175,10 +183,44 @@ impl<'a> Model<'a> {
             hidden: fields.number("d_ff")?,
             heads,
             head_width: fields.head_width(heads, fields.number("d_kv")?, "d_kv")?,
+            buckets: fields.optional("relative_attention_num_buckets")?.unwrap_or(USUAL_BUCKETS),
             vocabulary: fields.number("vocab_size")?,
             gated: projection.starts_with("gated"),
             head: self.head,
             tied: fields.truth("tie_word_embeddings", true)?,
+            eager: self.eager,
+        })
+    }
+
+    fn vit(&mut self, family: &str) -> Result<Vit, ConfigError> {
+        let fields = self.fields;
+        let width = fields.number("hidden_size")?;
+        let (image, patch) = (fields.number("image_size")?, fields.number("patch_size")?);
+        if patch > image {
+            return Err(fields.error("patch_size", FieldProblem::Patch));
+        }
+        let distilled = family == "deit";
+        let both = self.class.is_some_and(|class| class.ends_with("WithTeacher"));
+        Ok(Vit {
+            channels: fields.optional("num_channels")?.unwrap_or(3),
+            grid: (image / patch, image / patch),
+            patch,
+            width,
+            layers: fields.count("num_hidden_layers")?,
+            hidden: fields.number("intermediate_size")?,
+            function: self.function("hidden_act")?,
+            heads: fields.heads(width, "num_attention_heads")?,
+            extra: if distilled { 2 } else { 1 },
+            projection: Projection::Apart,
+            biased: fields.truth("qkv_bias", true)?,
+            chance: Chance {
+                dropout: fields.drops("hidden_dropout_prob")?,
+                attention_dropout: fields.drops("attention_probs_dropout_prob")?,
+                drop_path: false,
+            },
+            head: self.head,
+            classifiers: if both { 2 } else { 1 },
+            mean: false,
             eager: self.eager,
         })
     }
@@ -221,8 +263,16 @@ fn attention(
             true
         }
         (AttentionChoice::AsConfigured, AttentionChoice::AsConfigured) if family == "electra" => {
-            assumed.push("ELECTRA computes attention eagerly, as in most releases".to_owned());
-            true
+            let version = fields.word("transformers_version")?.unwrap_or_default();
+            let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+            // One class for both ways, which streams unless told otherwise.
+            let streams = major.is_some_and(|major| major >= 5);
+            let (way, why) = match streams {
+                true => ("streams scores", "does since release 5, which wrote the config"),
+                false => ("computes attention eagerly", "did before release 5"),
+            };
+            assumed.push(format!("ELECTRA {way}, as transformers {why}"));
+            !streams
         }
         (AttentionChoice::AsConfigured, AttentionChoice::AsConfigured) => t5,
         (AttentionChoice::AsConfigured, configured) => configured == AttentionChoice::Eager,

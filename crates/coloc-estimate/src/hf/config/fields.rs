@@ -72,6 +72,13 @@ impl<'a> Fields<'a> {
         value.as_bool().ok_or_else(|| self.error(field, FieldProblem::Truth))
     }
 
+    /// Whether a layer that zeroes with this probability does anything.
+    pub(super) fn drops(&self, field: &'static str) -> Result<bool, ConfigError> {
+        let Some(value) = self.get(field) else { return Ok(false) };
+        let share = value.as_f64().filter(|share| (0.0..=1.0).contains(share));
+        Ok(share.ok_or_else(|| self.error(field, FieldProblem::Share))? > 0.0)
+    }
+
     pub(super) fn word(&self, field: &'static str) -> Result<Option<&'a str>, ConfigError> {
         let Some(value) = self.get(field) else { return Ok(None) };
         value.as_str().map(Some).ok_or_else(|| self.error(field, FieldProblem::Word))

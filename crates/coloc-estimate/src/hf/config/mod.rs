@@ -10,8 +10,8 @@ use fields::Fields;
 use serde_json::Value;
 
 /// Families that are read.
-const KNOWN: &str = "bert, camembert, distilbert, electra, gpt2, llama, mistral, mt5, qwen2, roberta, t5 and \
-    xlm-roberta";
+const KNOWN: &str = "bert, camembert, deit, distilbert, electra, gpt2, llama, mistral, mt5, qwen2, roberta, t5, vit \
+    and xlm-roberta";
 
 /// The file does not describe a model of a known family.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -88,6 +88,12 @@ pub enum FieldProblem {
     /// Heads too wide.
     #[error("makes the heads together wider than any layer ({})", fields::WIDEST)]
     TooWide,
+    /// Not a share.
+    #[error("is not a number from 0 to 1")]
+    Share,
+    /// Patches that no image holds.
+    #[error("is larger than image_size: an image has no whole patch")]
+    Patch,
     /// Unknown way to compute attention.
     #[error("is none of {KNOWN_ATTENTION}")]
     Attention,

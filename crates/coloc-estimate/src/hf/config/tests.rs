@@ -1,5 +1,5 @@
 use super::*;
-use crate::graph::{FlagKind, Op};
+use crate::graph::{FlagKind, Graph, Op, Shape};
 use crate::hf::AttentionChoice;
 
 #[test]
@@ -145,6 +145,14 @@ fn attention_is_computed_as_said_or_as_the_family_does() {
     assert!("quick".parse::<AttentionChoice>().is_err());
     assert!(!eager(BERT, configured) && eager(BERT, forced) && !eager(BERT, streamed));
     assert!(eager(T5, configured) && eager(T5, forced) && !eager(T5, streamed));
+    let electra = BERT.replace("\"bert\"", "\"electra\"");
+    for (version, kept) in
+        [("4.57.1", true), ("5.0.0", false), ("5.23.0.dev0", false), ("new", true)]
+    {
+        let said = with(&electra, &format!(r#""transformers_version":"{version}""#));
+        assert_eq!(eager(&said, configured), kept, "{version}");
+    }
+    assert!(eager(&electra, configured));
     for field in ["attn_implementation", "_attn_implementation"] {
         let said = with(BERT, &format!(r#""{field}":"eager""#));
         assert!(eager(&said, configured) && !eager(&said, streamed));
@@ -191,4 +199,73 @@ fn adapters_are_all_that_lora_trains() {
     let numbers: u64 = trained.map(|node| node.op.parameters(node.shape).iter().sum::<u64>()).sum();
     // In each of four layers, beside a query of 512 and a value of 256 features.
     assert_eq!(numbers, 4 * (8 * (512 + 512) + 8 * (512 + 256)));
+}
+
+const VIT: &str = r#"{"model_type":"vit","hidden_size":768,"num_hidden_layers":12,"intermediate_size":3072,
+    "num_attention_heads":12,"image_size":224,"patch_size":16,"num_channels":3,"num_labels":1000,
+    "hidden_dropout_prob":0.0,"attention_probs_dropout_prob":0.0,"architectures":["ViTForImageClassification"]}"#;
+
+#[test]
+fn vision_transformers_have_their_published_sizes() {
+    let numbers = |text: &str| parse(text, &Options::default()).unwrap().parameters();
+    assert_eq!(numbers(VIT), 86_567_656);
+    let deit = VIT.replace("\"vit\"", "\"deit\"").replace("ViTFor", "DeiTFor");
+    assert_eq!(numbers(&deit), 86_569_192);
+    let teacher = deit.replace("Classification\"", "ClassificationWithTeacher\"");
+    assert_eq!(numbers(&teacher), 86_569_192 + 769_000);
+    assert_eq!(numbers(&VIT.replace("ForImageClassification", "Model")), 86_567_656 - 769_000);
+    assert_eq!(numbers(&with(VIT, r#""qkv_bias":false"#)), 86_567_656 - 12 * 3 * 768);
+    let graph = parse(VIT, &Options::default()).unwrap();
+    let kinds: Vec<FlagKind> = graph.flags.iter().map(|flag| flag.kind).collect();
+    assert_eq!(kinds, [FlagKind::Unverified]);
+}
+
+#[test]
+fn vision_configs_are_read_whole_or_refused() {
+    let nodes = |text: &str| parse(text, &Options::default()).unwrap().nodes().len();
+    let drops = VIT.replace("hidden_dropout_prob\":0.0", "hidden_dropout_prob\":0.1");
+    assert_eq!(nodes(&drops), nodes(VIT) + 1 + 3 * 12);
+    let unnamed = VIT.replace("ViTForImageClassification", "ViTForMaskedImageModeling");
+    let graph = parse(&unnamed, &Options::default()).unwrap();
+    assert!(graph.flags.iter().any(|flag| flag.detail.contains("a classifier of images")));
+    for (from, to, said) in [
+        ("\"patch_size\":16", "\"patch_size\":225", "\"patch_size\" is larger than image_size"),
+        ("\"image_size\":224", "\"image_size\":[224, 224]", "\"image_size\" is not a number"),
+        ("prob\":0.0", "prob\":1.5", "is not a number from 0 to 1"),
+        ("\"patch_size\":16,", "", "\"patch_size\" is missing"),
+    ] {
+        let error = parse(&VIT.replace(from, to), &Options::default()).unwrap_err().to_string();
+        assert!(error.contains(said), "{to}: {error}");
+    }
+    // The largest sizes that are read, though no device holds them.
+    let large = VIT.replace("224", "16777216").replace("\"patch_size\":16", "\"patch_size\":1");
+    parse(&large, &Options::default()).unwrap();
+}
+
+#[test]
+fn vision_transformers_are_adapted_and_checkpointed() {
+    let adapted = parse(VIT, &Options { lora_rank: Some(8), ..Options::default() }).unwrap();
+    let trained = adapted.nodes().iter().filter(|node| !node.frozen);
+    let numbers: u64 = trained.map(|node| node.op.parameters(node.shape).iter().sum::<u64>()).sum();
+    assert_eq!(numbers, 12 * 2 * 8 * (768 + 768));
+    let options = Options { checkpointing: true, ..Options::default() };
+    assert_eq!(parse(VIT, &options).unwrap().checkpoints.len(), 12);
+}
+
+/// A table for each stack, and what is added to the scores of all layers of a stack.
+#[test]
+fn t5_adds_relative_positions() {
+    let graph = |more: &str| parse(&with(T5, more), &Options::default()).unwrap();
+    let usual = graph(r#""architectures":["T5ForConditionalGeneration"]"#);
+    assert_eq!(usual.parameters(), 60_506_624, "as published");
+    let wider = graph(r#""relative_attention_num_buckets":64"#);
+    assert_eq!(wider.parameters() - usual.parameters(), 2 * 32 * 8);
+    let scores = Shape::image(8, 512, 512);
+    let added = |graph: &Graph| graph.nodes().iter().filter(|node| node.shape == scores).count();
+    assert_eq!(added(&usual), 3, "in the encoder, in the decoder, between them");
+    assert_eq!(added(&graph(r#""architectures":["T5EncoderModel"]"#)), 1);
+    let read = usual.nodes().iter().filter(|node| matches!(node.op, Op::Attention(_)));
+    assert_eq!(read.filter(|node| usual.inputs(node).len() == 4).count(), 3);
+    let none = with(T5, r#""relative_attention_num_buckets":0"#);
+    assert!(parse(&none, &Options::default()).is_err());
 }

@@ -45,7 +45,7 @@ pub(super) fn build(tree: &Tree<'_>, options: &SummaryOptions) -> Result<Graph, 
         return Err(SummaryError::new(1, 1, "no layer of this tree is known"));
     }
     let mut graph = chain.builder.finish(Loss::CrossEntropy);
-    tree.check(&mut graph, 0, 0);
+    tree.check(&mut graph, 0, 0, 0);
     Ok(graph)
 }
 

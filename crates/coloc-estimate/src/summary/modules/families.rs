@@ -78,7 +78,7 @@ pub(super) fn find(tree: &Tree<'_>, options: &SummaryOptions) -> Option<Graph> {
         graph.flag(FlagKind::Assumption, assumption);
     }
     let shared = u64::from(model.vocabulary) * u64::from(model.embedding);
-    tree.check(&mut graph, shared, left_out);
+    tree.check(&mut graph, shared, left_out, 0);
     Some(graph)
 }
 
@@ -169,7 +169,8 @@ impl<'a> Model<'a> {
         unread.filter_map(|(_, module)| module.own_parameters()).fold(0, u64::saturating_add)
     }
 
-    /// Whether attention scores are materialised, by the class that computes them.
+    /// Whether attention scores are materialised: by the class that computes them, else by the release that
+    /// prints such a tree.
     fn eager(&self, assumed: &mut Vec<String>) -> bool {
         let class = self.layer.iter().map(|module| module.kind);
         let mut attention = class.filter(|kind| kind.contains("Attention"));
@@ -177,10 +178,29 @@ impl<'a> Model<'a> {
             return false;
         }
         let class = attention.next_back().unwrap_or("attention");
-        assumed.push(format!(
-            "{class} is taken to keep its scores; newer libraries use this name whether or not they do"
-        ));
-        true
+        let (done, why) = match self.one_class() {
+            Some(sign) => ("stream", sign),
+            None => ("keep", "newer libraries use this name whether or not they do"),
+        };
+        assumed.push(format!("{class} is taken to {done} its scores; {why}"));
+        self.one_class().is_none()
+    }
+
+    /// A sign of releases with one class for both ways to compute attention, which stream unless told otherwise.
+    fn one_class(&self) -> Option<&'static str> {
+        let turns = |module: &Module<'_>| module.kind.contains("Rotary");
+        let named =
+            |module: &Module<'_>| module.kind == "LayerNorm" && module.arguments.contains("bias=");
+        if self.layer.iter().any(|module| module.name == "gate_proj") {
+            // Since transformers 4.48.
+            let none = !self.layer.iter().any(turns);
+            return none.then_some("its release does so by default, as layers without rotary positions of their own show");
+        }
+        // PyTorch 2.15 prints it, those of 2024 did not; transformers 5, with one class for both ways, lies between.
+        self.layer
+            .iter()
+            .any(named)
+            .then_some("its release most likely does so by default, as a LayerNorm printed with its bias shows")
     }
 
     fn encoder(&self, assumed: &mut Vec<String>) -> Option<Encoder> {

@@ -16,6 +16,8 @@ pub(super) struct Module<'a> {
     pub(super) indent: usize,
     /// From 1.
     pub(super) line: usize,
+    /// How often it stands there: PyTorch writes equal neighbours once, as `(0-11): 12 x Kind(`.
+    pub(super) times: usize,
 }
 
 impl Module<'_> {
@@ -32,6 +34,22 @@ impl Module<'_> {
     pub(super) fn placed(&self, place: usize) -> Option<u32> {
         let value = self.arguments.split(',').nth(place)?.trim().parse().ok();
         value.filter(|value| (1..=1 << 24).contains(value))
+    }
+
+    /// Two sides by their name, such as `kernel_size=(16, 16)`.
+    pub(super) fn pair(&self, name: &str) -> Option<(u32, u32)> {
+        let (_, rest) = self.arguments.split_once(name)?;
+        let (inside, _) = rest.strip_prefix("=(")?.split_once(')')?;
+        let (first, second) = inside.split_once(',')?;
+        let side =
+            |text: &str| text.trim().parse().ok().filter(|side| (1..=1 << 16).contains(side));
+        Some((side(first)?, side(second)?))
+    }
+
+    /// Whether a layer that zeroes at random does anything.
+    pub(super) fn drops(&self) -> bool {
+        let rate = self.arguments.split(',').find_map(|part| part.trim().strip_prefix("p="));
+        rate.and_then(|rate| rate.parse().ok()).is_none_or(|rate: f64| rate > 0.0)
     }
 
     /// Features read and written by a matrix product.
@@ -69,6 +87,13 @@ impl Module<'_> {
         match self.kind {
             "Embedding" => Some(u64::from(self.placed(0)?) * u64::from(self.placed(1)?)),
             "Conv1D" => None,
+            "Conv2d" => {
+                let (read, written) = (self.placed(0)?, self.placed(1)?);
+                let taps =
+                    u64::from(self.pair("kernel_size")?.0) * u64::from(self.pair("kernel_size")?.1);
+                let weights = u64::from(read).checked_mul(u64::from(written))?.checked_mul(taps)?;
+                weights.checked_add(if self.bias() { written.into() } else { 0 })
+            }
             _ if self.is_norm() => {
                 let sizes = self.arguments.trim_start_matches('(');
                 let width = sizes.split([',', ')']).next()?.trim().parse::<u32>().ok()?;
@@ -93,6 +118,9 @@ pub(super) fn read_line(
     let rest = trimmed.strip_prefix('(')?;
     let (name, rest) = rest.split_once("): ")?;
     let (kind, after) = rest.split_once('(')?;
+    let repeated =
+        kind.split_once(" x ").and_then(|(times, kind)| Some((times.parse().ok()?, kind)));
+    let (times, kind) = repeated.unwrap_or((1, kind));
     let opened = Module {
         name,
         kind,
@@ -101,6 +129,7 @@ pub(super) fn read_line(
         container: true,
         indent: line.len() - trimmed.len(),
         line: number_of_line,
+        times,
     };
     if after.trim().is_empty() {
         return Some(Ok(opened));

@@ -1,7 +1,7 @@
 //! Trees as libraries print them, written short.
 
 use super::super::{Summary, SummaryError, SummaryOptions, parse};
-use crate::graph::{FlagKind, Graph, Shape};
+use crate::graph::{FlagKind, Graph, Op, Shape};
 use crate::hf::{self, Options};
 
 fn read(text: &str) -> Result<Graph, SummaryError> {
@@ -233,4 +233,76 @@ fn more_layers_than_any_model_has_are_refused() {
     let layers = "(0): BertLayer(\n)\n".repeat(10_001);
     let error = read(&format!("Net(\n(words): Embedding(10, 64)\n{layers})\n")).unwrap_err();
     assert!(error.problem.contains("more layers"), "{error}");
+}
+
+/// PyTorch writes equal neighbours of a list once.
+#[test]
+fn repeated_modules_are_written_out() {
+    let whole = bert(512, "BertSdpaSelfAttention", MASKED, "");
+    let (before, rest) = whole.split_once("        (0): BertLayer(").unwrap();
+    let (layer, _) = rest.split_once("        (1): BertLayer(").unwrap();
+    let (_, after) = whole.rsplit_once(layer).unwrap();
+    let short = format!("{before}        (0-2): 3 x BertLayer({layer}{after}");
+    assert!(short.len() < whole.len());
+    let graph = read(&short).unwrap();
+    assert_eq!(graph, read(&whole).unwrap());
+    // A layer inside another, and one without anything inside.
+    let tree = "Net(\n  (0-1): 2 x Pair(\n    (0-2): 3 x Linear(in_features=8, out_features=8, bias=True)\n  )\n)\n";
+    assert_eq!(read(tree).unwrap().parameters(), 6 * 72);
+}
+
+#[test]
+fn more_modules_than_any_net_has_are_refused() {
+    let deep: String =
+        (0..40).map(|depth| format!("{}(0-9): 10 x A(\n", " ".repeat(depth))).collect();
+    let closed = ")\n".repeat(41);
+    for modules in [
+        format!("Net(\n{deep}{closed}"),
+        "Net(\n  (0-9): 18446744073709551615 x A()\n)\n".to_owned(),
+        "Net(\n  (0-9): 200001 x A()\n)\n".to_owned(),
+    ] {
+        let error = read(&modules).unwrap_err();
+        assert!(error.problem.contains("more than 200000 layers"), "{error}");
+    }
+    assert!(read("Net(\n  (0): 0 x Linear(in_features=8, out_features=8)\n)\n").is_ok());
+}
+
+/// The class is the first line, or that of a module which another wraps.
+#[test]
+fn the_class_tells_whether_tokens_or_samples_get_labels() {
+    let plain = bert(512, "BertSdpaSelfAttention", &CLASSES.replace(BARE, "  )"), "");
+    let output = |tree: &str| read(tree).unwrap().output().shape;
+    assert_eq!(output(&plain), Shape::features(7));
+    let tokens = plain.replace("BertForSomething(", "BertForTokenClassification(");
+    assert_eq!(output(&tokens), Shape::sequence(512, 7));
+    let wrapped = format!("DataParallel(\n(module): {tokens})\n");
+    assert_eq!(output(&wrapped), Shape::sequence(512, 7));
+}
+
+/// Where one class computes attention either way, other lines tell the release.
+#[test]
+fn the_release_tells_how_attention_is_computed() {
+    let eager = |tree: &str| {
+        let graph = read(tree).unwrap();
+        assert!(
+            graph.flags.iter().any(|flag| flag.detail.contains("is taken to")),
+            "{:?}",
+            graph.flags
+        );
+        graph.nodes().iter().any(|node| matches!(node.op, Op::Attention(way) if way.eager))
+    };
+    let old = bert(512, "BertSelfAttention", MASKED, "");
+    let new = old.replace("elementwise_affine=True", "elementwise_affine=True, bias=True");
+    assert!(eager(&old) && !eager(&new));
+    let rotary = "  (rotary_emb): LlamaRotaryEmbedding()\n";
+    let llama = |inside: &str| {
+        format!(
+            "LlamaForCausalLM(\n  (embed_tokens): Embedding(1000, 512)\n  (0): LlamaDecoderLayer(\n    \
+             (q_proj): Linear(in_features=512, out_features=512, bias=False)\n    \
+             (k_proj): Linear(in_features=512, out_features=256, bias=False)\n    \
+             (gate_proj): Linear(in_features=512, out_features=1024, bias=False)\n  {inside}  )\n{rotary}  \
+             (lm_head): Linear(in_features=512, out_features=1000, bias=False)\n)\n"
+        )
+    };
+    assert!(eager(&llama(rotary)) && !eager(&llama("")));
 }

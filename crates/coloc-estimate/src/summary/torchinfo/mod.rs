@@ -5,7 +5,7 @@ mod lower;
 use super::convolutions::input_shape;
 use super::table::Row;
 use super::wiring::Wiring;
-use super::{SummaryError, check_parameters, number, shape_list, within_limit};
+use super::{SummaryError, check_parameters, number, shape_list, vision, within_limit};
 use crate::graph::{FlagKind, Graph};
 use lower::{build, is_hidden, shape};
 
@@ -37,8 +37,16 @@ struct Tree<'a> {
 
 pub(super) fn parse(text: &str) -> Result<(Graph, Option<u32>), SummaryError> {
     let tree = read(text)?;
+    let batch = tree.entries.iter().find_map(|entry| entry.output.as_ref()?.first().copied());
+    let (rows, samples) = (rows(&tree.entries), batch.unwrap_or(1));
+    // The last row is the model itself, if it has parameters of its own.
+    let whole = tree.entries.first().is_some_and(|entry| entry.depth == 0 && entry.row().is_some());
+    let layers = &rows[..rows.len() - usize::from(whole)];
+    if let Some(graph) = vision::find(layers, samples, tree.input_mib, tree.total) {
+        return Ok((graph, batch.filter(|batch| *batch > 0)));
+    }
     if !tree.has_inputs {
-        return without_inputs(&tree);
+        return without_inputs(&tree, &rows, batch);
     }
     let entries = &tree.entries;
     let Some(first) = entries.first().and_then(|entry| entry.input.clone()) else {
@@ -90,12 +98,14 @@ fn read(text: &str) -> Result<Tree<'_>, SummaryError> {
 }
 
 /// Without input shapes a tree says what torchsummary's table does.
-fn without_inputs(tree: &Tree<'_>) -> Result<(Graph, Option<u32>), SummaryError> {
-    let rows = rows(&tree.entries);
+fn without_inputs(
+    tree: &Tree<'_>,
+    rows: &[Row<'_>],
+    batch: Option<u32>,
+) -> Result<(Graph, Option<u32>), SummaryError> {
     if rows.is_empty() {
         return Err(SummaryError::new(1, 1, "the tree has no layers with an output shape"));
     }
-    let batch = tree.entries.iter().find_map(|entry| entry.output.as_ref()?.first().copied());
     let samples = batch.unwrap_or(1);
     let leaves = tree.entries.iter().zip(tree.entries.iter().skip(1).map(Some).chain([None]));
     let mut hidden = leaves
@@ -103,9 +113,9 @@ fn without_inputs(tree: &Tree<'_>) -> Result<(Graph, Option<u32>), SummaryError>
         .filter(|(entry, _)| entry.output.is_some());
     // Blocks that show nothing of themselves have no branches to be found.
     let mut graph = if hidden.any(|(entry, _)| is_hidden(entry)) {
-        build(&tree.entries, input_shape(&rows, samples, tree.input_mib), samples)
+        build(&tree.entries, input_shape(rows, samples, tree.input_mib), samples)
     } else {
-        Wiring::of(&rows, samples, tree.input_mib).finish()
+        Wiring::of(rows, samples, tree.input_mib).finish()
     };
     let detail = "the tree has no input shapes, so branches are found by counts of parameters; print with \
         col_names=[\"input_size\", \"output_size\", \"num_params\", \"kernel_size\"]";
