@@ -12,6 +12,9 @@ use crate::graph::{FlagKind, Graph, MOST_NODES};
 /// The longest text that is read: a summary of any real net is far shorter.
 const LONGEST: usize = 4 << 20;
 
+/// As many layers as a config may say: no model has more.
+const MOST_LAYERS: usize = 10_000;
+
 /// What the reader of a summary has to be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SummaryOptions {

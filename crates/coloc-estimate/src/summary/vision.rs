@@ -1,16 +1,14 @@
 //! Vision transformers in a list of rows: found by their blocks, and believed where all parameters are explained.
 
-use super::counts_agree;
 use super::table::Row;
+use super::{MOST_LAYERS, counts_agree};
 use crate::graph::{Activation, FlagKind, Graph};
 use crate::hf::{Chance, Head, Options, Projection, Vit};
 
 /// Features of an attention head where no row tells.
 pub(super) const HEAD_WIDTH: u32 = 64;
-/// No model has more layers: what a config may say.
-const MOST_LAYERS: usize = 10_000;
 /// No model is wider: sums of parameters stay countable.
-const WIDEST: u32 = 1 << 20;
+pub(super) const WIDEST: u32 = 1 << 20;
 
 /// The class of a block, and how such blocks make query, key and value: torchvision, timm, Hugging Face.
 pub(super) fn projection(block: &str) -> Option<Projection> {
@@ -115,7 +113,7 @@ fn passes(kind: &str) -> bool {
     kind == "Identity" || is_drop_path(kind)
 }
 
-fn is_drop_path(kind: &str) -> bool {
+pub(super) fn is_drop_path(kind: &str) -> bool {
     matches!(kind, "DropPath" | "StochasticDepth")
 }
 
@@ -256,6 +254,16 @@ impl Inside {
     }
 }
 
+/// The head that the products behind the last block are: one for each token that is classified.
+pub(super) fn head(labels: &[u32]) -> Option<Head> {
+    match *labels {
+        [] => Some(Head::Bare),
+        [labels] => Some(Head::Sample { labels }),
+        [first, second] if first == second => Some(Head::Sample { labels: first }),
+        _ => None,
+    }
+}
+
 /// What follows the last block.
 struct Ending {
     head: Head,
@@ -281,12 +289,7 @@ impl Ending {
             }
         }
         let mean = sequence(norm?).is_none();
-        let head = match logits[..] {
-            [] => Head::Bare,
-            [labels] => Head::Sample { labels },
-            [first, second] if first == second => Head::Sample { labels: first },
-            _ => return None,
-        };
+        let head = head(&logits)?;
         Some(Ending { head, classifiers: logits.len() as u32, mean })
     }
 }

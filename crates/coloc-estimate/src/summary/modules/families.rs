@@ -1,5 +1,6 @@
 //! Trees of the families that are known as a whole.
 
+use super::super::MOST_LAYERS;
 use super::module::Module;
 use super::{SummaryError, SummaryOptions, Tree};
 use crate::graph::{Activation, FlagKind, Graph};
@@ -14,9 +15,6 @@ const ENCODER_LAYERS: [&str; 5] =
     ["BertLayer", "RobertaLayer", "XLMRobertaLayer", "CamembertLayer", "ElectraLayer"];
 /// Layers of a decoder that is built like LLaMA.
 const LLAMA_LAYERS: [&str; 3] = ["LlamaDecoderLayer", "MistralDecoderLayer", "Qwen2DecoderLayer"];
-
-/// As many layers as a config may say.
-const MOST_LAYERS: usize = 10_000;
 
 /// Refuses trees with more layers than any model of these families has.
 pub(super) fn check_layers(tree: &Tree<'_>) -> Result<(), SummaryError> {

@@ -1,6 +1,7 @@
 //! Trees of vision transformers. How large the images are is printed nowhere.
 
-use super::super::vision::{HEAD_WIDTH, projection};
+use super::super::MOST_LAYERS;
+use super::super::vision::{HEAD_WIDTH, WIDEST, head, is_drop_path, projection};
 use super::Tree;
 use super::module::Module;
 use crate::graph::{Activation, FlagKind, Graph};
@@ -8,8 +9,6 @@ use crate::hf::{Chance, Head, Options, Projection, Vit};
 
 /// The side of an image where no count of parameters tells.
 const USUAL_SIDE: u32 = 224;
-/// No model has more layers: what a config may say.
-const MOST_LAYERS: usize = 10_000;
 
 /// The graph of a vision transformer; none where the tree is that of another net.
 pub(super) fn find(tree: &Tree<'_>) -> Option<Graph> {
@@ -47,10 +46,6 @@ pub(super) fn find(tree: &Tree<'_>) -> Option<Graph> {
     Some(graph)
 }
 
-fn is_drop_path(kind: &str) -> bool {
-    matches!(kind, "DropPath" | "StochasticDepth")
-}
-
 /// Layers that hand on what they get.
 fn passes(module: &Module<'_>) -> bool {
     module.container || matches!(module.kind, "Identity" | "Dropout") || is_drop_path(module.kind)
@@ -85,7 +80,7 @@ fn read_block(block: &[Module<'_>], projection: Projection) -> Option<Vit> {
         let mut dropouts = block.iter().filter(|module| module.kind == "Dropout");
         dropouts.any(|module| (module.name == "attn_drop") == attention && module.drops())
     };
-    (products.len() == wanted && width <= 1 << 20).then_some(Vit {
+    (products.len() == wanted && width <= WIDEST).then_some(Vit {
         channels: 3,
         grid: (1, 1),
         patch: 1,
@@ -140,14 +135,8 @@ impl Ending {
                 false => labels.push(layer.product()?.1),
             }
         }
-        let head = match labels[..] {
-            [] => Head::Bare,
-            [labels] => Head::Sample { labels },
-            [first, second] if first == second => Head::Sample { labels: first },
-            _ => return None,
-        };
         let classifiers = labels.len() as u32;
-        Some(Ending { head, classifiers, mean: norm.name == "fc_norm", left_out })
+        Some(Ending { head: head(&labels)?, classifiers, mean: norm.name == "fc_norm", left_out })
     }
 }
 
