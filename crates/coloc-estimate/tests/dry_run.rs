@@ -4,6 +4,7 @@
 
 use coloc_estimate::environment::Environment;
 use coloc_estimate::faketensor::{self, FakeTensorError};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -14,9 +15,11 @@ fn python_with_torch(test: &str) -> Option<String> {
     if imported.is_ok_and(|output| output.status.success()) {
         return Some(python);
     }
-    eprintln!(
+    // Past the test runner's capture, which would swallow it in a test that passes.
+    let words = format!(
         "SKIPPED {test}: {python} cannot import torch; set COLOC_TEST_PYTHON to one that can"
     );
+    writeln!(std::io::stderr(), "{words}").expect("it is heard");
     None
 }
 

@@ -3,6 +3,7 @@
 mod support;
 
 use serde_json::Value;
+use std::io::Write;
 use support::{Run, Workspace, coloc};
 
 /// Runs a shell script on an emulated fleet, with `coloc` on its path as `$COLOC`.
@@ -106,7 +107,8 @@ fn without_a_driver_the_answer_is_clear_and_the_exit_code_1() {
     let dir = Workspace::with(&[]);
     let run = coloc(dir.path(), &["gpus", "--json"]);
     if run.output.status.success() {
-        println!("SKIPPED: this machine has an NVIDIA driver");
+        let words = "SKIPPED: this machine has an NVIDIA driver";
+        writeln!(std::io::stderr(), "{words}").expect("it is heard");
         return;
     }
     let told: Value = serde_json::from_str(&run.fails_with(1)).expect("JSON");

@@ -1,5 +1,9 @@
 //! What the tests of the simulator share.
-#![allow(dead_code)] // Each test binary uses its part.
+#![allow(dead_code, unused_imports)] // Each test binary uses its part.
+
+#[path = "shared.rs"]
+mod shared;
+pub(crate) use shared::shared;
 
 use coloc_core::policy::{Place, Queue};
 use coloc_core::{Policy, Preset};
@@ -8,20 +12,9 @@ use coloc_physics::Profile;
 use coloc_sim::trace::{Format, read};
 use coloc_sim::{Estimator, Names, Silent, Simulation, Summary, TaskResult, Trace, TraceTask};
 use std::fs::File;
-use std::path::{Path, PathBuf};
 
 /// The server of the published results.
 pub(crate) const SERVER: &str = "4xA100-40GB";
-
-/// A file of the data that is handed around beside the repository. Says loudly when it is not there.
-pub(crate) fn shared(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("SKIPPED: {} is not there", path.display());
-    None
-}
 
 /// One of CARMA's traces.
 pub(crate) fn carma_trace(name: &str) -> Option<Trace> {

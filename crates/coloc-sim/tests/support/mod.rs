@@ -1,22 +1,15 @@
-//! Published data that lies beside the project, where it does.
-#![allow(dead_code)] // Each test binary uses a part of it.
+//! What tests on published data share.
+#![allow(dead_code, unused_imports)] // Each test binary uses a part of it.
+
+#[path = "../common/shared.rs"]
+mod shared;
+pub(crate) use shared::shared;
 
 use coloc_core::Policy;
 use coloc_model::Fleet;
 use coloc_sim::trace::{self, Format};
 use coloc_sim::{Estimator, Silent, Simulation, Summary, TaskResult, Trace};
-use std::path::{Path, PathBuf};
-
-/// A file of the shared data; without it the test says loudly that it was skipped.
-pub(crate) fn shared(name: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let file = root.join(name);
-    if file.exists() {
-        return Some(file);
-    }
-    eprintln!("SKIPPED: {} is not there", file.display());
-    None
-}
+use std::path::Path;
 
 pub(crate) fn read(file: &Path, format: Format) -> Trace {
     let input = std::fs::File::open(file).expect("a readable file");

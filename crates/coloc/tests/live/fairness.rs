@@ -1,6 +1,6 @@
 //! Quotas, weights and priorities, live.
 
-use super::home::{Home, text};
+use super::home::{Home, skipped, text};
 use std::process::Command;
 
 fn own(flag: &str) -> String {
@@ -65,7 +65,7 @@ fn weights_and_quotas_of_strangers_are_refused() {
 #[test]
 fn under_fair_the_heavier_user_has_more_turns() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can be two users");
+        skipped("only root can be two users");
         return;
     }
     let flags = ["--emulate", "1xA100-40GB", "--share", "exclusive", "--queue", "fair"];

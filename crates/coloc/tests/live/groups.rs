@@ -3,7 +3,7 @@
 //! What the kernel does is tested where this machine has a cgroup file system that tests may use, and skipped loudly
 //! where not. What is written to it is tested on a folder that looks like one.
 
-use super::home::{Home, text};
+use super::home::{Home, skipped, text};
 use std::path::Path;
 
 /// How the daemon keeps tasks together.
@@ -12,7 +12,7 @@ fn processes(home: &Home, id: u32) -> String {
 }
 
 fn skip(what: &str) {
-    eprintln!("SKIPPED: this machine has no {what} that tests may use");
+    skipped(&format!("this machine has no {what} that tests may use"));
 }
 
 /// A process is there, and is no zombie.

@@ -1,6 +1,6 @@
 //! What a daemon does when there is too little of something: room on the disk, patience, connections.
 
-use super::home::{Home, text};
+use super::home::{Home, skipped, text};
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn on_a_small_disk() -> Option<Home> {
         .output()
         .is_ok_and(|output| output.status.success());
     if !possible {
-        eprintln!("SKIPPED: a disk of one's own can be had by root only");
+        skipped("a disk of one's own can be had by root only");
         return None;
     }
     let mount = format!("mkdir -p \"$0\" && mount -t tmpfs -o {DISK} tmpfs \"$0\" && exec \"$@\"");

@@ -1,6 +1,6 @@
 //! The network: TLS or nothing, a token or nothing, and the same rules for its user as at the socket.
 
-use super::home::{Home, coloc, text};
+use super::home::{Home, coloc, skipped, text};
 use super::http::{Reply, ask, ask_over};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -187,7 +187,7 @@ fn without_tls_or_a_token_nothing_is_looked_at() {
 #[test]
 fn a_token_speaks_for_its_user() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can be two users");
+        skipped("only root can be two users");
         return;
     }
     let remote = Remote::new(&[]);

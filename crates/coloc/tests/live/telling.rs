@@ -1,6 +1,6 @@
 //! What the command line tells people and programs.
 
-use super::home::{Home, coloc, text};
+use super::home::{Home, coloc, skipped, text};
 use serde_json::{Value, json};
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -53,7 +53,7 @@ fn lists_fit_the_terminal_and_pipes_get_all() {
     for columns in [60, 80] {
         for verb in ["queue", "history", "queue --expected"] {
             let Some(told) = on_a_terminal(&home, columns, verb) else {
-                eprintln!("SKIPPED: no terminal can be made here, `script` is missing");
+                skipped("no terminal can be made here, `script` is missing");
                 return;
             };
             let widest = told.lines().map(|line| line.chars().count()).max().unwrap_or(0);

@@ -1,6 +1,6 @@
 //! Two users on one daemon of root's: each sees the queue, and touches only what is theirs.
 
-use super::home::{Home, coloc, text};
+use super::home::{Home, coloc, skipped, text};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ const NOBODY: u32 = 65_534;
 /// A daemon of root's that other users can reach; `None`, with a word, for who is not root.
 pub(super) fn shared_home(arguments: &[&str]) -> Option<Home> {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can be two users");
+        skipped("only root can be two users");
         return None;
     }
     let home = Home::new(arguments);

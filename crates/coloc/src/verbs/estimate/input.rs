@@ -97,7 +97,7 @@ fn check_use(layers: &Layers<'_>, graph: &Graph) -> Result<(), EstimateError> {
         (zero && *gpus == 1, "--zero divides among GPUs: give --gpus, at least 2"),
         (
             training.seq.is_some() && (fixed || !reads_tokens),
-            "--seq works with --hf-config and with summaries of models that read tokens",
+            "--seq works with configs and summaries of models that read tokens",
         ),
     ] {
         if useless {
