@@ -130,3 +130,15 @@ fn zero_3_needs_less_in_16_bits_than_in_32() {
     assert!(mixed < 0.7 * whole, "{mixed} in 16 bits, {whole} in 32");
     assert_eq!(mixed, half);
 }
+
+/// An image of a gigapixel or more has more scores than can be counted; where they stream nobody asks for their number.
+#[test]
+fn scores_that_stream_need_not_be_counted() {
+    let config = r#"{"model_type": "vit", "hidden_size": 32, "num_hidden_layers": 1, "intermediate_size": 128,
+        "num_attention_heads": 2, "image_size": 3210000, "patch_size": 8, "num_labels": 10,
+        "architectures": ["ViTForImageClassification"]}"#;
+    let graph = hf::parse(config, &Options::default()).unwrap();
+    let estimator = ReplayEstimator::shipped(DEFAULT_ENVIRONMENT).unwrap();
+    let estimate = estimator.estimate(&graph, &RunConfig::new(1));
+    assert!(estimate.bound >= estimate.peak && estimate.peak > Bytes::from_mib(1 << 20));
+}

@@ -280,10 +280,11 @@ impl Trainer<'_> {
     ) -> Tensor {
         let width = self.run.precision.activation_bytes();
         let rows = u64::from(attention.heads) * node.shape.positions();
-        let scores = rows * u64::from(attention.keys);
-        let score_size = Size::per_sample(scores * width);
         self.multiply_forward();
         if attention.eager {
+            // Only where they are kept is it certain that they can be counted.
+            let scores = rows * u64::from(attention.keys);
+            let score_size = Size::per_sample(scores * width);
             let raw = self.activation(score_size);
             let softmax = self.activation(score_size);
             self.memory.drop(raw);
