@@ -34,7 +34,7 @@ pub(super) struct EvalArgs {
 }
 
 /// Passes over the rows to time an estimator, and how long they may take.
-const PASSES: u32 = 20;
+const PASSES: u32 = 200;
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// What an estimator says of a row.
