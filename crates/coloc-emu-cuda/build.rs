@@ -10,6 +10,8 @@ fn main() {
     println!("cargo:rerun-if-changed=symbols.txt");
     println!("cargo:rerun-if-changed=src");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libcuda.so.1");
+    // A handler of signals that was installed once must stay where it is.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     let names = fs::read_to_string("symbols.txt").expect("symbols.txt is part of the crate");
     let mut written = BTreeSet::new();
     for entry in fs::read_dir("src").expect("src").flatten() {

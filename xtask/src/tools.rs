@@ -13,6 +13,17 @@ pub(crate) fn install_browser() {
     }
 }
 
+/// A tracer for the tests that stop a daemon at its signals. Without one those tests say that they were skipped.
+pub(crate) fn install_strace() {
+    if succeeds("strace", &["-V"]) {
+        return;
+    }
+    println!("\n=== installing strace for the tests of signals");
+    if !install("strace") {
+        println!("SKIPPED: no strace, and apt-get could not install it; signals stay unseen");
+    }
+}
+
 /// A C++ compiler for libFuzzer. Without one nothing is fuzzed, and that is no success.
 pub(crate) fn install_cxx() -> Result<(), Failed> {
     if succeeds("c++", &["--version"]) {

@@ -1,6 +1,7 @@
 //! What a fleet could ever run, if it were empty: gangs that fit on it and within quotas.
 
 use crate::demand::Demand;
+use crate::gpus::GpuState;
 use crate::policy::{Place, Policy, Queue};
 use crate::queue::Ticket;
 use crate::scheduler::{Scheduler, World};
@@ -68,11 +69,12 @@ impl Scheduler {
         if !(1..=available).contains(&task.gpus) {
             return rejected(available, scope, advice);
         }
-        if !self.world.kinds.matter() && !self.world.holdings.are_limited() {
+        let any_model = task.models.is_none() && !self.world.models.matter();
+        if any_model && !self.world.holdings.are_limited() {
             return Ok(());
         }
         let demand = self.world.demand_of(&Record::new(task.clone(), Ticket::FIRST));
-        if !demand.barred.is_empty() {
+        if demand.models.is_some() {
             let runs_on = self.world.runs_on(&demand);
             if runs_on < task.gpus {
                 let scope = "of kinds that it runs on, it can have";
@@ -98,9 +100,21 @@ impl Scheduler {
 impl World {
     /// How many GPUs of kinds that it runs on, with memory enough, a task can have at once.
     fn runs_on(&self, demand: &Demand) -> u32 {
+        self.most_at_once(demand, |_| true)
+    }
+
+    /// It will have GPUs when enough tasks have gone: as many as it needs are neither lost nor drained.
+    pub(crate) fn has_gpus_in_service(&self, demand: &Demand) -> bool {
+        self.gpus.are_all_in_service()
+            || self.most_at_once(demand, |state| !state.is_out()) >= demand.gpus
+    }
+
+    fn most_at_once(&self, demand: &Demand, counts: impl Fn(&GpuState) -> bool) -> u32 {
         let fits = |&gpu: &GpuId| {
             let state = self.gpus.get(gpu);
-            !demand.barred.has(state.kind) && demand.need <= state.capacity
+            demand.models.is_none_or(|models| models.contains(state.model))
+                && demand.need <= state.capacity
+                && counts(state)
         };
         match self.policy.place {
             Place::Any | Place::Consolidate => self.gpus.ids().filter(fits).count() as u32,

@@ -1,6 +1,7 @@
 //! When the world is not as this scheduler left it: tasks that run already, launches that came to nothing,
 //! people who change their mind.
 
+use crate::contract::Promised;
 use crate::queue::Ticket;
 use crate::scheduler::World;
 use coloc_model::{Millis, Placement, Task, TaskId, Time};
@@ -8,13 +9,26 @@ use coloc_model::{Millis, Placement, Task, TaskId, Time};
 impl World {
     /// Takes a waiting task for running where it was found. Whatever was promised to others there, it is
     /// there.
-    pub(crate) fn adopt(&mut self, now: Time, task: TaskId, placement: Placement, started: Time) {
+    pub(crate) fn adopt(
+        &mut self,
+        now: Time,
+        task: TaskId,
+        placement: Placement,
+        started: Time,
+        promised: Option<Promised>,
+    ) {
         let known = |gpu: coloc_model::GpuId| gpu.index() < self.gpus.len();
         if !placement.gpus().all(known) {
             return;
         }
         let demand = self.demand(task);
-        self.settle_on(now, &demand, placement);
+        let past = self.tasks.get_mut(task).and_then(|record| record.promised.take());
+        let promised = promised.or(past);
+        if self.policy.contract.is_some() {
+            self.settle_as_promised(now, demand, placement, promised);
+        } else {
+            self.settle_without_contract(now, demand, placement, promised);
+        }
         let Some(record) = self.tasks.get_mut(task) else { return };
         let started = started.min(now);
         if let Some(run) = &mut record.run {
@@ -25,8 +39,9 @@ impl World {
             record.standing.since = started;
             record.standing.first_start = Some(started);
         }
-        if self.policy.queue.is_ranked() {
-            self.ranked.adopt(now, &self.policy, record);
+        // A task that ran out of memory is brought back before all others, and has no rank.
+        if self.policy.queue.is_ranked() && !record.attempts.is_recovering() {
+            self.ranked.adopt(record);
         }
     }
 
@@ -37,7 +52,7 @@ impl World {
         }
         let Some(record) = self.tasks.get_mut(task) else { return false };
         record.standing.preempted(now);
-        if record.ooms > 0 {
+        if record.attempts.is_recovering() {
             self.recovery.come_back(task);
             return true;
         }
@@ -48,7 +63,7 @@ impl World {
     pub(crate) fn change(&mut self, now: Time, task: Task) -> bool {
         let (id, rank) = (task.id, Ticket::rank(&self.policy, &task));
         let Some(record) = self.tasks.get_mut(id) else { return false };
-        if record.run.is_some() || record.ooms > 0 {
+        if record.run.is_some() || record.attempts.is_recovering() {
             // Recovered tasks wait by the order in which they died, and ask for what they wanted then.
             record.task.priority = task.priority;
             record.ticket.rank = rank;
@@ -57,6 +72,7 @@ impl World {
             return self.policy.queue.is_ranked();
         }
         self.leave_queue(id);
+        self.models.note(&task);
         let class = self.ranked.class(self.shape(&task));
         let Some(record) = self.tasks.get_mut(id) else { return false };
         record.standing.class = class as u32;
@@ -71,7 +87,7 @@ impl World {
         self.wait_again(now, id)
     }
 
-    fn wait_again(&mut self, now: Time, task: TaskId) -> bool {
+    pub(crate) fn wait_again(&mut self, now: Time, task: TaskId) -> bool {
         let Some(record) = self.tasks.get_mut(task) else { return false };
         self.waiting.insert(record.ticket, &record.task);
         if self.policy.queue.is_ranked() {

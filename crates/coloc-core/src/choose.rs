@@ -17,7 +17,13 @@ impl World {
                 self.start(turn, &demand, &gpus);
                 true
             }
-            None => false,
+            None => {
+                if demand.idle_only && self.policy.contract.is_some() {
+                    let ticket = self.tasks.live(task).ticket;
+                    self.overtaking.refused(task, ticket);
+                }
+                false
+            }
         }
     }
 

@@ -1,11 +1,13 @@
 //! The commit stage: books the GPUs and has the task launched; and the way back.
 
 use crate::accounts::{Charge, OverQuota};
+use crate::contract::evidence::Plateau;
+use crate::contract::limit;
 use crate::demand::Demand;
 use crate::event::Effect;
 use crate::scheduler::{Turn, World};
 use crate::tasks::Run;
-use coloc_model::{Bytes, GpuId, Placement, Share, Slot, TaskId, Time};
+use coloc_model::{Basis, Bytes, GpuId, Placement, Share, Slot, TaskId, Time};
 use std::sync::Arc;
 
 impl World {
@@ -24,6 +26,9 @@ impl World {
         if self.reserved == Some(task) {
             self.reserve_for(Time::START, None);
         }
+        if self.policy.contract.is_some() {
+            self.overtaking.started(task, self.tasks.live(task).ticket);
+        }
     }
 
     /// Books the GPUs of a task and takes it out of the queue.
@@ -34,13 +39,30 @@ impl World {
         let charge = self.charge(demand, &placement.slots);
         self.holdings.started(now, demand.user, &charge);
         self.leave_queue(demand.task);
-        let run = Run { placement, charge, started: now, seen: Bytes::ZERO, settled: false };
+        let slots = self.policy.contract.map(|_| placement.slots.clone());
+        let run = Run {
+            placement,
+            charge,
+            started: now,
+            seen: Bytes::ZERO,
+            settled: false,
+            plateau: Plateau::new(now),
+            settled_at: Bytes::ZERO,
+            promised: demand.book,
+            limit: None,
+        };
         if let Some(record) = self.tasks.get_mut(demand.task) {
-            record.run = Some(run);
+            record.run = Some(Run { limit: limit(demand, record), ..run });
             record.standing.starts(now);
         }
         if self.policy.learn {
             self.watch.launched(now, demand.task);
+        }
+        if self.policy.contract.is_some() && demand.alone && demand.basis == Basis::Unknown {
+            self.settling.watch_lone(demand.task);
+        }
+        for slot in slots.iter().flat_map(|slots| slots.iter()) {
+            self.company_changed(now, slot.gpu);
         }
     }
 
@@ -59,6 +81,30 @@ impl World {
             gpus: demand.gpus,
             memory: demand.gang_memory(),
             share: slots.iter().map(part).sum(),
+        }
+    }
+
+    /// What a task that was booked with less costs its user from now on.
+    pub(crate) fn recharge(&mut self, now: Time, task: TaskId) {
+        if !self.holdings.are_kept() {
+            return;
+        }
+        let record = self.tasks.live(task);
+        let Some(run) = &record.run else { return };
+        let user = record.task.user;
+        let (mut memory, mut share) = (Bytes::ZERO, 0.0);
+        for gpu in run.placement.gpus() {
+            let Some(booking) = self.booking(gpu, task) else { continue };
+            let part = booking.claim().0 as f64 / self.gpus.get(gpu).capacity.0.max(1) as f64;
+            memory += booking.claim();
+            share += part.max(booking.load).clamp(0.0, 1.0);
+        }
+        let charge = Charge { gpus: run.charge.gpus, memory, share };
+        let before = run.charge;
+        self.holdings.ended(now, user, &before);
+        self.holdings.started(now, user, &charge);
+        if let Some(run) = self.tasks.get_mut(task).and_then(|record| record.run.as_mut()) {
+            run.charge = charge;
         }
     }
 
@@ -89,7 +135,7 @@ impl World {
 
     pub(crate) fn leave_queue(&mut self, task: TaskId) {
         let record = self.tasks.live(task);
-        let (ticket, in_recovery) = (record.ticket, record.ooms > 0);
+        let (ticket, in_recovery) = (record.ticket, record.attempts.is_recovering());
         if in_recovery {
             self.recovery.remove(task);
         } else {
@@ -109,6 +155,19 @@ impl World {
             self.gpus.release(now, gpu, task);
         }
         self.ranked.forget_running(task);
+        self.departed(now, task, &run);
         Some(run)
+    }
+
+    /// What the contract makes of a task that is off its GPUs, for good or to come back.
+    pub(crate) fn departed(&mut self, now: Time, task: TaskId, run: &Run) {
+        if self.policy.contract.is_none() {
+            return;
+        }
+        self.settling.forget(task, run);
+        for gpu in run.placement.gpus() {
+            self.extend_the_unknown(gpu);
+            self.company_changed(now, gpu);
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! The estimate stage: what a task needs of each GPU, from what is known of it.
 
-use crate::belief::{Beliefs, Temper};
-use crate::kinds::Barred;
-use crate::policy::{Knowledge, OnOom, Policy};
+use crate::belief::Beliefs;
+use crate::contract::{self, Promise};
+use crate::policy::{Knowledge, OnOom, Pack, Policy};
+use crate::scheduler::World;
 use crate::tasks::Record;
-use coloc_model::{Bytes, Millis, TaskId, UserId};
+use coloc_model::{Basis, Bytes, Memory, Millis, ModelSet, Task, TaskId, Temper, UserId};
 
 /// What placement asks of a GPU for one task.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -21,6 +22,12 @@ pub struct Demand {
     pub floor: Bytes,
     /// Memory that will be promised on each.
     pub book: Bytes,
+    /// What that rests on.
+    pub basis: Basis,
+    /// What the user declared, where that is a promise.
+    pub declared: Bytes,
+    /// It may have memory that others lend.
+    pub borrows: bool,
     /// Expected SM demand on each, in devices.
     pub load: f64,
     /// How it takes neighbours, and is one.
@@ -29,8 +36,8 @@ pub struct Demand {
     pub mildness: f64,
     /// How long it is expected to run, if such a task has been seen.
     pub run_time: Option<Millis>,
-    /// Kinds of device that it does not run on.
-    pub barred: Barred,
+    /// GPU models that it may run on; `None` where it may run on all of the fleet.
+    pub models: Option<ModelSet>,
     /// The GPUs must be empty.
     pub idle_only: bool,
     /// Nobody may join later.
@@ -51,22 +58,28 @@ impl Demand {
         largest: Bytes,
     ) -> Demand {
         let task = &record.task;
-        let (need, book) = memory(record, policy, beliefs);
-        let alone = task.exclusive || record.last_resort;
+        let Promise { need, book, basis, declared, lone } = match &policy.contract {
+            Some(contract) => contract::promise(record, policy, contract, beliefs),
+            None => memory(record, policy, beliefs),
+        };
+        let alone = task.exclusive || record.attempts.last_resort || lone;
         let whole_device = alone || policy.needs_idle();
         Demand {
             task: task.id,
             user: task.user,
             gpus: task.gpus,
             need: need.min(largest),
-            floor: record.wanted.unwrap_or_default().min(largest),
+            floor: record.attempts.wanted.unwrap_or_default().min(largest),
             book: if alone { largest } else { book.min(largest) },
-            load: beliefs.sm_demand(task.signature, task.estimate.and_then(|e| e.sm)),
+            basis,
+            declared: declared.min(largest),
+            borrows: task.borrows && policy.contract.is_some(),
+            load: beliefs.sm_demand(task.signature, task.sm),
             temper: beliefs.temper(task.signature),
             mildness: beliefs.mildness(),
             run_time: beliefs.run_time(task.signature),
-            barred: Barred::default(),
-            idle_only: whole_device || record.idle_retry,
+            models: None,
+            idle_only: whole_device || record.attempts.idle_retry,
             alone,
             packed: true,
             blind: false,
@@ -85,14 +98,38 @@ impl Demand {
     }
 }
 
-/// What must be free for a task, and what it is promised.
-fn memory(record: &Record, policy: &Policy, beliefs: &Beliefs) -> (Bytes, Bytes) {
+impl World {
+    pub(crate) fn demand(&self, task: TaskId) -> Demand {
+        self.demand_of(self.tasks.live(task))
+    }
+
+    pub(crate) fn demand_of(&self, record: &Record) -> Demand {
+        let largest = self.largest[record.task.gpus as usize - 1];
+        let packed = self.packs(&record.task);
+        let models = self.models.allowed(&record.task);
+        Demand { packed, models, ..Demand::of(record, &self.policy, &self.beliefs, largest) }
+    }
+
+    /// A task waits for as few nodes as possible.
+    fn packs(&self, task: &Task) -> bool {
+        let limit = match self.policy.pack {
+            Pack::Always => return true,
+            Pack::Never => return false,
+            Pack::Skew(limit) => limit,
+        };
+        task.gpus <= self.widest_node
+            || self.skews.get(&task.signature).is_none_or(|&skew| skew > limit)
+    }
+}
+
+/// Without a contract: what must be free for a task, and what it is promised until it was watched for a minute.
+fn memory(record: &Record, policy: &Policy, beliefs: &Beliefs) -> Promise {
     let (margin, unknown) = match policy.knowledge {
         Knowledge::Estimated { margin } => (margin, Bytes::ZERO),
         Knowledge::Unknown { min_free } => (Bytes::ZERO, min_free),
     };
     let estimated = match policy.knowledge {
-        Knowledge::Estimated { .. } => record.task.estimate.map(|estimate| estimate.bound),
+        Knowledge::Estimated { .. } => record.task.memory.bound(),
         Knowledge::Unknown { .. } => None,
     };
     let seen_before = beliefs.peak(record.task.signature).filter(|_| policy.learn);
@@ -107,10 +144,17 @@ fn memory(record: &Record, policy: &Policy, beliefs: &Beliefs) -> (Bytes, Bytes)
     if bound.is_none() {
         book = unknown;
     }
-    if let (Some(wanted), OnOom::Grow { margin }) = (record.wanted, policy.recovery.on_oom) {
+    if let (Some(wanted), OnOom::Grow { margin }) = (record.attempts.wanted, policy.recovery.on_oom)
+    {
         let grown = wanted.scale(1.0 + margin.get());
         need = need.max(grown);
         book = book.max(grown);
     }
-    (need, book)
+    let basis = match record.task.memory {
+        _ if bound.is_none() => Basis::Unknown,
+        Memory::Declared { .. } => Basis::Declared,
+        _ if bound == estimated => Basis::Estimated,
+        _ => Basis::History,
+    };
+    Promise { need, book, basis, declared: Bytes::ZERO, lone: false }
 }

@@ -5,7 +5,7 @@ use crate::policy::Queue;
 use crate::scheduler::World;
 use crate::service::GpuTime;
 use crate::tasks::Record;
-use coloc_model::{Outcome, TaskId, TaskState, Time};
+use coloc_model::{Millis, Outcome, TaskId, TaskState, Time};
 
 impl World {
     pub(crate) fn ended(
@@ -16,6 +16,12 @@ impl World {
         effects: &mut Vec<Effect>,
     ) -> bool {
         self.learn_from(now, task);
+        let contract = self.policy.contract.is_some();
+        if contract {
+            self.learn_memory(now, task, Some(outcome));
+        }
+        let died = contract && matches!(outcome, Outcome::OutOfMemory { .. });
+        let death = if died { self.death(task) } else { None };
         let Some(run) = self.vacate(now, task) else {
             return self.ended_while_leaving(task, outcome, effects);
         };
@@ -38,7 +44,14 @@ impl World {
             _ if cancelled => TaskState::Cancelled,
             Outcome::Failed => TaskState::Failed,
             Outcome::OutOfMemory { wanted } => {
-                if self.recover(task, wanted) {
+                let recovered = match &death {
+                    Some(death) => {
+                        let gpus: Vec<_> = run.placement.gpus().collect();
+                        self.recover_by_contract(now, task, wanted, death, &gpus, effects)
+                    }
+                    None => self.recover(task, wanted),
+                };
+                if recovered {
                     return true;
                 }
                 TaskState::OutOfMemory
@@ -55,7 +68,7 @@ impl World {
         outcome: Outcome,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        let preempted = |record: &Record| record.standing.first_start.is_some() && record.ooms == 0;
+        let preempted = |record: &Record| record.standing.first_start.is_some();
         let leaving = self.tasks.get(task).is_some_and(preempted);
         if leaving && outcome == Outcome::Completed {
             self.leave_queue(task);
@@ -95,6 +108,9 @@ impl World {
     }
 
     pub(crate) fn stopped(&mut self, now: Time, task: TaskId, effects: &mut Vec<Effect>) -> bool {
+        if self.policy.contract.is_some() {
+            self.learn_memory(now, task, None);
+        }
         if self.vacate(now, task).is_none() {
             return false;
         }
@@ -102,8 +118,22 @@ impl World {
         true
     }
 
+    /// When a task that runs, or starts now, is expected to leave its GPUs: by what was seen of its kind, else as declared.
+    /// One that overran may end any moment.
+    pub(crate) fn expected_end(&self, task: TaskId, now: Time) -> Time {
+        let record = self.tasks.live(task);
+        let span = if self.policy.learn {
+            self.beliefs.run_time(record.task.signature)
+        } else {
+            record.task.duration
+        };
+        let started = record.run.as_ref().map_or(now, |run| run.started);
+        span.map_or(Time::NEVER, |span| (started + span).max(now + Millis(1)))
+    }
+
     fn retire(&mut self, task: TaskId, state: TaskState, effects: &mut Vec<Effect>) {
         self.tasks.remove(task);
+        self.overtaking.forget(task);
         if self.reserved == Some(task) {
             self.reserve_for(Time::START, None);
         }

@@ -1,9 +1,10 @@
 //! What the world tells the scheduler, and what the scheduler wants done.
 
-use crate::belief::Lesson;
+use crate::contract::Promised;
 use coloc_model::mig::Layout;
 use coloc_model::{
-    Bytes, GpuId, GpuSignal, Outcome, Placement, SignatureId, Task, TaskId, TaskState, Time,
+    Bytes, Fraction, GpuId, GpuSignal, Lesson, Outcome, Placement, SignatureId, Task, TaskId,
+    TaskState, Time,
 };
 
 /// Something happened.
@@ -32,13 +33,20 @@ pub enum Event {
         /// Its state from now on.
         signal: GpuSignal,
     },
+    /// The monitor could not see a GPU: what tasks do on it is not known until it is seen again.
+    GpuUnseen(GpuId),
     /// The monitor saw a task's memory change.
     TaskSeen {
         /// The task.
         task: TaskId,
         /// The most that it holds on any of its GPUs.
         used: Bytes,
+        /// SM activity that is its own, where the monitor can tell: per process, or of its MIG instance. It holds until
+        /// the next sighting. Without it, what GPUs do counts as the doing of a task that is alone on them.
+        activity: Option<Fraction>,
     },
+    /// A task's log shows that it got further in its training.
+    Progressed(TaskId),
     /// The monitor saw memory of processes that are not tasks.
     ForeignSeen {
         /// The GPU.
@@ -62,12 +70,19 @@ pub enum Event {
         /// What no instance can be made of.
         taken: Layout,
     },
-    /// A GPU cannot be used, or can be used again.
+    /// A GPU is lost, or is back.
     GpuThere {
         /// The GPU.
         gpu: GpuId,
-        /// It can.
+        /// It is back.
         there: bool,
+    },
+    /// A GPU takes nothing new though it is there, or takes tasks again. Those on it go on.
+    GpuDrained {
+        /// The GPU.
+        gpu: GpuId,
+        /// It takes nothing.
+        drained: bool,
     },
     /// A task was launched before this scheduler was made, and still runs.
     Adopted {
@@ -77,6 +92,8 @@ pub enum Event {
         placement: Placement,
         /// Since when.
         started: Time,
+        /// What it was promised then, if that is known.
+        promised: Option<Promised>,
     },
     /// A launch could not be carried out: the task waits again.
     NotLaunched(TaskId),

@@ -3,7 +3,7 @@
 use crate::accounts::OverQuota;
 use crate::scheduler::Scheduler;
 use crate::screen::{Case, Refusal};
-use coloc_model::{Bytes, GpuId, TaskId, TaskState, Time};
+use coloc_model::{Basis, Bytes, GpuId, TaskId, TaskState, Time};
 use serde::Serialize;
 
 /// What one GPU says to a task.
@@ -24,10 +24,15 @@ pub struct Explanation {
     pub state: TaskState,
     /// Tasks that are considered before it.
     pub ahead: usize,
-    /// GPUs that it needs on one node.
+    /// GPUs that it needs, on one node unless the placement spans nodes.
     pub gpus: u32,
     /// Memory that it needs on each.
     pub need: Bytes,
+    /// What that rests on.
+    pub basis: Basis,
+    /// Nothing is known of its kind yet, and this task is the first of it: once that one has settled, this one needs no
+    /// more than it holds.
+    pub awaits: Option<TaskId>,
     /// Its user or group holds as much as it may; free GPUs do not help.
     pub over_quota: Option<OverQuota>,
     /// Another task waits to be brought back and stops all others.
@@ -44,19 +49,35 @@ impl Explanation {
 }
 
 impl Scheduler {
+    /// The first task of a waiting task's kind, of which nothing is known yet: once that one has settled, this one needs no
+    /// more than it holds.
+    pub fn awaits(&self, task: TaskId) -> Option<TaskId> {
+        let world = &self.world;
+        let record = world.tasks.get(task).filter(|record| record.run.is_none())?;
+        let unknown = world.demand_of(record).basis == Basis::Unknown;
+        unknown.then(|| world.settling.first_of(world, record.task.signature))?
+    }
+
     /// Explains a waiting task; `None` if it is running or gone.
     pub fn explain(&self, now: Time, task: TaskId) -> Option<Explanation> {
         let world = &self.world;
         let record = world.tasks.get(task).filter(|record| record.run.is_none())?;
         let demand = world.demand(task);
         let (policy, gpus) = (&world.policy, &world.gpus);
+        let mut idle = vec![0; gpus.node_ids().count()];
+        for gpu in gpus.idle_ids() {
+            idle[gpus.get(gpu).node.index()] += 1;
+        }
         let verdicts = gpus
             .iter()
             .map(|(gpu, state)| {
-                // Where the node has enough idle GPUs, some policies look no further.
-                let idle = || gpus.of_node(state.node).filter(|&gpu| gpus.get(gpu).is_idle());
+                // Where there are enough idle GPUs, on the node or anywhere, some policies look no further.
+                let idle = match policy.spans_nodes() {
+                    true => gpus.idle(),
+                    false => idle[state.node.index()],
+                };
                 let takes_idle = policy.idle_first && state.is_idle();
-                let blindly = takes_idle && idle().count() >= demand.gpus as usize;
+                let blindly = takes_idle && idle >= demand.gpus;
                 let demand = if blindly { demand.on_idle() } else { demand };
                 let refusals = Case { policy, state, now, demand: &demand }.refusals();
                 GpuVerdict { gpu, refusals }
@@ -71,6 +92,8 @@ impl Scheduler {
             ahead,
             gpus: demand.gpus,
             need: demand.need,
+            basis: demand.basis,
+            awaits: self.awaits(task),
             over_quota: world.over_quota(task),
             stopped_by_recovery: policy.recovery.stops_others
                 && world.recovery.iter().next().is_some_and(|first| first != task),

@@ -8,7 +8,7 @@ use coloc_model::{Bytes, GpuId};
 pub struct PassCounts {
     /// Tasks that were started.
     pub started: u32,
-    /// Refusals by kind, in the order of [`Refusal`]'s variants.
+    /// Refusals by kind, as `Refusal::kind` numbers them.
     pub refused: [u64; Refusal::KINDS],
     /// The GPU that lacked the least memory for a task, and how it refused.
     pub nearest_miss: Option<(GpuId, Refusal)>,

@@ -52,7 +52,10 @@ impl World {
             }
             _ => self.fleet.nodes().iter().map(|node| node.gpus().collect()).collect(),
         };
-        let large_enough = |gpu: &GpuId| self.gpus.get(*gpu).capacity >= demand.need;
+        let large_enough = |gpu: &GpuId| {
+            let state = self.gpus.get(*gpu);
+            state.capacity >= demand.need && !state.is_out()
+        };
         groups
             .into_iter()
             .map(|gpus| gpus.into_iter().filter(large_enough).collect())

@@ -188,6 +188,17 @@ pub struct Recovery {
     pub stops_others: bool,
 }
 
+/// The memory contract: what is promised to a task stays promised until there is evidence that it is not needed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Contract {
+    /// Tasks of which nothing is known share GPUs from the start: CARMA's way.
+    #[serde(default)]
+    pub share_blind: bool,
+    /// MIG: memory of the instance for a task of which nothing is known; without it, the largest instance.
+    #[serde(default)]
+    pub unknown_instance: Option<Bytes>,
+}
+
 /// A complete scheduling policy.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Policy {
@@ -237,6 +248,9 @@ pub struct Policy {
     pub learn_speeds: bool,
     /// AlloX: the share of users, least served first, whose tasks are matched.
     pub alpha: f64,
+    /// The memory contract; without it a booking is an estimate, corrected after a minute where the policy learns.
+    #[serde(default)]
+    pub contract: Option<Contract>,
 }
 
 /// A week: Slurm's default.
@@ -272,6 +286,7 @@ impl Policy {
             fair_order: FairOrder::Arrival,
             learn_speeds: false,
             alpha: 1.0,
+            contract: None,
         }
     }
 

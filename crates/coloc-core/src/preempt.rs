@@ -20,6 +20,12 @@ impl World {
         for gpu in run.iter().flat_map(|run| run.placement.gpus()) {
             self.gpus.left(now, gpu);
         }
+        if let Some(run) = &run {
+            self.departed(now, task, run);
+        }
+        let Some(record) = self.tasks.get_mut(task) else {
+            unreachable!("preempted task {task} is alive");
+        };
         self.waiting.insert(record.ticket, &record.task);
         turn.effects.push(Effect::Preempt(task));
         self.ranked.preempted(&self.policy, record, seat)

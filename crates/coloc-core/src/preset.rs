@@ -1,7 +1,7 @@
 //! Named policies. A preset sets defaults; whatever is asked for explicitly wins.
 
 use crate::policy::{
-    Gate, Knowledge, MemoryBasis, OnOom, Pace, Pack, Place, Policy, Queue, Recovery,
+    Contract, Gate, Knowledge, MemoryBasis, OnOom, Pace, Pack, Place, Policy, Queue, Recovery,
 };
 use crate::service::{GpuTime, Letter, Service, Thresholds};
 use coloc_model::{Bytes, Fraction, Millis, Share};
@@ -163,6 +163,7 @@ fn coloc(known: MemoryKnowledge) -> Policy {
     };
     Policy {
         knowledge,
+        contract: Some(Contract::default()),
         gate: Gate::Expected { full: 0.8, limit: 1.4 },
         patience: Some(secs(2 * 3600)),
         short_first: 3.0,

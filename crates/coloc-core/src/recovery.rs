@@ -3,6 +3,7 @@
 use crate::place::Search;
 use crate::policy::OnOom;
 use crate::scheduler::{Turn, World};
+use crate::tasks::Attempts;
 use coloc_model::{Bytes, TaskId, Time};
 use std::collections::VecDeque;
 
@@ -42,22 +43,45 @@ impl World {
             self.forget_refusals();
         }
         let Some(record) = self.tasks.get_mut(task) else { return false };
-        if rules.on_oom == OnOom::Fail || record.ooms >= rules.retries || record.last_resort {
+        if rules.on_oom == OnOom::Fail
+            || record.attempts.ooms >= rules.retries
+            || record.attempts.last_resort
+        {
             return false;
         }
-        record.ooms += 1;
-        record.wanted = record.wanted.max(Some(wanted));
+        record.attempts.ooms += 1;
+        record.attempts.wanted = record.attempts.wanted.max(Some(wanted));
         match rules.on_oom {
             OnOom::Fail => {}
-            OnOom::Exclusive => record.idle_retry = true,
-            OnOom::Grow { .. } => record.last_resort = record.ooms == rules.retries,
+            OnOom::Exclusive => record.attempts.idle_retry = true,
+            OnOom::Grow { .. } => {
+                record.attempts.last_resort = record.attempts.ooms == rules.retries
+            }
         }
+        self.wait_to_recover(task);
+        true
+    }
+
+    /// A task that was just submitted had attempts before. If it ran out of memory it waits with those that did.
+    pub(crate) fn recall_attempts(&mut self, task: TaskId, attempts: Attempts) {
+        if attempts.is_recovering() {
+            self.leave_queue(task);
+        }
+        if let Some(record) = self.tasks.get_mut(task) {
+            record.attempts = attempts;
+        }
+        if attempts.is_recovering() {
+            self.wait_to_recover(task);
+        }
+    }
+
+    /// Puts a task in the recovery queue.
+    pub(crate) fn wait_to_recover(&mut self, task: TaskId) {
         self.recovery.tasks.push_back(task);
         // Nobody that GPUs are kept for could start before it.
-        if rules.stops_others && self.reserved.is_some() {
+        if self.policy.recovery.stops_others && self.reserved.is_some() {
             self.reserve_for(Time::START, None);
         }
-        true
     }
 
     /// Recovered tasks go first. They are few, so each is tried everywhere.

@@ -1,5 +1,6 @@
 //! Invariants as code: the simulator checks them after every step in debug builds.
 
+use crate::gpus::Booking;
 use crate::scheduler::Scheduler;
 use coloc_model::{Bytes, TaskId};
 use std::collections::BTreeSet;
@@ -14,6 +15,14 @@ impl Scheduler {
             let booked: Bytes = state.residents().iter().map(|booking| booking.bytes).sum();
             assert_eq!(booked, state.booked(), "GPU {gpu}: the ledger does not add up");
             assert!(booked <= state.capacity, "GPU {gpu}: {booked} promised of {}", state.capacity);
+            let claimed: Bytes = state.residents().iter().map(Booking::claim).sum();
+            assert_eq!(claimed, state.claimed, "GPU {gpu}: the ledger of claims does not add up");
+            // Declared floors and bounds of tasks that have not settled are among them.
+            assert!(
+                claimed <= state.capacity,
+                "GPU {gpu}: {claimed} claimed of {}",
+                state.capacity
+            );
             let alone = state.residents().iter().any(|booking| booking.alone);
             assert!(!alone || state.residents().len() == 1, "GPU {gpu}: company for a lone task");
             for booking in state.residents() {

@@ -1,24 +1,26 @@
-//! The scheduler's state and the one door into it: [`Scheduler::on_event`].
+//! The scheduler's state and the way into it: [`Scheduler::note`] for each event, then [`Scheduler::decide`];
+//! [`Scheduler::on_event`] is both.
 
 use crate::accounts::{Account, Accounts, Holdings};
 use crate::admission::largest_by_gang;
 use crate::belief::Beliefs;
-use crate::demand::Demand;
+use crate::contract::{Overtaking, Settling, SettlingCounts};
 use crate::event::{Effect, Event};
-use crate::gpus::{Clients, Gpus};
-use crate::kinds::Kinds;
+use crate::gate::next_look;
+use crate::gpus::Gpus;
+use crate::inherit::Past;
+use crate::models::Models;
 use crate::pass::PassCounts;
-use crate::policy::{Pack, Place, Policy, Queue};
-use crate::queue::ranked::{self, Ranked, Standing};
-use crate::queue::{Ticket, Waiting, allox, backfill, best_effort, fifo};
+use crate::policy::{Place, Policy, Queue};
+use crate::queue::ranked::{self, Ranked};
+use crate::queue::{Waiting, allox, backfill, best_effort, fifo};
 use crate::recovery::RecoveryQueue;
-use crate::screen::next_look;
 use crate::service::GpuTime;
 use crate::speeds_seen::SpeedsSeen;
 use crate::tasks::{Record, Tasks};
 use crate::watch::Watch;
 use coloc_model::{
-    Bytes, Fleet, GpuId, Millis, SignatureId, SpeedTable, Task, TaskId, TaskState, Time, UserId,
+    Bytes, Fleet, GpuId, Millis, SignatureId, SpeedTable, TaskId, TaskState, Time, UserId,
 };
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -31,7 +33,7 @@ pub(crate) struct World {
     pub(crate) waiting: Waiting,
     pub(crate) ranked: Ranked,
     pub(crate) speeds: SpeedTable,
-    pub(crate) kinds: Kinds,
+    pub(crate) models: Models,
     pub(crate) speeds_seen: SpeedsSeen,
     /// How large the largest tensor of a model is, as a part of the model.
     pub(crate) skews: BTreeMap<SignatureId, f64>,
@@ -40,6 +42,8 @@ pub(crate) struct World {
     pub(crate) gpus: Gpus,
     pub(crate) beliefs: Beliefs,
     pub(crate) watch: Watch,
+    pub(crate) settling: Settling,
+    pub(crate) overtaking: Overtaking,
     /// GPUs that improved before this pass: a buffer, kept for its memory.
     pub(crate) improved: Vec<GpuId>,
     /// The head of the queue, once it was refused by every GPU.
@@ -54,7 +58,7 @@ pub(crate) struct World {
     /// The task that GPUs are kept free for.
     pub(crate) reserved: Option<TaskId>,
     /// What tasks had under another scheduler, until they are submitted here.
-    pub(crate) past: FxHashMap<TaskId, Standing>,
+    pub(crate) past: FxHashMap<TaskId, Past>,
 }
 
 /// One scheduling pass: its time, what it decided, and whether it may go on.
@@ -78,7 +82,7 @@ impl Turn {
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     pub(crate) world: World,
-    next_ticket: u64,
+    pub(crate) next_ticket: u64,
     /// Something was noted that a pass must look at.
     undecided: bool,
     /// The last pass; what it wanted was handed over.
@@ -88,10 +92,9 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler for an empty fleet of machines.
     pub fn new(fleet: &Fleet, policy: Policy) -> Self {
-        let kinds = Kinds::of(fleet);
         let world = World {
-            gpus: Gpus::new(fleet, &policy, &kinds),
-            kinds,
+            gpus: Gpus::new(fleet, &policy),
+            models: Models::of(fleet),
             tasks: Tasks::default(),
             waiting: Waiting::new(&policy, false),
             ranked: Ranked::new(&policy),
@@ -102,6 +105,8 @@ impl Scheduler {
             holdings: Holdings::new(Accounts::default(), policy.half_life()),
             beliefs: Beliefs::default(),
             watch: Watch::default(),
+            settling: Settling::default(),
+            overtaking: Overtaking::default(),
             improved: Vec::new(),
             blocked_head: None,
             fleet: fleet.clone(),
@@ -129,7 +134,7 @@ impl Scheduler {
     /// How fast tasks run on each kind of device.
     #[must_use]
     pub fn with_speeds(mut self, speeds: SpeedTable) -> Self {
-        self.world.kinds.learn(&speeds);
+        self.world.models.learn(&speeds);
         self.world.speeds = speeds;
         self
     }
@@ -165,6 +170,11 @@ impl Scheduler {
         &self.world.gpus
     }
 
+    /// How often tasks settled, and what came of it.
+    pub fn settling(&self) -> SettlingCounts {
+        self.world.settling.counts
+    }
+
     /// What has been learned of tasks.
     pub fn beliefs(&self) -> &Beliefs {
         &self.world.beliefs
@@ -172,12 +182,14 @@ impl Scheduler {
 
     /// Whether any decision depends on [`Event::GpuSeen`].
     pub fn watches_gpus(&self) -> bool {
-        self.world.policy.learn || self.world.gpus.read_signals()
+        let policy = &self.world.policy;
+        policy.learn || policy.contract.is_some() || self.world.gpus.read_signals()
     }
 
     /// Whether any decision depends on [`Event::TaskSeen`]: who has whole GPUs may hold what it likes.
     pub fn watches_tasks(&self) -> bool {
-        self.world.policy.learn || !self.world.policy.needs_idle()
+        let policy = &self.world.policy;
+        policy.learn || policy.contract.is_some() || !policy.needs_idle()
     }
 
     /// Tasks that are waiting, recovered ones first, then those who go first.
@@ -224,95 +236,10 @@ impl Scheduler {
         if let Some(at) = self.world.ranked.look_at {
             effects.push(Effect::WakeAt(at));
         }
-        if let Some(due) = self.world.watch.next_due() {
+        let due = self.world.watch.next_due();
+        if let Some(due) = due.into_iter().chain(self.world.settling.next_due()).min() {
             effects.push(Effect::WakeAt(due));
         }
-    }
-
-    /// Updates the state; says whether a pass might start something.
-    fn take_note(&mut self, now: Time, event: Event, effects: &mut Vec<Effect>) -> bool {
-        let world = &mut self.world;
-        match event {
-            Event::Submitted(task) => self.submitted(now, task, effects),
-            Event::Adopted { task, placement, started } => {
-                let id = task.id;
-                if self.submitted(now, task, effects) {
-                    self.world.adopt(now, id, placement, started);
-                }
-                false
-            }
-            Event::NotLaunched(task) => world.not_launched(now, task),
-            Event::ForeignSeen { gpu, used } => {
-                world.gpus.see_foreign(gpu, used);
-                true
-            }
-            Event::ClientsSeen { gpu, beside, limit } => {
-                world.gpus.see_clients(gpu, Clients { beside, limit });
-                true
-            }
-            Event::SlicesSeen { gpu, taken } => {
-                world.gpus.see_slices(gpu, taken);
-                true
-            }
-            Event::GpuThere { gpu, there } => {
-                world.gpus.set_there(gpu, there);
-                there
-            }
-            Event::Ended { task, outcome } => world.ended(now, task, outcome, effects),
-            Event::Changed(task) => world.change(now, task),
-            Event::CancelRequested(task) => world.cancel(task, effects),
-            Event::Stopped(task) => world.stopped(now, task, effects),
-            Event::GpuSeen { gpu, signal } => {
-                world.gpus.see(now, gpu, signal);
-                // A pass asks for the signals itself; but one that cools down may be worth another look.
-                if self.world.anyone_waits()
-                    && let Some(at) = next_look(&self.world.policy, self.world.gpus.get(gpu), now)
-                {
-                    effects.push(Effect::WakeAt(at));
-                }
-                false
-            }
-            Event::Taught { signature, lesson } => {
-                world.beliefs.teach(signature, &lesson);
-                world.forget_refusals();
-                true
-            }
-            Event::TaskSeen { task, used } => {
-                world.seen(now, task, used);
-                false
-            }
-            Event::Wake => {
-                world.look_at_settled(now);
-                // Ranks are looked at when they change, not when they would have changed.
-                let early = world.ranked.look_at.is_none_or(|at| now < at);
-                !(world.policy.queue.is_ranked() && early && !world.policy.time_matters())
-            }
-        }
-    }
-
-    fn submitted(&mut self, now: Time, task: Task, effects: &mut Vec<Effect>) -> bool {
-        // Whoever sends an id twice means the task that is already here.
-        if self.world.tasks.get(task.id).is_some() {
-            return false;
-        }
-        if self.check(&task).is_err() {
-            effects.push(Effect::Retire { task: task.id, state: TaskState::Failed });
-            return false;
-        }
-        let rank = Ticket::rank(&self.world.policy, &task);
-        let ticket = Ticket { rank, submitted: now, number: self.next_ticket };
-        self.next_ticket += 1;
-        self.world.waiting.insert(ticket, &task);
-        let shape = self.world.shape(&task);
-        let mut record = Record::new(task, ticket);
-        if let Some(past) = self.world.past.remove(&record.task.id) {
-            record.standing = past;
-        }
-        if self.world.policy.queue.is_ranked() {
-            self.world.ranked.arrive(now, &self.world.policy, &mut record, shape);
-        }
-        self.world.tasks.insert(record);
-        true
     }
 
     fn pass(&mut self, now: Time, effects: &mut Vec<Effect>) {
@@ -333,7 +260,7 @@ impl Scheduler {
 }
 
 impl World {
-    fn anyone_waits(&self) -> bool {
+    pub(crate) fn anyone_waits(&self) -> bool {
         !self.waiting.is_empty() || !self.recovery.is_empty()
     }
 
@@ -351,10 +278,13 @@ impl World {
                 ranked::run(self, turn);
             }
         }
+        if self.policy.contract.is_some() {
+            self.bound_overtaking(turn.now);
+        }
         self.keep_room_for_the_patient(turn.now);
     }
 
-    /// The task that has waited longest, of those whose users may have more.
+    /// The first in line of those whose users may have more.
     pub(crate) fn head(&self) -> Option<TaskId> {
         if !self.holdings.are_limited() {
             return self.waiting.head();
@@ -366,41 +296,6 @@ impl World {
     pub(crate) fn forget_refusals(&mut self) {
         self.waiting.unblock_all();
         self.blocked_head = None;
-    }
-
-    pub(crate) fn demand(&self, task: TaskId) -> Demand {
-        self.demand_of(self.tasks.live(task))
-    }
-
-    pub(crate) fn demand_of(&self, record: &Record) -> Demand {
-        let largest = self.largest[record.task.gpus as usize - 1];
-        let packed = self.packs(&record.task);
-        let barred = self.kinds.barred(record.task.signature);
-        Demand { packed, barred, ..Demand::of(record, &self.policy, &self.beliefs, largest) }
-    }
-
-    /// A task waits for as few nodes as possible.
-    fn packs(&self, task: &Task) -> bool {
-        let limit = match self.policy.pack {
-            Pack::Always => return true,
-            Pack::Never => return false,
-            Pack::Skew(limit) => limit,
-        };
-        task.gpus <= self.widest_node
-            || self.skews.get(&task.signature).is_none_or(|&skew| skew > limit)
-    }
-
-    /// When a task that runs, or starts now, is expected to leave its GPUs: by what was seen of its kind, else as declared.
-    /// One that overran may end any moment.
-    pub(crate) fn expected_end(&self, task: TaskId, now: Time) -> Time {
-        let record = self.tasks.live(task);
-        let span = if self.policy.learn {
-            self.beliefs.run_time(record.task.signature)
-        } else {
-            record.task.duration
-        };
-        let started = record.run.as_ref().map_or(now, |run| run.started);
-        span.map_or(Time::NEVER, |span| (started + span).max(now + Millis(1)))
     }
 
     /// When to look again although nothing happened: a pace, a settle time or a window runs out.

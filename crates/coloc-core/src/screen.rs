@@ -2,10 +2,10 @@
 //! that was short; a pass stops at the first no, an explanation collects them all.
 
 use crate::demand::Demand;
-use crate::gpus::{Clients, GpuState, Gpus, Reservation};
+use crate::gate::{hot_score, tumbling_mean};
+use crate::gpus::{Clients, GpuState, Reservation};
 use crate::policy::{Gate, Policy};
-use crate::window::{RISK_SAMPLES, Samples, Window};
-use coloc_model::{Bytes, Fraction, GpuId, Millis, Share, TaskId, Time, UserId};
+use coloc_model::{Basis, Bytes, Millis, Share, TaskId, Time, UserId};
 use serde::Serialize;
 use std::fmt;
 
@@ -18,8 +18,10 @@ pub enum Refusal {
         /// The task it is kept for.
         keeper: TaskId,
     },
-    /// It is lost, or was taken out of service.
+    /// It is lost.
     Away,
+    /// It takes nothing new: it is faulty, or an administrator wants it so.
+    Drained,
     /// The task does not run on devices of its kind.
     Kind,
     /// The task needs an empty GPU, and processes that are not tasks are on it.
@@ -31,6 +33,8 @@ pub enum Refusal {
     HeldAlone {
         /// That task.
         holder: TaskId,
+        /// Nothing is known of its memory: others may come once it has settled.
+        until_settled: bool,
     },
     /// The task needs an empty GPU.
     Occupied {
@@ -100,7 +104,7 @@ pub enum Measure {
 
 impl Refusal {
     /// How many kinds there are.
-    pub const KINDS: usize = 13;
+    pub const KINDS: usize = 14;
 
     /// A small number for counting.
     pub(crate) fn kind(&self) -> usize {
@@ -118,6 +122,7 @@ impl Refusal {
             Refusal::Foreign { .. } => 10,
             Refusal::MpsClients { .. } => 11,
             Refusal::Kind => 12,
+            Refusal::Drained => 13,
         }
     }
 
@@ -137,12 +142,18 @@ impl fmt::Display for Refusal {
             Refusal::Reserved { keeper } => {
                 write!(f, "kept free for task {keeper}, which has waited too long")
             }
-            Refusal::Away => write!(f, "is lost or out of service"),
+            Refusal::Away => write!(f, "is lost"),
+            Refusal::Drained => write!(f, "is drained"),
             Refusal::Kind => write!(f, "the task does not run on its kind"),
             Refusal::Foreign { used } => {
                 write!(f, "must be empty, processes that are not tasks hold {used}")
             }
-            Refusal::HeldAlone { holder } => write!(f, "task {holder} has it alone"),
+            Refusal::HeldAlone { holder, until_settled: false } => {
+                write!(f, "task {holder} has it alone")
+            }
+            Refusal::HeldAlone { holder, until_settled: true } => {
+                write!(f, "task {holder} has it alone until its memory has settled")
+            }
             Refusal::Occupied { tasks: 1 } => write!(f, "must be empty, 1 task is on it"),
             Refusal::Occupied { tasks } => write!(f, "must be empty, {tasks} tasks are on it"),
             Refusal::Settling { left } => write!(f, "settling after a launch for {left} more"),
@@ -181,9 +192,13 @@ pub(crate) struct Case<'a> {
 
 type Rule = fn(&Case<'_>, &GpuState) -> Option<Refusal>;
 
+/// How many of the first rules ask whether the GPU can be used at all.
+const SERVICE_RULES: usize = 2;
+
 /// Cheap rules first.
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
     presence,
+    service,
     kind,
     reservation,
     lone_holder,
@@ -202,18 +217,24 @@ impl Case<'_> {
         RULES.iter().find_map(|rule| rule(self, self.state))
     }
 
-    /// Every rule that says no.
+    /// Every rule that says no. Of a GPU that cannot be used, nothing else is said.
     pub(crate) fn refusals(&self) -> Vec<Refusal> {
-        RULES.iter().filter_map(|rule| rule(self, self.state)).collect()
+        let rules = if self.state.is_out() { &RULES[..SERVICE_RULES] } else { &RULES[..] };
+        rules.iter().filter_map(|rule| rule(self, self.state)).collect()
     }
 }
 
 fn presence(_: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
-    gpu.away.then_some(Refusal::Away)
+    gpu.lost.then_some(Refusal::Away)
+}
+
+fn service(_: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    gpu.drained.then_some(Refusal::Drained)
 }
 
 fn kind(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
-    case.demand.barred.has(gpu.kind).then_some(Refusal::Kind)
+    let models = case.demand.models?;
+    (!models.contains(gpu.model)).then_some(Refusal::Kind)
 }
 
 fn reservation(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
@@ -224,16 +245,18 @@ fn reservation(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
     (keeper != case.demand.task && !is_gone_by_then).then_some(Refusal::Reserved { keeper })
 }
 
-fn lone_holder(_: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+fn lone_holder(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
     let holder = gpu.residents.iter().find(|booking| booking.alone)?;
-    Some(Refusal::HeldAlone { holder: holder.task })
+    let until_settled =
+        case.policy.contract.is_some() && holder.basis == Basis::Unknown && !holder.settled;
+    Some(Refusal::HeldAlone { holder: holder.task, until_settled })
 }
 
 fn emptiness(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
     let tasks = gpu.residents.len();
     match case.demand.idle_only && !gpu.is_idle() {
         true if tasks > 0 => Some(Refusal::Occupied { tasks }),
-        true if !gpu.away => Some(Refusal::Foreign { used: gpu.foreign }),
+        true if !gpu.is_out() => Some(Refusal::Foreign { used: gpu.foreign }),
         _ => None,
     }
 }
@@ -271,7 +294,8 @@ fn memory(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
         (true, _) => (floor, gpu.usable()),
         // Whoever has a GPU to itself can use all of it, whatever is held back from others.
         (false, true) => (need, gpu.usable()),
-        (false, false) => (need, gpu.available(case.policy)),
+        (false, false) if case.demand.borrows => (need, gpu.available(case.policy)),
+        (false, false) => (need, gpu.available_for_good(case.policy)),
     };
     let partitioned = case.policy.share == Share::Mig && gpu.model.mig().is_some();
     if partitioned && gpu.available(case.policy) == Bytes::ZERO {
@@ -301,7 +325,7 @@ fn utilization(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
             if mean > limit.get() { busy(Measure::MeanSm, mean, limit.get()) } else { None }
         }
         Gate::Risk { sm: limit, .. } => {
-            let score = hot_score(&case.policy.gate, &gpu.window.as_ref()?.samples(case.now))?;
+            let score = hot_score(&case.policy.gate, gpu.window.as_ref()?, case.now)?;
             busy(Measure::RiskSm, score.get(), limit.get())
         }
         Gate::Expected { .. } if gpu.is_idle() => None,
@@ -312,59 +336,5 @@ fn utilization(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
             let expected = gpu.load + case.demand.load;
             if expected > limit { busy(Measure::ExpectedWithTask, expected, limit) } else { None }
         }
-    }
-}
-
-/// The SM risk score of a GPU that the gate closes; `None` if it is open.
-fn hot_score(gate: &Gate, samples: &Samples) -> Option<Fraction> {
-    let Gate::Risk { sm, occupancy, dram } = gate else { return None };
-    let score = samples.risk(|a| a.sm);
-    let hot = score >= *sm
-        && (samples.risk(|a| a.occupancy) >= *occupancy || samples.risk(|a| a.dram) >= *dram);
-    hot.then_some(score)
-}
-
-fn tumbling_mean(window: &Window, span: Millis, now: Time) -> f64 {
-    let end = Time(now.0 - now.0 % span.0);
-    window.mean_sm(end.before(span), end)
-}
-
-/// When a GPU that is refused now may be accepted without anything happening on it, judging by the
-/// level of activity that it has now.
-pub(crate) fn next_look(policy: &Policy, gpu: &GpuState, now: Time) -> Option<Time> {
-    if gpu.busy_until > now {
-        return Some(gpu.busy_until);
-    }
-    let window = gpu.window.as_ref()?;
-    match policy.gate {
-        Gate::Open | Gate::Expected { .. } => None,
-        Gate::TumblingMean { window: span, .. } => {
-            let next = Time(now.0 - now.0 % span.0) + span;
-            (window.changed_at() + span > now.before(span)).then_some(next)
-        }
-        Gate::Risk { .. } => {
-            let is_hot = |at: Time| hot_score(&policy.gate, &window.samples(at)).is_some();
-            let all = RISK_SAMPLES as u64;
-            // A window's length from now on, only the level of now is in it.
-            if is_hot(now + Millis::from_secs(all)) || !is_hot(now) {
-                return None;
-            }
-            // The score falls as the hot samples leave the window: find the second at which it is cool.
-            let (mut hot, mut cool) = (0, all);
-            while cool - hot > 1 {
-                let middle = (hot + cool) / 2;
-                if is_hot(now + Millis::from_secs(middle)) { hot = middle } else { cool = middle }
-            }
-            Some(now + Millis::from_secs(cool))
-        }
-    }
-}
-
-/// A GPU's SM activity as the policy's gate reads it.
-pub(crate) fn gate_load(policy: &Policy, gpus: &Gpus, gpu: GpuId, now: Time) -> f64 {
-    match (policy.gate, gpus.get(gpu).window.as_ref()) {
-        (Gate::TumblingMean { window: span, .. }, Some(window)) => tumbling_mean(window, span, now),
-        (Gate::Risk { .. }, Some(window)) => window.samples(now).risk(|a| a.sm).get(),
-        _ => gpus.load(gpu),
     }
 }

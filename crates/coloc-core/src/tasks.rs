@@ -1,10 +1,40 @@
 //! The tasks that are waiting or running, each with what happened to it so far.
 
 use crate::accounts::Charge;
+use crate::contract::Promised;
+use crate::contract::evidence::Plateau;
 use crate::queue::Ticket;
 use crate::queue::ranked::Standing;
 use coloc_model::{Bytes, Placement, Task, TaskId, TaskState, Time};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+/// What the attempts of a task so far showed of its memory, and what the next one is given for it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Attempts {
+    /// How often it ran out of memory by its own doing.
+    pub ooms: u32,
+    /// The most memory it wanted when it died of want.
+    pub wanted: Option<Bytes>,
+    /// What the next attempt is given at least.
+    pub granted: Bytes,
+    /// It died of its own limit and has none any more.
+    pub unlimited: bool,
+    /// How often a neighbour took the memory that it was promised.
+    pub wronged: u32,
+    /// Its next attempt waits for idle GPUs.
+    pub idle_retry: bool,
+    /// It has one try left, alone.
+    pub last_resort: bool,
+}
+
+impl Attempts {
+    /// It ran out of memory, by its own doing or a neighbour's, and waits before those that did not.
+    pub(crate) fn is_recovering(&self) -> bool {
+        self.ooms > 0 || self.wronged > 0
+    }
+}
 
 /// One live task.
 #[derive(Clone, Debug)]
@@ -12,14 +42,10 @@ pub(crate) struct Record {
     pub(crate) task: Task,
     pub(crate) ticket: Ticket,
     pub(crate) run: Option<Run>,
-    /// How often it ran out of memory.
-    pub(crate) ooms: u32,
-    /// The most memory it wanted when it died of want.
-    pub(crate) wanted: Option<Bytes>,
-    /// It waits in the recovery queue, for idle GPUs.
-    pub(crate) idle_retry: bool,
-    /// It has one try left, alone.
-    pub(crate) last_resort: bool,
+    /// What its attempts so far showed of its memory.
+    pub(crate) attempts: Attempts,
+    /// What it was promised under another scheduler, until it is adopted.
+    pub(crate) promised: Option<Promised>,
     /// It is to go as soon as it is off its GPUs.
     pub(crate) cancelled: bool,
     /// What it has had so far.
@@ -37,6 +63,14 @@ pub(crate) struct Run {
     pub(crate) seen: Bytes,
     /// It has been watched long enough to be believed.
     pub(crate) settled: bool,
+    /// Evidence that it has all the memory that it wants.
+    pub(crate) plateau: Plateau,
+    /// What it held when it had settled, by the contract.
+    pub(crate) settled_at: Bytes,
+    /// What it was promised when it was launched.
+    pub(crate) promised: Bytes,
+    /// What it is held to, which is fixed at its launch.
+    pub(crate) limit: Option<Bytes>,
 }
 
 impl Record {
@@ -45,20 +79,18 @@ impl Record {
             task,
             ticket,
             run: None,
-            ooms: 0,
-            wanted: None,
-            idle_retry: false,
-            last_resort: false,
+            attempts: Attempts::default(),
+            promised: None,
             cancelled: false,
             standing: Standing::default(),
         }
     }
 
     pub(crate) fn state(&self) -> TaskState {
-        match (&self.run, self.ooms) {
+        match (&self.run, self.attempts.is_recovering()) {
             (Some(_), _) => TaskState::Running,
-            (None, 0) => TaskState::Pending,
-            (None, _) => TaskState::Recovering,
+            (None, false) => TaskState::Pending,
+            (None, true) => TaskState::Recovering,
         }
     }
 }

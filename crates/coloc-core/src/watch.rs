@@ -2,8 +2,9 @@
 //! how busy such tasks keep a GPU is remembered.
 
 use crate::belief::NOTICEABLE;
+use crate::event::Effect;
 use crate::scheduler::World;
-use coloc_model::{Bytes, GpuId, Millis, SignatureId, TaskId, Time};
+use coloc_model::{Bytes, Fraction, GpuId, Millis, SignatureId, TaskId, Time};
 use std::collections::VecDeque;
 
 /// A task that has been on its GPUs this long has warmed up.
@@ -32,19 +33,35 @@ impl Watch {
 }
 
 impl World {
-    /// The monitor saw a task's memory.
-    pub(crate) fn seen(&mut self, now: Time, task: TaskId, used: Bytes) {
+    /// The monitor saw a task's memory; says whether a pass might start something because of it.
+    pub(crate) fn seen(
+        &mut self,
+        now: Time,
+        task: TaskId,
+        used: Bytes,
+        activity: Option<Fraction>,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
         let Some(run) = self.tasks.get_mut(task).and_then(|record| record.run.as_mut()) else {
-            return;
+            return false;
         };
         // Until it is on its GPUs, a task that loads its program says nothing of how busy it will keep them.
         let arrives = run.seen == Bytes::ZERO && used > Bytes::ZERO;
         run.seen = run.seen.max(used);
         let gpus: Vec<_> =
             run.placement.slots.iter().map(|slot| (slot.gpu, slot.instance)).collect();
+        let contract = self.policy.contract.is_some();
+        if arrives {
+            gpus.iter().for_each(|&(gpu, _)| self.gpus.watch_anew(now, gpu));
+        }
+        if contract {
+            self.gather_evidence(now, task, used, activity);
+        }
+        let before = effects.len();
         for (gpu, instance) in gpus {
-            if arrives {
-                self.gpus.watch_anew(now, gpu);
+            if contract {
+                self.make_good(now, gpu, task, used, effects);
+                continue;
             }
             let state = self.gpus.get(gpu);
             let Some(booking) = state.residents().iter().find(|b| b.task == task) else { continue };
@@ -55,6 +72,8 @@ impl World {
                 self.gpus.rebook(gpu, task, bytes);
             }
         }
+        // Who was sent away may find another place.
+        effects.len() > before
     }
 
     /// Looks at the tasks whose warm-up is over.
@@ -69,6 +88,10 @@ impl World {
 
     fn settle(&mut self, now: Time, task: TaskId) {
         self.learn_from(now, task);
+        // By the contract time alone settles nothing.
+        if self.policy.contract.is_some() {
+            return;
+        }
         let Some(run) = self.tasks.get_mut(task).and_then(|record| record.run.as_mut()) else {
             return;
         };
@@ -104,7 +127,9 @@ impl World {
         let peak = run.seen;
         let gpus: Vec<_> = run.placement.gpus().collect();
         let version = self.beliefs.version();
-        self.beliefs.learn_peak(signature, peak);
+        if self.policy.contract.is_none() {
+            self.beliefs.learn_peak(signature, peak);
+        }
         self.learn_activity(now, task, signature, &gpus);
         if self.beliefs.version() != version {
             self.forget_refusals();

@@ -41,6 +41,11 @@ impl Window {
         self.levels.back().map_or(Time::START, |&(at, _)| at)
     }
 
+    /// The highest SM activity that is remembered.
+    pub(crate) fn highest_sm(&self) -> f64 {
+        self.levels.iter().fold(0.0, |highest, (_, level)| level.sm.get().max(highest))
+    }
+
     fn level_at(&self, at: Time) -> Activity {
         let found = self.levels.iter().rev().find(|&&(since, _)| since <= at);
         found.map(|&(_, level)| level).unwrap_or_default()

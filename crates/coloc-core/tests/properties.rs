@@ -4,6 +4,8 @@ mod testkit;
 
 mod properties {
     mod arbitrary;
+    mod contract;
+    mod eligibility;
     mod exact;
     mod invariants;
 }

@@ -7,6 +7,7 @@ mod scenarios {
     mod best_effort;
     mod cancel;
     mod consolidate;
+    mod contract;
     mod explain;
     mod fair;
     mod fifo;

@@ -1,12 +1,18 @@
 //! Two clocks: the world's, and the scheduler's, which runs faster where time is scaled.
 
-use crate::record::Moment;
+#[cfg(test)]
+mod virtual_time;
+
+#[cfg(test)]
+pub(crate) use virtual_time::VirtualTime;
+
+use coloc_api::moment::Moment;
 use coloc_model::{Millis, Time};
 use std::time::{Duration, Instant};
 
 /// The scheduler's clock: it began when the journal did. While the daemon runs it follows a clock that nobody sets, so
 /// that no time limit, quantum or wait is cut short or drawn out when somebody sets the world's.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Clock {
     epoch: Moment,
     /// The scheduler's seconds in one of the world's.
@@ -14,13 +20,49 @@ pub struct Clock {
     /// The scheduler's time when the daemon started.
     start: Time,
     started: Instant,
+    source: Source,
+}
+
+/// Where the time comes from.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// From the world.
+    World,
+    /// From a test, which says how it passes.
+    #[cfg(test)]
+    Virtual(&'static VirtualTime),
+}
+
+impl Source {
+    fn instant(self) -> Instant {
+        match self {
+            Source::World => Instant::now(),
+            #[cfg(test)]
+            Source::Virtual(time) => time.began + time.passed(),
+        }
+    }
+
+    fn moment(self) -> Moment {
+        match self {
+            Source::World => Moment::now(),
+            #[cfg(test)]
+            Source::Virtual(time) => {
+                Moment(VirtualTime::BEGAN.0 + time.passed().as_millis() as u64)
+            }
+        }
+    }
 }
 
 impl Clock {
     /// A clock that began then.
     pub fn new(epoch: Moment, scale: f64) -> Self {
-        let mut clock = Clock { epoch, scale, start: Time::START, started: Instant::now() };
-        clock.start = clock.time(Moment::now());
+        Clock::by(epoch, scale, Source::World)
+    }
+
+    fn by(epoch: Moment, scale: f64, source: Source) -> Self {
+        let started = source.instant();
+        let mut clock = Clock { epoch, scale, start: Time::START, started, source };
+        clock.start = clock.time(source.moment());
         clock
     }
 
@@ -38,7 +80,22 @@ impl Clock {
 
     /// The scheduler's time now.
     pub fn now(&self) -> Time {
-        self.at(Instant::now())
+        self.at(self.instant())
+    }
+
+    /// Now, by the clock that nobody sets.
+    pub fn instant(&self) -> Instant {
+        self.source.instant()
+    }
+
+    /// Now, by the world's clock.
+    pub fn world_now(&self) -> Moment {
+        self.source.moment()
+    }
+
+    /// The scheduler's seconds in one of the world's.
+    pub fn scale(&self) -> f64 {
+        self.scale
     }
 
     fn at(&self, instant: Instant) -> Time {

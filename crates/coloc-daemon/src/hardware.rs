@@ -1,18 +1,19 @@
 //! The GPUs: which there are, and what the monitor sees of them.
 
 use crate::clock::Clock;
-use coloc_gpu::device::{ProcessKind, Uuid};
+use coloc_gpu::device::{ProcessKind, Uuid, Versions};
 use coloc_gpu::driver::{DriverError, Guarded};
-use coloc_gpu::inventory::InventoryEvent;
+use coloc_gpu::inventory::{Inventory, InventoryEvent};
 use coloc_gpu::mig::{GpuInstanceId, Place};
 use coloc_gpu::monitor::{Look, Monitor, MonitorConfig, Sources};
 use coloc_gpu::mps::client_limit;
 use coloc_gpu::process::{Attribution, Owner, ProcessTable, TaskRoots, Users};
-use coloc_gpu::sample::Sample;
 use coloc_gpu::sample::dcgm::{self, dmon_feed};
+use coloc_gpu::sample::{ProcessSample, Sample};
 use coloc_model::mig::Layout;
-use coloc_model::{Bytes, Fleet, FleetError, GpuId, GpuSignal, Millis, Share, TaskId};
+use coloc_model::{Bytes, Fleet, FleetError, Fraction, GpuId, GpuSignal, Millis, Share, TaskId};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -45,13 +46,24 @@ pub enum HardwareError {
     Fleet(#[from] FleetError),
 }
 
+/// What the monitor saw of a task.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TaskSighting {
+    /// The task.
+    pub task: TaskId,
+    /// What it holds, on the GPU where it holds most.
+    pub used: Bytes,
+    /// SM activity that is its own, on the GPU where that is least; `None` where nothing tells it from that of others.
+    pub activity: Option<Fraction>,
+}
+
 /// What the monitor saw at one time.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Sighting {
     /// Each GPU that answered.
     pub gpus: Vec<(GpuId, GpuSignal)>,
-    /// What each task holds, on the GPU where it holds most.
-    pub tasks: Vec<(TaskId, Bytes)>,
+    /// What each task holds and does.
+    pub tasks: Vec<TaskSighting>,
     /// What processes that are not tasks hold.
     pub foreign: Vec<(GpuId, Bytes)>,
     /// Clients of MPS beside one of each task, and how many a GPU takes.
@@ -60,19 +72,51 @@ pub struct Sighting {
     pub slices: Vec<(GpuId, Layout)>,
     /// GPUs that went away (false) or came back (true).
     pub there: Vec<(GpuId, bool)>,
+    /// All GPUs, when there are some that were not there before.
+    pub grown: Option<Box<Gpus>>,
     /// As it came, for those who want to see it.
     pub samples: Vec<Sample>,
 }
 
-/// The GPUs that were found when the daemon started. Those that come later are used after a restart.
-#[derive(Debug)]
-pub struct Hardware {
+/// GPUs, in the order in which they were first seen.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Gpus {
     /// The fleet that the scheduler works with.
     pub fleet: Fleet,
-    /// Its GPUs by name, in order.
+    /// Their names.
     pub uuids: Vec<Uuid>,
+    /// Their addresses on the bus.
+    pub addresses: Vec<String>,
+    /// Their memory.
+    pub capacities: Vec<Bytes>,
     /// How many clients of MPS each takes.
     mps_limits: Vec<u32>,
+}
+
+impl Gpus {
+    /// Their names, in order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.uuids.iter().map(|uuid| uuid.as_str().to_owned()).collect()
+    }
+
+    fn of(inventory: &Inventory, versions: &Versions) -> Result<Self, FleetError> {
+        let identities = || inventory.devices().iter().map(|device| &device.identity);
+        Ok(Gpus {
+            fleet: inventory.fleet()?,
+            uuids: identities().map(|identity| identity.uuid.clone()).collect(),
+            addresses: identities().map(|identity| identity.pci_bus_id.clone()).collect(),
+            capacities: identities().map(|identity| identity.memory_total).collect(),
+            mps_limits: identities().map(|identity| client_limit(identity, versions)).collect(),
+        })
+    }
+}
+
+/// The GPUs that were found when the daemon started, and what looks for others.
+#[derive(Debug)]
+pub struct Hardware {
+    /// The GPUs.
+    pub gpus: Gpus,
+    versions: Versions,
     monitor: Monitor,
 }
 
@@ -95,13 +139,9 @@ impl Hardware {
             let trouble = look.trouble.pop();
             return Err(trouble.map_or(HardwareError::NoGpu, |(_, error)| error.into()));
         }
-        let fleet = monitor.inventory().fleet()?;
-        let uuids = monitor.inventory().devices().iter().map(|device| device.identity.uuid.clone());
-        let uuids = uuids.collect();
         let versions = Guarded::nvml(DEADLINE).ask(|driver| driver.versions())?;
-        let devices = monitor.inventory().devices().iter();
-        let mps_limits = devices.map(|device| client_limit(&device.identity, &versions)).collect();
-        Ok(Hardware { fleet, uuids, mps_limits, monitor })
+        let gpus = Gpus::of(monitor.inventory(), &versions)?;
+        Ok(Hardware { gpus, versions, monitor })
     }
 
     /// At least one of them is made of software.
@@ -109,21 +149,9 @@ impl Hardware {
         self.monitor.inventory().devices().iter().any(|device| device.identity.emulated)
     }
 
-    /// The addresses of the GPUs on their bus, in order.
-    pub fn addresses(&self) -> Vec<String> {
-        let devices = self.monitor.inventory().devices().iter();
-        devices.map(|device| device.identity.pci_bus_id.clone()).collect()
-    }
-
-    /// The memory of the GPUs, in order.
-    pub fn capacities(&self) -> Vec<Bytes> {
-        let devices = self.monitor.inventory().devices().iter();
-        devices.map(|device| device.identity.memory_total).collect()
-    }
-
     /// Whether GPUs can be shared in this way.
     pub fn check(&self, share: Share) -> Result<(), HardwareError> {
-        can_share(&self.fleet, share)
+        can_share(&self.gpus.fleet, share)
     }
 
     /// Watches from a thread of its own, until nobody listens. `roots` brings the tasks that run.
@@ -134,7 +162,7 @@ impl Hardware {
         roots: mpsc::Receiver<Vec<TaskRoots>>,
         mut tell: impl FnMut(Sighting) -> bool + Send + 'static,
     ) {
-        let Hardware { uuids, mps_limits, mut monitor, .. } = self;
+        let Hardware { mut gpus, versions, mut monitor } = self;
         let watch = move || {
             loop {
                 match roots.recv_timeout(period) {
@@ -143,7 +171,15 @@ impl Hardware {
                     Err(mpsc::RecvTimeoutError::Disconnected) => return,
                 }
                 let look = monitor.sample(clock.now());
-                if !tell(sighting(look, &uuids, &mps_limits)) {
+                // More than a fleet can have are left alone.
+                let grown = (monitor.inventory().devices().len() > gpus.uuids.len())
+                    .then(|| Gpus::of(monitor.inventory(), &versions).ok())
+                    .flatten();
+                if let Some(grown) = &grown {
+                    gpus = grown.clone();
+                }
+                let seen = Sighting { grown: grown.map(Box::new), ..sighting(look, &gpus) };
+                if !tell(seen) {
                     return;
                 }
             }
@@ -193,9 +229,28 @@ pub(crate) fn can_share(fleet: &Fleet, share: Share) -> Result<(), HardwareError
     }
 }
 
-fn sighting(look: Look, uuids: &[Uuid], mps_limits: &[u32]) -> Sighting {
+/// SM activity of a GPU that is a task's own: that of the MIG instances that its processes are in, or the time in which its
+/// kernels ran where the driver tells processes apart. Of clients of MPS it tells only what all of them do.
+fn own_activity(sample: &Sample, task: TaskId) -> Option<Fraction> {
+    let of_task =
+        |owner: &Owner| matches!(owner, Owner::Task { task: known, .. } if *known == task);
+    let own: Vec<_> = sample.processes.iter().filter(|p| of_task(&p.attributed.owner)).collect();
+    let activity = |process: &&ProcessSample| match process.process.gpu_instance {
+        Some(id) => {
+            let instance = sample.instances.iter().find(|instance| instance.id.0 == id)?;
+            instance.source.and(instance.reading.sm.or(instance.reading.gpu))
+        }
+        None => process.sm.filter(|_| process.process.kind != ProcessKind::Mps),
+    };
+    let told: Option<Vec<Fraction>> = own.iter().map(activity).collect();
+    told.filter(|told| !told.is_empty())
+        .and_then(|told| told.into_iter().max_by(|a, b| a.get().total_cmp(&b.get())))
+}
+
+fn sighting(look: Look, gpus: &Gpus) -> Sighting {
+    let Gpus { uuids, mps_limits, .. } = gpus;
     let mut seen = Sighting::default();
-    let mut tasks: FxHashMap<TaskId, Bytes> = FxHashMap::default();
+    let mut tasks: BTreeMap<TaskId, TaskSighting> = BTreeMap::new();
     for sample in &look.samples {
         let Some(index) = uuids.iter().position(|uuid| *uuid == sample.gpu) else { continue };
         let gpu = GpuId::from(index);
@@ -207,17 +262,18 @@ fn sighting(look: Look, uuids: &[Uuid], mps_limits: &[u32]) -> Sighting {
                 Owner::Foreign => foreign += held,
             }
         }
-        for (task, held) in here {
-            let most = tasks.entry(task).or_default();
-            *most = held.max(*most);
+        for (task, used) in here {
+            let activity = own_activity(sample, task);
+            let seen = tasks.entry(task).or_insert(TaskSighting { task, used, activity });
+            seen.used = seen.used.max(used);
+            seen.activity = seen.activity.zip(activity).map(|(a, b)| a.min(b));
         }
         seen.gpus.push((gpu, sample.signal()));
         seen.foreign.push((gpu, foreign));
         seen.slices.push((gpu, taken_slices(sample)));
         seen.clients.push((gpu, clients_beside(sample), mps_limits[index]));
     }
-    seen.tasks = tasks.into_iter().collect();
-    seen.tasks.sort_unstable();
+    seen.tasks = tasks.into_values().collect();
     let there = |event: &InventoryEvent| match event {
         InventoryEvent::Appeared { gpu, .. } | InventoryEvent::Returned { gpu, .. } => (*gpu, true),
         InventoryEvent::Lost { gpu, .. } => (*gpu, false),

@@ -19,6 +19,6 @@ pub fn tell(word: &str) {
     let sent = address
         .and_then(|address| UnixDatagram::unbound()?.send_to_addr(word.as_bytes(), &address));
     if let Err(error) = sent {
-        eprintln!("coloc daemon: cannot tell systemd {word}: {error}");
+        tracing::warn!("cannot tell systemd {word}: {error}");
     }
 }

@@ -1,15 +1,14 @@
 //! What ran, as a simulation needs it: the journal's ended tasks without their commands and environments.
 
-use crate::estimated::Replayed;
-use crate::journal::{Journal, JournalError, Setup};
-use crate::record::{Moment, Phase, Record, SpecId};
-use crate::spec::TaskSpec;
+use crate::journal::{Journal, JournalError};
+use crate::record::{Record, SpecId};
+use coloc_api::estimated::Replayed;
+use coloc_api::moment::Moment;
+use coloc_api::past::{Past, PastTask};
+use coloc_api::spec::TaskSpec;
 use coloc_estimate::history::History;
-use coloc_model::{Activity, Bytes, TaskId};
+use coloc_model::{Basis, Bytes, TaskId, TaskState};
 use rustc_hash::FxHashMap;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The most tasks in one answer.
@@ -18,69 +17,13 @@ const MOST: u32 = 100_000;
 /// Ended tasks that the history looks back on.
 const LOOK_BACK: u32 = 2000;
 
-/// Ended tasks, and how the daemon that ran them was set up.
-#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct Past {
-    /// The version of the answer.
-    pub schema: u32,
-    /// The last setup; `None` if the journal does not say.
-    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
-    pub setup: Option<Setup>,
-    /// Tasks that ran, by when they were submitted.
-    pub tasks: Vec<PastTask>,
-    /// Tasks that ended without having run.
-    pub never_ran: usize,
-}
-
-/// A task that ran and has ended.
-#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct PastTask {
-    /// Its id.
-    pub id: u32,
-    /// What it ran: its name, with a number where another command had the same.
-    pub kind: String,
-    /// Whose it was.
-    pub user: String,
-    /// How it ended.
-    pub state: Phase,
-    /// GPUs at once.
-    pub gpus: u32,
-    /// Kinds of GPU that it named; none means any.
-    #[serde(default)]
-    pub gpu_kinds: Vec<String>,
-    /// It wanted them to itself.
-    pub exclusive: bool,
-    /// Higher goes first.
-    #[serde(default)]
-    pub priority: i32,
-    /// When it was submitted, in seconds since 1970.
-    pub submitted_s: f64,
-    /// When it was first started.
-    pub first_started_s: f64,
-    /// When its last attempt began.
-    pub started_s: f64,
-    /// When it ended.
-    pub ended_s: f64,
-    /// Times it ran out of GPU memory.
-    pub ooms: u32,
-    /// Times it was preempted.
-    pub preemptions: u32,
-    /// Memory on each GPU: the most that was seen, else what it said or was estimated to need.
-    pub memory_bytes: Option<u64>,
-    /// How busy it would keep a GPU to itself, from what was seen; `None` if nobody looked.
-    #[schemars(with = "Option<BTreeMap<String, f64>>")]
-    pub activity: Option<Activity>,
-    /// How many times as long it took as alone, as the scheduler believes.
-    pub slowdown: f64,
-}
-
 /// Reads what was submitted since then and has ended.
 pub fn read(journal: &Journal, since: Moment, user: Option<&str>) -> Result<Past, JournalError> {
     let mut specs: FxHashMap<_, (TaskSpec, String)> = FxHashMap::default();
     let mut kinds = Kinds::default();
     let mut past = Past {
-        schema: crate::api::SCHEMA,
-        setup: journal.setup()?,
+        schema: coloc_api::SCHEMA,
+        setup: journal.setup()?.and_then(|setup| setup.try_map(serde_json::to_value).ok()),
         tasks: Vec::new(),
         never_ran: 0,
     };
@@ -92,14 +35,10 @@ pub fn read(journal: &Journal, since: Moment, user: Option<&str>) -> Result<Past
         if user.is_some_and(|user| user != owner) {
             continue;
         }
-        let (spec, kind) = match specs.entry(record.spec) {
-            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(new) => {
-                let spec = journal.spec(record.spec)?;
-                let kind = kinds.of(&spec);
-                new.insert((spec, kind))
-            }
-        };
+        let (spec, kind) = journal.once_of(record.spec, &mut specs, |spec| {
+            let kind = kinds.of(&spec);
+            (spec, kind)
+        })?;
         match past_task(&record, spec, kind, owner) {
             Some(task) => past.tasks.push(task),
             None => past.never_ran += 1,
@@ -128,9 +67,26 @@ fn past_task(record: &Record, spec: &TaskSpec, kind: &str, user: String) -> Opti
         ooms: record.ooms,
         preemptions: record.preemptions,
         memory_bytes: seen.or(said).map(|memory| memory.0),
+        declared_bytes: spec.gpu_memory.map(|declared| declared.0),
+        estimate_bytes: spec.estimate.map(|estimate| estimate.peak.0),
+        bound_bytes: spec.estimate.map(|estimate| estimate.bound.0),
+        basis: Some(basis(record, spec)),
         activity: record.usage.activity_alone(),
         slowdown: record.usage.slowdown(),
     })
+}
+
+/// What the booking of a task rested on: as it was written down, else as it was submitted.
+fn basis(record: &Record, spec: &TaskSpec) -> Basis {
+    if let Some(promised) = record.memory.as_ref().and_then(|memory| memory.promised) {
+        return promised.basis;
+    }
+    match (spec.gpu_memory, spec.estimate, spec.estimator.as_deref()) {
+        (Some(_), ..) => Basis::Declared,
+        (None, Some(_), Some(coloc_estimate::history::NAME)) => Basis::History,
+        (None, Some(_), _) => Basis::Estimated,
+        (None, None, _) => Basis::Unknown,
+    }
 }
 
 /// The tasks that ended last, the oldest first, with what was submitted.
@@ -138,13 +94,8 @@ pub(crate) fn look_back(journal: &Journal) -> Result<Vec<(Record, Arc<TaskSpec>)
     let mut specs: FxHashMap<SpecId, Arc<TaskSpec>> = FxHashMap::default();
     let ended = journal.ended(Moment(0), LOOK_BACK)?;
     let with_spec = |record: Record| {
-        let spec = match specs.entry(record.spec) {
-            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(new) => {
-                new.insert(Arc::new(journal.spec(record.spec)?))
-            }
-        };
-        Ok((record, spec.clone()))
+        let spec = journal.once_of(record.spec, &mut specs, Arc::new)?.clone();
+        Ok((record, spec))
     };
     ended.into_iter().rev().map(with_spec).collect()
 }
@@ -181,15 +132,21 @@ pub struct Measured {
 /// Tasks of which both a replay and a peak are known, the oldest first.
 pub fn measured(journal: &Journal) -> Result<Vec<Measured>, JournalError> {
     let both = |(record, spec): (Record, Arc<TaskSpec>)| {
-        let replayed = spec.replayed.filter(|_| has_shown_all(&record) && record.ooms == 0)?;
+        let replayed = spec.replayed.filter(|_| has_shown_all(&record))?;
         Some(Measured { id: record.id, name: spec.name.clone(), replayed, peak: record.peak })
     };
     Ok(look_back(journal)?.into_iter().filter_map(both).collect())
 }
 
+/// A task that was seen to train at a plateau of memory, or ran to its end, teaches how much its kind holds.
+pub(crate) fn showed_its_peak(record: &Record) -> bool {
+    let promised = record.memory.as_ref().and_then(|memory| memory.promised);
+    has_shown_all(record) || promised.is_some_and(|promised| promised.settled)
+}
+
 /// Only a task that ran to its end has shown all that it needs.
 fn has_shown_all(record: &Record) -> bool {
-    record.phase == Phase::Completed && record.peak > Bytes::ZERO
+    record.phase == TaskState::Completed && record.peak > Bytes::ZERO
 }
 
 /// Names of kinds of tasks: different commands get different names.
@@ -218,7 +175,9 @@ impl Kinds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::tests::spec;
+    use crate::record::Uid;
+    use crate::record::tests::spec;
+    use coloc_model::Estimate;
 
     #[test]
     fn commands_that_share_a_name_are_told_apart() {
@@ -226,5 +185,40 @@ mod tests {
         assert_eq!(kinds.of(&spec(&["train", "a"])), "test");
         assert_eq!(kinds.of(&spec(&["train", "b"])), "test#2");
         assert_eq!(kinds.of(&spec(&["train", "a", "--seed=3"])), "test");
+    }
+
+    #[test]
+    fn what_was_known_of_memory_is_told() {
+        let plain = spec(&["train"]);
+        let estimate = Some(Estimate { bound: Bytes(12), ..Estimate::exact(Bytes(10)) });
+        let estimated = TaskSpec { estimate, ..plain.clone() };
+        let estimator = Some(coloc_estimate::history::NAME.to_owned());
+        let seen_before = TaskSpec { estimator, ..estimated.clone() };
+        let declared = TaskSpec { gpu_memory: Some(Bytes(30)), ..seen_before.clone() };
+        for (spec, expected, bytes) in [
+            (&plain, Basis::Unknown, [None; 3]),
+            (&estimated, Basis::Estimated, [None, Some(10), Some(12)]),
+            (&seen_before, Basis::History, [None, Some(10), Some(12)]),
+            (&declared, Basis::Declared, [Some(30), Some(10), Some(12)]),
+        ] {
+            let mut record = Record::new(TaskId(1), SpecId(1), Uid(0), Moment(0));
+            (record.started, record.ended) = (Some(Moment(1)), Some(Moment(2)));
+            record.peak = Bytes(9);
+            let task = past_task(&record, spec, "kind", "ann".to_owned()).expect("it ran");
+            assert_eq!(task.basis, Some(expected));
+            assert_eq!([task.declared_bytes, task.estimate_bytes, task.bound_bytes], bytes);
+            assert_eq!(task.memory_bytes, Some(9), "what was seen is what it held");
+        }
+    }
+
+    #[test]
+    fn answers_of_older_daemons_are_read() {
+        let old = r#"{"id":1,"kind":"a","user":"ann","state":"completed","gpus":1,"exclusive":false,"submitted_s":1.0,
+            "first_started_s":2.0,"started_s":2.0,"ended_s":3.0,"ooms":0,"preemptions":0,"memory_bytes":9,"activity":null,
+            "slowdown":1.0}"#;
+        let task: PastTask = serde_json::from_str(old).expect("a task");
+        assert_eq!((task.basis, task.declared_bytes, task.memory_bytes), (None, None, Some(9)));
+        let text = serde_json::to_string(&task).expect("JSON");
+        assert!(!text.contains("basis") && !text.contains("declared"), "{text}");
     }
 }

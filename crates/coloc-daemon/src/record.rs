@@ -1,45 +1,12 @@
 //! What the daemon knows of one task, and keeps.
 
-use crate::run::Process;
 use crate::usage::Usage;
-use coloc_model::{Bytes, Placement, TaskId};
+use coloc_api::moment::Moment;
+use coloc_api::view::Holds;
+use coloc_core::{Attempts, Promised};
+use coloc_model::{Bytes, Placement, TaskId, TaskState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-
-/// A moment of the world's clock, in milliseconds since 1970.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, JsonSchema, Serialize, Deserialize,
-)]
-#[serde(transparent)]
-pub struct Moment(pub u64);
-
-impl Moment {
-    /// Now.
-    pub fn now() -> Self {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        Moment(since.map_or(0, |since| since.as_millis() as u64))
-    }
-
-    /// Seconds since 1970.
-    pub fn secs(self) -> f64 {
-        self.0 as f64 / 1000.0
-    }
-}
-
-/// Moments as those outside see them: seconds since 1970, with a fraction.
-pub(crate) mod seconds {
-    use super::Moment;
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(at: &Moment, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_f64(at.secs())
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Moment, D::Error> {
-        f64::deserialize(from).map(|seconds| Moment((seconds * 1000.0).round() as u64))
-    }
-}
 
 /// Which submission a task came with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -50,91 +17,6 @@ pub struct SpecId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Uid(pub u32);
-
-/// Where a task stands. The names are those of the JSON contract.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, JsonSchema, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// It waits.
-    #[default]
-    Pending,
-    /// It was decided to start it, and that is written down.
-    Launching,
-    /// Its process is there.
-    Running,
-    /// It is being taken off its GPUs and will come back.
-    Preempting,
-    /// It ran out of memory and waits for another try.
-    Recovering,
-    /// It ended well.
-    Completed,
-    /// It failed by itself.
-    Failed,
-    /// Somebody wanted it gone.
-    Cancelled,
-    /// It was stopped at its time limit.
-    TimedOut,
-    /// It ran out of memory once too often.
-    OutOfMemory,
-    /// Its process vanished and nobody knows how it ended.
-    Lost,
-}
-
-impl Phase {
-    /// All of them.
-    pub const ALL: [Phase; 11] = [
-        Phase::Pending,
-        Phase::Launching,
-        Phase::Running,
-        Phase::Preempting,
-        Phase::Recovering,
-        Phase::Completed,
-        Phase::Failed,
-        Phase::Cancelled,
-        Phase::TimedOut,
-        Phase::OutOfMemory,
-        Phase::Lost,
-    ];
-
-    /// The phase of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Phase::ALL.into_iter().find(|phase| phase.name() == name)
-    }
-
-    /// The name used in JSON and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Phase::Pending => "pending",
-            Phase::Launching => "launching",
-            Phase::Running => "running",
-            Phase::Preempting => "preempting",
-            Phase::Recovering => "recovering",
-            Phase::Completed => "completed",
-            Phase::Failed => "failed",
-            Phase::Cancelled => "cancelled",
-            Phase::TimedOut => "timed_out",
-            Phase::OutOfMemory => "out_of_memory",
-            Phase::Lost => "lost",
-        }
-    }
-
-    /// It will not run again.
-    pub const fn is_over(self) -> bool {
-        use Phase::{Cancelled, Completed, Failed, Lost, OutOfMemory, TimedOut};
-        matches!(self, Completed | Failed | Cancelled | TimedOut | OutOfMemory | Lost)
-    }
-
-    /// It has, or may have, a process.
-    pub const fn is_on_gpus(self) -> bool {
-        matches!(self, Phase::Launching | Phase::Running | Phase::Preempting)
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// How a process ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -179,7 +61,7 @@ pub struct Record {
     /// Its place in an array.
     pub array: Option<ArrayPlace>,
     /// Where it stands.
-    pub phase: Phase,
+    pub phase: TaskState,
     /// Somebody wants it to wait.
     pub held: bool,
     /// Somebody wants it gone.
@@ -200,6 +82,9 @@ pub struct Record {
     pub preemptions: u32,
     /// How often it was run again after a failure of its own.
     pub retried: u32,
+    /// After a failure it is not run again before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Moment>,
     /// How often a GPU was lost under it.
     #[serde(default)]
     pub losses: u32,
@@ -222,40 +107,44 @@ pub struct Record {
     /// What its last attempt held when the watchdog ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub too_greedy: Option<Bytes>,
+    /// What the daemon wants of the attempt that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent: Option<Intent>,
+    /// What it is promised of its GPUs' memory, and what its attempts showed of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Box<MemoryState>>,
 }
 
-/// What holds an attempt to what it was given.
-#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct Holds {
-    /// How its processes are kept together and killed: `cgroup`, or `session` with the reason.
-    pub processes: String,
-    /// What enforces its GPU memory, `none` if nothing does.
-    pub gpu_memory: String,
-    /// The host memory that it is held to, as the kernel reads it back.
-    #[schemars(with = "Option<u64>")]
-    pub host_memory: Option<Bytes>,
-    /// What its MPS server and its environment allow each of its processes, if it is a client of one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mps: Option<MpsHold>,
-    /// What limits it to the SMs that it asked for, if it asked; `none` if nothing does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sms: Option<String>,
+/// What a scheduler has to know again of a task's memory after a restart.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemoryState {
+    /// What the attempts so far showed.
+    pub attempts: Attempts,
+    /// What the attempt that runs, or ran last, was promised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promised: Option<Promised>,
 }
 
-/// How MPS holds an attempt.
+/// What the daemon wants of a running attempt: that it goes, for this reason. It is written down before a signal goes out,
+/// and a restart carries it on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct MpsHold {
-    /// Memory by its environment.
-    #[schemars(with = "Option<u64>")]
-    pub memory: Option<Bytes>,
-    /// Memory by its server, which is the limit of the largest task there.
-    #[schemars(with = "Option<u64>")]
-    pub server_memory: Option<Bytes>,
-    /// The most of the SMs that it may use, in percent.
-    #[serde(default)]
-    pub threads_percent: Option<u8>,
-    /// Its server.
-    pub server: Process,
+#[serde(rename_all = "snake_case")]
+pub enum Intent {
+    /// Its user, or an administrator, wants it gone.
+    Cancel,
+    /// It is to start again.
+    Requeue,
+    /// Others go first, and it comes back.
+    Preempt,
+    /// Its time is over.
+    TimeLimit,
+    /// It holds memory that its neighbours were promised.
+    Memory,
+    /// It did nothing for too long.
+    Idle,
+    /// Its GPU or its MPS server is gone.
+    Loss,
 }
 
 impl Record {
@@ -266,7 +155,7 @@ impl Record {
             spec,
             owner,
             array: None,
-            phase: Phase::Pending,
+            phase: TaskState::Pending,
             held: false,
             cancelled: false,
             submitted: now,
@@ -277,6 +166,7 @@ impl Record {
             ooms: 0,
             preemptions: 0,
             retried: 0,
+            retry_at: None,
             losses: 0,
             placement: None,
             exit: None,
@@ -286,6 +176,19 @@ impl Record {
             reason: None,
             holds: None,
             too_greedy: None,
+            intent: None,
+            memory: None,
         }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use coloc_api::spec::TaskSpec;
+
+    /// A submission of this command.
+    pub(crate) fn spec(command: &[&str]) -> TaskSpec {
+        let command = command.iter().map(|&word| word.into()).collect();
+        TaskSpec::new("test".to_owned(), command, "/".into())
     }
 }

@@ -1,7 +1,10 @@
 //! What ended tasks leave behind, their logs and copies of scripts: kept for a while, and then removed.
 
 use crate::journal::{Journal, JournalError};
-use crate::record::{Moment, Record};
+use crate::record::Record;
+use crate::steady::SteadyFile;
+use crate::tokens::Tokens;
+use coloc_api::moment::Moment;
 use coloc_model::{Bytes, Millis, TaskId};
 use std::collections::BTreeMap;
 use std::fs;
@@ -50,18 +53,24 @@ struct Left {
 }
 
 /// Removes what is too old, or too much, by whatever was said last, until nobody can say anything any more. Tells whose
-/// it was.
+/// it was. How old something is goes by a clock that does not jump.
 pub(crate) fn keep(
     runs: &Path,
     journal: &Path,
     rules: &Receiver<Retention>,
+    mut clock: SteadyFile,
+    tokens: &Tokens,
     tell: impl Fn(Vec<TaskId>),
 ) {
     let Ok(mut rule) = rules.recv() else { return };
     loop {
-        match sweep(runs, journal, rule, Moment::now()) {
+        let now = clock.now();
+        if let Err(error) = tokens.forget_old(now) {
+            tracing::warn!("old tokens cannot be forgotten: {error}");
+        }
+        match sweep(runs, journal, rule, now) {
             Ok(removed) => removed.chunks(TOLD_AT_ONCE).for_each(|part| tell(part.to_vec())),
-            Err(error) => eprintln!("coloc daemon: what tasks left cannot be swept: {error}"),
+            Err(error) => tracing::warn!("what tasks left cannot be swept: {error}"),
         }
         match rules.recv_timeout(rule.period()) {
             Ok(new) => rule = new,
@@ -124,7 +133,7 @@ fn too_many(mut left: Vec<Left>, others: Bytes, rule: Retention, now: Moment) ->
 }
 
 /// The directories of all attempts, by task.
-fn attempts(runs: &Path) -> io::Result<BTreeMap<TaskId, Vec<PathBuf>>> {
+pub(crate) fn attempts(runs: &Path) -> io::Result<BTreeMap<TaskId, Vec<PathBuf>>> {
     let mut all: BTreeMap<TaskId, Vec<PathBuf>> = BTreeMap::new();
     for entry in fs::read_dir(runs)? {
         let entry = entry?;

@@ -1,12 +1,12 @@
 //! What can be changed while the daemon runs, and how it finds out what it should be.
 
 use crate::agreements::Agreements;
+use crate::bounds::Bounds;
 use crate::retention::Retention;
+use coloc_api::view::Said;
 use coloc_core::Policy;
 use coloc_core::service::GpuTime;
 use coloc_model::Millis;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What can be changed while the daemon runs.
@@ -22,6 +22,8 @@ pub struct Settings {
     pub grace: Millis,
     /// How long what ended tasks leave is kept.
     pub retention: Retention,
+    /// What one user may have.
+    pub bounds: Bounds,
     /// All of them as they were said, with where.
     pub said: Vec<Said>,
 }
@@ -32,17 +34,6 @@ impl Settings {
         let parts = |s: &Settings| (s.policy, s.agreements.clone(), s.history.clone());
         parts(self) == parts(other)
     }
-}
-
-/// A setting that somebody chose.
-#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct Said {
-    /// The flag's name.
-    pub key: String,
-    /// What it was given, each time; nothing for a flag that is off.
-    pub values: Vec<String>,
-    /// The file and line, the variable, or the command line.
-    pub origin: String,
 }
 
 /// What a reload came to.

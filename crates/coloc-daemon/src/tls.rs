@@ -1,45 +1,13 @@
 //! TLS at both ends of a connection over the network: 1.3 alone, with certificates that are pinned or vouched for.
 
-use crate::fingerprint::Fingerprint;
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls13_signature};
+use coloc_api::fingerprint::Fingerprint;
+use coloc_api::tls::{TlsError, certificates, provider, wrong};
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme,
-};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// TLS that cannot be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// A file of certificates or keys.
-    #[error("{}: {problem}", file.display())]
-    File {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A certificate and a key that do not go together, and the like.
-    #[error("TLS cannot be set up: {0}")]
-    Setup(#[from] Error),
-    /// A certificate of our own cannot be made.
-    #[error("no certificate can be made: {0}")]
-    Make(#[from] rcgen::Error),
-}
-
-fn wrong(file: &Path) -> impl Fn(&dyn std::fmt::Display) -> TlsError {
-    let file = file.to_owned();
-    move |problem| TlsError::File { file: file.clone(), problem: problem.to_string() }
-}
-
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
-}
 
 /// Files of a certificate and its key.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,7 +31,8 @@ impl Identity {
         if !(identity.certificate.exists() && identity.key.exists()) {
             let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
             let names = [host, "localhost".to_owned(), "127.0.0.1".to_owned(), address.to_string()];
-            let own = rcgen::generate_simple_self_signed(names.to_vec())?;
+            let own = rcgen::generate_simple_self_signed(names.to_vec())
+                .map_err(|error| TlsError::Make(error.to_string()))?;
             made(&identity.key, &own.signing_key.serialize_pem())?;
             made(&identity.certificate, &own.cert.pem())?;
         }
@@ -81,97 +50,6 @@ impl Identity {
             .with_no_client_auth()
             .with_single_cert(chain, key)?;
         Ok((Arc::new(config), fingerprint))
-    }
-}
-
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let all = CertificateDer::pem_file_iter(file).map_err(|error| wrong(file)(&error))?;
-    all.collect::<Result<_, _>>().map_err(|error| wrong(file)(&error))
-}
-
-/// Whom a client believes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Trust {
-    /// Nobody yet: what the daemon shows is told, and refused.
-    Nobody,
-    /// The daemon with this certificate.
-    Pinned(Fingerprint),
-    /// Whoever has a certificate for the name it is called by, from one of those in this file.
-    Authorities(PathBuf),
-}
-
-impl Trust {
-    /// How a client that trusts so talks.
-    pub fn client(&self) -> Result<Arc<ClientConfig>, TlsError> {
-        let verifier: Arc<dyn ServerCertVerifier> = match self {
-            Trust::Nobody => Arc::new(Pinned(None)),
-            Trust::Pinned(fingerprint) => Arc::new(Pinned(Some(*fingerprint))),
-            Trust::Authorities(file) => {
-                let mut roots = RootCertStore::empty();
-                for certificate in certificates(file)? {
-                    roots.add(certificate)?;
-                }
-                let verifier =
-                    WebPkiServerVerifier::builder_with_provider(roots.into(), provider());
-                verifier.build().map_err(|error| wrong(file)(&error))?
-            }
-        };
-        let config = ClientConfig::builder_with_provider(provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])?
-            .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth();
-        Ok(Arc::new(config))
-    }
-}
-
-/// Believes one certificate, whatever it says of itself: its fingerprint came another way.
-#[derive(Debug)]
-struct Pinned(Option<Fingerprint>);
-
-impl ServerCertVerifier for Pinned {
-    fn verify_server_cert(
-        &self,
-        certificate: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let shown = Fingerprint::of(certificate);
-        match self.0 {
-            Some(pinned) if pinned == shown => Ok(ServerCertVerified::assertion()),
-            Some(pinned) => Err(Error::General(format!(
-                "the daemon shows certificate {shown}, not {pinned}: it has a new one, or it is somebody else"
-            ))),
-            None => Err(Error::General(format!(
-                "the daemon shows certificate {shown}; if that is what it says of itself at its start, \
-                 --fingerprint or COLOC_FINGERPRINT with it makes this program believe it"
-            ))),
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("TLS 1.2 is not spoken here".to_owned()))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let known = provider().signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, &known)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        provider().signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -206,7 +84,10 @@ mod tests {
             std::fs::write(&two.certificate, text).unwrap();
             let said = two.server().unwrap_err().to_string();
             assert!(said.contains("cert.pem"), "{said}");
-            assert!(Trust::Authorities(two.certificate.clone()).client().is_err(), "{text:?}");
+            assert!(
+                coloc_api::tls::Trust::Authorities(two.certificate.clone()).client().is_err(),
+                "{text:?}"
+            );
         }
         std::fs::write(&one.key, "").unwrap();
         assert!(one.server().unwrap_err().to_string().contains("key.pem"));

@@ -3,10 +3,11 @@
 //! A token is 256 random bits, so nobody guesses one, and its SHA-256 alone is kept. A slow hash would add nothing: it is
 //! meant for passwords, which people choose and others can try.
 
-use crate::fingerprint::Fingerprint;
-use crate::record::{Moment, Uid};
+use crate::record::Uid;
+use coloc_api::fingerprint::Fingerprint;
+use coloc_api::moment::Moment;
+use coloc_api::view::TokenView;
 use ring::rand::SecureRandom as _;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -17,6 +18,8 @@ use std::sync::{Mutex, MutexGuard};
 const PREFIX: &str = "coloc";
 /// The most tokens that one user may have at a time.
 const MOST: usize = 100;
+/// The most that are kept of one user, with those that have ended.
+const MOST_KEPT: usize = 2 * MOST;
 /// That a token was used is written down this often at most.
 const USED_EVERY_MS: u64 = 60_000;
 /// Tokens that ended this long ago are forgotten.
@@ -75,25 +78,6 @@ impl Token {
     }
 }
 
-/// A token as it is listed.
-#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct TokenView {
-    /// Its number.
-    pub id: u32,
-    /// Whose it is.
-    pub user: String,
-    /// What it is for.
-    pub label: String,
-    /// When it was made, in seconds since 1970.
-    pub created_s: f64,
-    /// When it stops being of use.
-    pub expires_s: Option<f64>,
-    /// When it was used last, to the minute.
-    pub last_used_s: Option<f64>,
-    /// When somebody revoked it.
-    pub revoked_s: Option<f64>,
-}
-
 impl Token {
     fn view(&self) -> TokenView {
         TokenView {
@@ -114,6 +98,20 @@ struct Kept {
     version: u32,
     last: u32,
     tokens: Vec<Token>,
+}
+
+impl Kept {
+    /// Takes away the oldest tokens of a user that have ended, so that there is room for one more.
+    fn forget_surplus(&mut self, uid: Uid, now: Moment) -> Vec<Token> {
+        let theirs = self.tokens.iter().filter(|token| token.uid == uid).count();
+        let mut surplus = (theirs + 1).saturating_sub(MOST_KEPT);
+        let goes = |token: &mut Token| {
+            let goes = surplus > 0 && token.uid == uid && token.ended(now).is_some();
+            surplus -= usize::from(goes);
+            goes
+        };
+        self.tokens.extract_if(.., goes).collect()
+    }
 }
 
 /// Everybody's tokens, in a file that only the daemon can read.
@@ -162,11 +160,14 @@ impl Tokens {
         let token = Token { id, uid, label, created: now, expires, revoked, used, hash };
         let view = token.view();
         kept.last = id;
+        let forgotten = kept.forget_surplus(uid, now);
         kept.tokens.push(token);
-        let written = self.write(now, &mut kept);
+        let written = self.write(&mut kept);
         if written.is_err() {
             // What is not on the disk was never given out.
             kept.tokens.retain(|token| token.id != id);
+            kept.tokens.extend(forgotten);
+            kept.tokens.sort_unstable_by_key(|token| token.id);
         }
         written.map(|()| (text, view))
     }
@@ -211,13 +212,24 @@ impl Tokens {
         token.revoked.get_or_insert(now);
         let view = token.view();
         // It is of no use from now on, whatever the disk says; the caller hears of both.
-        self.write(now, &mut kept)?;
+        self.write(&mut kept)?;
         Ok(view)
     }
 
     /// Writes down who was here.
-    pub fn save(&self, now: Moment) -> Result<(), TokenError> {
-        self.write(now, &mut self.kept())
+    pub fn save(&self) -> Result<(), TokenError> {
+        self.write(&mut self.kept())
+    }
+
+    /// Forgets tokens that ended long ago, by a clock that does not jump.
+    pub(crate) fn forget_old(&self, now: Moment) -> Result<(), TokenError> {
+        let mut kept = self.kept();
+        let before = kept.tokens.len();
+        kept.tokens.retain(|token| {
+            let ended = token.ended(now);
+            ended.is_none_or(|ended| now.0.saturating_sub(ended.0) <= FORGOTTEN_AFTER_MS)
+        });
+        if kept.tokens.len() == before { Ok(()) } else { self.write(&mut kept) }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -225,11 +237,7 @@ impl Tokens {
         self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn write(&self, now: Moment, kept: &mut Kept) -> Result<(), TokenError> {
-        let old = |token: &Token| {
-            token.ended(now).is_some_and(|ended| now.0 - ended.0 > FORGOTTEN_AFTER_MS)
-        };
-        kept.tokens.retain(|token| !old(token));
+    fn write(&self, kept: &mut Kept) -> Result<(), TokenError> {
         kept.version = VERSION;
         let fail = |source| TokenError::File { file: self.file.clone(), source };
         let text = serde_json::to_vec_pretty(kept).map_err(|error| fail(error.into()))?;
@@ -237,14 +245,17 @@ impl Tokens {
     }
 }
 
-/// Replaces a file by one that only its owner can read, in one step.
+/// Replaces a file by one that only its owner can read, in one step. It is on the disk when this returns, and so is its
+/// name: a token that was revoked is not good again after a crash.
 pub(crate) fn write_private(file: &Path, text: &[u8]) -> io::Result<()> {
     let new = file.with_extension("new");
     let _ = std::fs::remove_file(&new);
     let mut there = std::fs::File::options().create_new(true).write(true).mode(0o600).open(&new)?;
     there.write_all(text)?;
     there.sync_all()?;
-    std::fs::rename(&new, file)
+    std::fs::rename(&new, file)?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]
@@ -278,8 +289,13 @@ mod tests {
         assert!(matches!(tokens.admit(now, &text), Err(TokenError::Revoked)));
         assert_eq!(tokens.list(Some(Uid(7))), []);
         assert_eq!(tokens.list(None).len(), 1);
-        tokens.save(Moment(60 * DAY)).unwrap();
+        tokens.save().unwrap();
+        tokens.forget_old(Moment(20 * DAY)).unwrap();
+        assert_eq!(tokens.list(None).len(), 1, "a while longer");
+        tokens.forget_old(Moment(60 * DAY)).unwrap();
         assert_eq!(tokens.list(None), [], "forgotten after a month");
+        let again = Tokens::open(&place.path().join("tokens.json")).unwrap();
+        assert_eq!(again.list(None), []);
     }
 
     #[test]
@@ -315,6 +331,12 @@ mod tests {
         assert!(matches!(more, Err(TokenError::TooMany)));
         tokens.revoke(Moment(0), 1, None).unwrap();
         tokens.create(Moment(0), ME, String::new(), None).unwrap();
+        for id in (0..MOST as u32 + 5).map(|n| n + 102) {
+            tokens.revoke(Moment(0), id - 1, None).unwrap();
+            let (_, made) = tokens.create(Moment(0), ME, String::new(), None).unwrap();
+            assert_eq!(made.id, id);
+        }
+        assert_eq!(tokens.list(Some(ME)).len(), MOST_KEPT, "what ended long ago is forgotten");
         let file = place.path().join("tokens.json");
         for wrong in ["", "{}", "[]", "{\"version\":2,\"last\":0,\"tokens\":[]}", "\u{0}"] {
             std::fs::write(&file, wrong).unwrap();

@@ -11,18 +11,8 @@ pub fn name(uid: Uid) -> String {
     USERS.name(uid.0)
 }
 
-/// The number of whoever runs this process.
-pub fn my_id() -> u32 {
-    rustix::process::getuid().as_raw()
-}
-
 /// The user of this name or number.
 pub fn find(name: &str) -> Option<Uid> {
     let known = nix::unistd::User::from_name(name).ok().flatten();
     known.map(|user| Uid(user.uid.as_raw())).or_else(|| name.parse().ok().map(Uid))
-}
-
-/// Whether this process may do everything.
-pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }

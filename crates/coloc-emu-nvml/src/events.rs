@@ -80,7 +80,7 @@ fn wait(set: nvmlEventSet_t, target: *mut nvmlEventData_t, millis: c_uint) -> nv
         let emulator = emulator()?;
         let deadline = Instant::now() + Duration::from_millis(millis.into());
         loop {
-            let seen = emulator.changes().load(Ordering::Acquire);
+            let seen = emulator.critical_events().load(Ordering::Acquire);
             if let Some((gpu, xid)) = next_event(set)? {
                 let event = nvmlEventData_t {
                     device: handle::device(Place::whole(gpu)),
@@ -95,7 +95,7 @@ fn wait(set: nvmlEventSet_t, target: *mut nvmlEventData_t, millis: c_uint) -> nv
             if left.is_zero() {
                 return Err(Code::TIMEOUT);
             }
-            wait_for_change(emulator.changes(), seen, left);
+            wait_for_change(emulator.critical_events(), seen, left);
         }
     })
 }

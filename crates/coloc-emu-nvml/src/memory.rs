@@ -3,6 +3,7 @@
 use crate::answer::{Code, answer, check_version};
 use crate::handle;
 use coloc_emu::abi::{get, put};
+use coloc_emu::fleet::Gpu;
 use nvml_wrapper_sys::bindings::{
     nvmlBAR1Memory_t, nvmlDevice_t, nvmlEccErrorCounts_t, nvmlMemory_t, nvmlMemory_v2_t,
     nvmlReturn_t,
@@ -110,6 +111,45 @@ extern "C" fn nvmlDeviceGetDetailedEccErrors(
         let deviceMemory = errors(kind, gpu.ecc_errors())?;
         let counts = nvmlEccErrorCounts_t { l1Cache: 0, l2Cache: 0, deviceMemory, registerFile: 0 };
         Ok(put(target, counts)?)
+    })
+}
+
+/// From Ampere on rows of memory are remapped; before, pages are retired.
+fn remaps_rows(gpu: &Gpu) -> bool {
+    gpu.board().capability >= (8, 0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn nvmlDeviceGetRemappedRows(
+    device: nvmlDevice_t,
+    corrected: *mut c_uint,
+    uncorrected: *mut c_uint,
+    pending: *mut c_uint,
+    failed: *mut c_uint,
+) -> nvmlReturn_t {
+    answer(|state| {
+        let (_, gpu) = handle::whole(state, device)?;
+        if !remaps_rows(gpu) {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        put(corrected, 0)?;
+        put(uncorrected, gpu.remapped_rows())?;
+        put(pending, gpu.remap_pending().into())?;
+        Ok(put(failed, gpu.remap_failed().into())?)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn nvmlDeviceGetRetiredPagesPendingStatus(
+    device: nvmlDevice_t,
+    pending: *mut c_uint,
+) -> nvmlReturn_t {
+    answer(|state| {
+        let (_, gpu) = handle::whole(state, device)?;
+        if remaps_rows(gpu) {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        Ok(put(pending, gpu.remap_pending().into())?)
     })
 }
 

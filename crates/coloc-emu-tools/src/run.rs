@@ -6,6 +6,7 @@ use coloc_emu::{AttachError, Emulator, Identity, Options};
 use coloc_model::Fleet;
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -55,7 +56,10 @@ impl FleetHome {
     ) -> Result<Self, RunError> {
         let system = |what| move |source| RunError::System { what, source };
         let path = directory.map_or_else(temporary_name, Path::to_owned);
-        std::fs::create_dir_all(&path).map_err(system("make the fleet's directory"))?;
+        // Others may look things up there, and put nothing in their place.
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true).mode(0o755);
+        builder.create(&path).map_err(system("make the fleet's directory"))?;
         let path = path.canonicalize().map_err(system("find the fleet's directory"))?;
         let binary = std::env::current_exe()
             .and_then(|path| path.canonicalize())

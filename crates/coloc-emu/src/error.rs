@@ -30,6 +30,15 @@ pub enum AttachError {
         /// Where the fleet's state was looked for.
         directory: PathBuf,
     },
+    /// The state file is no longer whole.
+    #[error(
+        "emulated fleet in {}: its state was cut off or overwritten; start the fleet again",
+        directory.display()
+    )]
+    Cut {
+        /// Where the fleet's state is.
+        directory: PathBuf,
+    },
     /// The fleet is larger than the emulator takes.
     #[error("an emulated driver has at most {limit} GPUs, not {gpus}")]
     TooManyGpus {

@@ -1,16 +1,21 @@
-//! The fleet's state as a file that every process maps, and the lock around it.
+//! The fleet's state as a file that every process maps.
+//!
+//! Whoever may write to the file can falsify the fleet, and cut the file off. So it is its maker's alone unless it is
+//! shared with other users, nothing in it is taken for an address, and every use begins with a look whether it is whole.
 #![allow(unsafe_code)] // Each block says why it is sound.
 
 use crate::board::Board;
 use crate::error::AttachError;
 use crate::fleet::layout::{MAX_GPUS, State, VERSION};
-use crate::sys::{self, Locked};
+use crate::guard::Guard;
+use crate::lock::{Lock, Locked};
+use crate::sys;
 use coloc_model::Fleet;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -29,7 +34,10 @@ struct Shared {
     version: AtomicU32,
     /// Counts changes that somebody may be waiting for.
     changes: AtomicU32,
-    mutex: libc::pthread_mutex_t,
+    /// Counts critical events.
+    events: AtomicU32,
+    unused: AtomicU32,
+    lock: Lock,
     state: State,
 }
 
@@ -40,11 +48,20 @@ pub struct Options {
     pub time_scale: f64,
     /// The fleet's clock stands still.
     pub frozen: bool,
+    /// Other users' processes may use it, and so falsify it.
+    pub shared: bool,
+}
+
+impl Options {
+    /// A fleet for a daemon that runs tasks of all users if it is root's, and else of its own.
+    pub fn for_daemon(time_scale: f64) -> Self {
+        Options { time_scale, frozen: false, shared: sys::effective_user() == 0 }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { time_scale: 1.0, frozen: false }
+        Options { time_scale: 1.0, frozen: false, shared: false }
     }
 }
 
@@ -52,6 +69,11 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Emulator {
     shared: NonNull<Shared>,
+    guard: Guard,
+    /// Kept to see whether it is whole.
+    file: File,
+    /// What file that was, if the program closes it behind our back.
+    identity: (u64, u64),
     directory: PathBuf,
 }
 
@@ -73,21 +95,21 @@ impl Emulator {
         let fail = |source| AttachError::File { directory: directory.to_owned(), source };
         // The file appears under its name only when it is complete.
         let part = directory.join(format!("{STATE_FILE}.{}.part", std::process::id()));
-        let file = OpenOptions::new()
+        let _ = std::fs::remove_file(&part);
+        let mut file = OpenOptions::new()
             .read(true)
             .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o666)
+            .create_new(true)
+            .mode(0o600)
             .open(&part)
             .map_err(fail)?;
-        // Other users' processes share the devices, as they would real ones.
-        file.set_permissions(std::fs::Permissions::from_mode(0o666)).map_err(fail)?;
-        file.set_len(size_of::<Shared>() as u64).map_err(fail)?;
-        let emulator = Self::map(&file, directory).map_err(fail)?;
-        // SAFETY: the mapping is new, as long as `Shared`, and nobody else has it yet.
-        unsafe { sys::init_robust_mutex(&raw mut (*emulator.shared.as_ptr()).mutex) }
-            .map_err(fail)?;
+        // Written out: a page that is not there yet could not be had on a disk that is full by then.
+        file.write_all(&vec![0; size_of::<Shared>()]).map_err(fail)?;
+        if options.shared {
+            // Other users' processes share the devices, as they would real ones.
+            file.set_permissions(std::fs::Permissions::from_mode(0o666)).map_err(fail)?;
+        }
+        let emulator = Self::map(file, directory).map_err(fail)?;
         // SAFETY: nobody else has the mapping, and zeros are a valid `State`.
         let state = unsafe { &mut (*emulator.shared.as_ptr()).state };
         state.begin(fleet, options, sys::host_now_ns());
@@ -107,11 +129,11 @@ impl Emulator {
         if file.metadata().map_err(fail)?.len() != size_of::<Shared>() as u64 {
             return Err(version());
         }
-        let emulator = Self::map(&file, directory).map_err(fail)?;
+        let emulator = Self::map(file, directory).map_err(fail)?;
         let shared = emulator.shared();
         let right = shared.magic.load(Ordering::Acquire) == MAGIC
             && shared.version.load(Ordering::Acquire) == VERSION;
-        if right { Ok(emulator) } else { Err(version()) }
+        if right && emulator.is_whole() { Ok(emulator) } else { Err(version()) }
     }
 
     /// Joins the fleet that the environment names; without one, that in whose directory this library lies.
@@ -121,9 +143,29 @@ impl Emulator {
         Self::open(&directory.ok_or(AttachError::NoDirectory)?)
     }
 
-    fn map(file: &File, directory: &Path) -> io::Result<Self> {
-        let shared = sys::map_shared(file, size_of::<Shared>())?.cast();
-        Ok(Emulator { shared, directory: directory.to_owned() })
+    fn map(file: File, directory: &Path) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        let place = sys::map_shared(&file, size_of::<Shared>())?;
+        let guard = Guard::of(place, size_of::<Shared>());
+        let identity = (metadata.dev(), metadata.ino());
+        Ok(Emulator {
+            shared: place.cast(),
+            guard,
+            file,
+            identity,
+            directory: directory.to_owned(),
+        })
+    }
+
+    /// The file has all of the state, and none of it was gone when it was touched.
+    fn is_whole(&self) -> bool {
+        if self.guard.is_broken() {
+            return false;
+        }
+        // A program that closed all of its files may have others by that number.
+        let now = self.file.metadata().ok();
+        let now = now.filter(|now| (now.dev(), now.ino()) == self.identity);
+        now.is_none_or(|now| now.len() >= size_of::<Shared>() as u64)
     }
 
     fn shared(&self) -> &Shared {
@@ -140,6 +182,11 @@ impl Emulator {
     /// Counts changes to the fleet; wait for it with [`crate::wait_for_change`].
     pub fn changes(&self) -> &AtomicU32 {
         &self.shared().changes
+    }
+
+    /// Counts critical events, apart from all that changes more often.
+    pub fn critical_events(&self) -> &AtomicU32 {
+        &self.shared().events
     }
 
     /// Ends the fleet: whoever is still on it gets errors from now on.
@@ -159,27 +206,30 @@ impl Emulator {
     /// Takes the fleet's lock and brings its state up to now: the dead are buried, what a dead owner left
     /// half done is repaired, energy and progress are accounted for.
     pub fn lock(&self) -> Result<Session<'_>, AttachError> {
-        let mutex = self.mutex();
-        // SAFETY: made by `create` before the file got its name.
-        let locked =
-            unsafe { sys::lock(mutex, PATIENCE) }.map_err(|source| AttachError::Lock { source })?;
+        let cut = || AttachError::Cut { directory: self.directory.clone() };
+        if !self.is_whole() {
+            return Err(cut());
+        }
+        let locked = self.shared().lock.take(PATIENCE);
+        let locked = locked.map_err(|source| AttachError::Lock { source })?;
         let host_now_ns = sys::host_now_ns();
-        let mut session = Session { emulator: self, host_now_ns, thread_bound: PhantomData };
+        let mut session =
+            Session { emulator: self, host_now_ns, events: 0, thread_bound: PhantomData };
+        let shared = self.shared();
+        let right = shared.magic.load(Ordering::Acquire) == MAGIC
+            && shared.version.load(Ordering::Acquire) == VERSION;
+        if !right || self.guard.is_broken() {
+            return Err(cut());
+        }
         if locked == Locked::AfterDeath {
             session.repair(host_now_ns);
-            // SAFETY: we hold the lock and got it after a death.
-            unsafe { sys::mark_consistent(mutex) };
         }
         if session.closed != 0 {
             return Err(AttachError::Closed);
         }
         session.bring_up_to(host_now_ns);
+        session.events = session.event_count();
         Ok(session)
-    }
-
-    fn mutex(&self) -> *mut libc::pthread_mutex_t {
-        // SAFETY: an address inside the mapping; no reference is made.
-        unsafe { &raw mut (*self.shared.as_ptr()).mutex }
     }
 }
 
@@ -201,6 +251,8 @@ impl Drop for Emulator {
 pub struct Session<'a> {
     emulator: &'a Emulator,
     host_now_ns: u64,
+    /// Critical events that there had been by then.
+    events: u64,
     /// The thread that took the lock must be the one that lets go of it.
     thread_bound: PhantomData<*const ()>,
 }
@@ -235,10 +287,14 @@ impl Drop for Session<'_> {
             self.repair(now);
         }
         let touched = std::mem::take(&mut self.touched) != 0;
-        // SAFETY: this thread took the lock in `Emulator::lock`.
-        unsafe { sys::unlock(self.emulator.mutex()) };
+        let reported = self.event_count() != self.events;
+        self.emulator.shared().lock.release();
         if touched {
             self.emulator.nudge();
+        }
+        if reported {
+            self.emulator.critical_events().fetch_add(1, Ordering::AcqRel);
+            sys::wake_all(self.emulator.critical_events());
         }
     }
 }

@@ -13,13 +13,9 @@ use std::time::Duration;
 
 /// Nanoseconds of a clock that all processes of this machine share and nobody sets back.
 pub fn host_now_ns() -> u64 {
-    read_clock(libc::CLOCK_MONOTONIC)
-}
-
-fn read_clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to; an unknown clock leaves it zero.
-    unsafe { libc::clock_gettime(clock, &mut time) };
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
@@ -45,87 +41,21 @@ pub(crate) unsafe fn unmap(address: NonNull<u8>, length: usize) {
     unsafe { libc::munmap(address.as_ptr().cast(), length) };
 }
 
-/// Makes a mutex that processes share and whose dead owner is noticed.
-///
-/// # Safety
-/// `mutex` must point to memory for a mutex that nobody uses yet.
-pub(crate) unsafe fn init_robust_mutex(mutex: *mut libc::pthread_mutex_t) -> io::Result<()> {
-    let mut attributes = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
-    let check = |code| if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) };
-    // SAFETY: the attributes are initialised first, destroyed last, and used in between only.
-    unsafe {
-        check(libc::pthread_mutexattr_init(attributes.as_mut_ptr()))?;
-        let attributes = attributes.assume_init_mut();
-        let set =
-            check(libc::pthread_mutexattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED))
-                .and_then(|()| {
-                    check(libc::pthread_mutexattr_setrobust(attributes, libc::PTHREAD_MUTEX_ROBUST))
-                })
-                // A signal handler that calls us while we hold the lock gets an error, not a deadlock.
-                .and_then(|()| {
-                    check(libc::pthread_mutexattr_settype(
-                        attributes,
-                        libc::PTHREAD_MUTEX_ERRORCHECK,
-                    ))
-                })
-                .and_then(|()| check(libc::pthread_mutex_init(mutex, attributes)));
-        libc::pthread_mutexattr_destroy(attributes);
-        set
-    }
-}
-
-/// How a lock was obtained.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Locked {
-    /// The last owner let go of it.
-    Cleanly,
-    /// The last owner died with it: what it guards must be checked.
-    AfterDeath,
-}
-
-/// Takes a robust mutex, waiting at most `patience`.
-///
-/// # Safety
-/// `mutex` must have been made by `init_robust_mutex`.
-pub(crate) unsafe fn lock(
-    mutex: *mut libc::pthread_mutex_t,
-    patience: Duration,
-) -> io::Result<Locked> {
-    let deadline = read_clock(libc::CLOCK_REALTIME) + patience.as_nanos() as u64;
-    let deadline = libc::timespec {
-        tv_sec: (deadline / 1_000_000_000) as libc::time_t,
-        tv_nsec: (deadline % 1_000_000_000) as libc::c_long,
-    };
-    // SAFETY: the mutex is initialised, as the caller vouches.
-    match unsafe { libc::pthread_mutex_timedlock(mutex, &deadline) } {
-        0 => Ok(Locked::Cleanly),
-        libc::EOWNERDEAD => Ok(Locked::AfterDeath),
-        code => Err(io::Error::from_raw_os_error(code)),
-    }
-}
-
-/// Declares what a dead owner left behind repaired.
-///
-/// # Safety
-/// The caller holds the mutex and obtained it `AfterDeath`.
-pub(crate) unsafe fn mark_consistent(mutex: *mut libc::pthread_mutex_t) {
-    // SAFETY: as the caller vouches.
-    unsafe { libc::pthread_mutex_consistent(mutex) };
-}
-
-/// Lets go of a mutex.
-///
-/// # Safety
-/// The calling thread holds it.
-pub(crate) unsafe fn unlock(mutex: *mut libc::pthread_mutex_t) {
-    // SAFETY: as the caller vouches.
-    unsafe { libc::pthread_mutex_unlock(mutex) };
-}
-
 /// Wakes everybody who waits for `word` to change.
 pub(crate) fn wake_all(word: &AtomicU32) {
+    wake(word, i32::MAX);
+}
+
+/// Wakes some of those who wait for `word` to change.
+pub(crate) fn wake(word: &AtomicU32, most: i32) {
     // SAFETY: the kernel only looks up waiters by the address of a live word.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, most) };
+}
+
+/// The id of the calling thread.
+pub(crate) fn thread_id() -> i32 {
+    // SAFETY: cannot fail and touches nothing.
+    unsafe { libc::gettid() }
 }
 
 /// Waits until `word` is no longer `seen`, a signal comes or the time is over.

@@ -6,11 +6,12 @@ use coloc_emu::{AttachError, Emulator, Identity, Options, Place, ProcessSlot, ST
 use coloc_model::Bytes;
 use coloc_physics::catalogue;
 use proptest::prelude::*;
+use std::os::unix::fs::PermissionsExt as _;
 use tempfile::TempDir;
 
 fn fleet(spec: &str) -> (TempDir, Emulator) {
     let folder = tempfile::tempdir().expect("temporary folder");
-    let options = Options { time_scale: 1.0, frozen: true };
+    let options = Options { time_scale: 1.0, frozen: true, shared: false };
     let emulator = Emulator::create(folder.path(), &spec.parse().expect("a fleet"), options);
     (folder, emulator.expect("a new fleet"))
 }
@@ -227,9 +228,96 @@ fn a_file_that_is_no_fleet_is_refused() {
 }
 
 #[test]
+fn a_fleet_is_its_makers_alone_unless_it_is_shared() {
+    for (shared, mode) in [(false, 0o600), (true, 0o666)] {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let options = Options { shared, ..Options::default() };
+        let fleet = "1xT4-16GB".parse().expect("a fleet");
+        let _emulator = Emulator::create(folder.path(), &fleet, options).expect("a new fleet");
+        let found = std::fs::metadata(folder.path().join(STATE_FILE)).expect("a file");
+        assert_eq!(found.permissions().mode() & 0o777, mode);
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_off_or_overwritten_gives_errors_and_ends_nobody() {
+    let whole = {
+        let (folder, _emulator) = fleet("1xT4-16GB");
+        std::fs::metadata(folder.path().join(STATE_FILE)).expect("a file").len()
+    };
+    for length in [0, 100, 4096, 8192, whole / 2, whole - 1] {
+        let (folder, emulator) = fleet("1xT4-16GB");
+        let file = folder.path().join(STATE_FILE);
+        let file = std::fs::OpenOptions::new().write(true).open(file).expect("ours");
+        // While somebody has the lock, which is the worst moment.
+        let mut state = emulator.lock().expect("free");
+        file.set_len(length).expect("ours");
+        let _ = state.join(Identity::of_self());
+        let _ = (state.gpu(0).map(|gpu| gpu.reading()), state.sanity_check());
+        state.inject(Fault::Xid { gpu: 0, code: 31 }).ok();
+        drop(state);
+        for _ in 0..2 {
+            let refused = emulator.lock().err();
+            assert!(matches!(refused, Some(AttachError::Cut { .. })), "{length}: {refused:?}");
+        }
+        assert!(Emulator::open(folder.path()).is_err());
+    }
+    let (folder, emulator) = fleet("1xT4-16GB");
+    let file = folder.path().join(STATE_FILE);
+    let file = std::fs::OpenOptions::new().write(true).open(file).expect("ours");
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0xff; 16], 0).expect("ours");
+    assert!(matches!(emulator.lock().err(), Some(AttachError::Cut { .. })));
+}
+
+/// Bytes of the file before the state: the header and the lock.
+const HEADER: usize = 40;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn garbage_in_the_tables_ends_nobody(seed in any::<u64>(), density in 1u64..4096) {
+        let (folder, emulator) = fleet("2xA100-40GB");
+        let path = folder.path().join(STATE_FILE);
+        let mut bytes = std::fs::read(&path).expect("ours");
+        let mut random = seed | 1;
+        let mut next = || {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random
+        };
+        for byte in &mut bytes[HEADER..] {
+            let drawn = next();
+            if drawn % density == 0 {
+                *byte = (drawn >> 32) as u8;
+            }
+        }
+        let file = std::fs::OpenOptions::new().write(true).open(&path).expect("ours");
+        std::os::unix::fs::FileExt::write_all_at(&file, &bytes[HEADER..], HEADER as u64).expect("ours");
+        let survived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let Ok(mut state) = emulator.lock() else { return };
+            for gpu in 0..4 {
+                let _ = state.inject(Fault::Xid { gpu, code: 94 });
+                let _ = (state.gpu(gpu).map(|gpu| gpu.reading()), state.memory(Place::whole(gpu)));
+                let _ = state.residents(Place::whole(gpu));
+            }
+            if let Ok(joined) = state.join(Identity::of_self()) {
+                let _ = state.open_context(joined.slot, Place::whole(0));
+                let _ = state.allocate(joined.slot, Place::whole(0), Bytes::from_mib(64));
+                state.leave(joined.slot);
+            }
+        }));
+        // A panic is caught by every entry of the libraries; what must not come is a signal or a hang.
+        let _ = survived;
+        let _ = emulator.lock().map(drop);
+    }
+}
+
+#[test]
 fn work_is_accounted_for_exactly() {
     let folder = tempfile::tempdir().expect("temporary folder");
-    let options = Options { time_scale: 1000.0, frozen: false };
+    let options = Options { time_scale: 1000.0, frozen: false, shared: false };
     let emulator =
         Emulator::create(folder.path(), &"1xA100-40GB".parse().expect("a fleet"), options)
             .expect("a new fleet");

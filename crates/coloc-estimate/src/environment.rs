@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use crate::graph::{Graph, Op};
+use coloc_model::Loads;
 
 /// The constant of one software environment, by what the task loads.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
@@ -23,40 +24,14 @@ fn is_zero(mib: &f64) -> bool {
     *mib == 0.0
 }
 
-/// The libraries that a task loads, and with them the parts of the constant that count.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Loads {
-    /// Matrix products only.
-    Plain,
-    /// Convolutions.
-    Convolutions,
-    /// Convolutions and batch normalisation.
-    BatchNorm,
-}
-
-impl Loads {
-    /// All of them, each with one part more than the one before.
-    pub const ALL: [Loads; 3] = [Loads::Plain, Loads::Convolutions, Loads::BatchNorm];
-
-    /// What a graph loads.
-    pub fn of(graph: &Graph) -> Self {
-        if !graph.has_convolutions() {
-            return Loads::Plain;
-        }
-        match graph.nodes().iter().any(|node| node.op == Op::BatchNorm) {
-            true => Loads::BatchNorm,
-            false => Loads::Convolutions,
-        }
+/// The libraries that a graph loads.
+pub fn loads_of(graph: &Graph) -> Loads {
+    if !graph.has_convolutions() {
+        return Loads::Plain;
     }
-
-    /// What the last part of the constant stands for.
-    pub const fn part(self) -> &'static str {
-        match self {
-            Loads::Plain => "the context",
-            Loads::Convolutions => "cuDNN",
-            Loads::BatchNorm => "batch normalisation",
-        }
+    match graph.nodes().iter().any(|node| node.op == Op::BatchNorm) {
+        true => Loads::BatchNorm,
+        false => Loads::Convolutions,
     }
 }
 
@@ -68,7 +43,7 @@ impl Environment {
 
     /// The part of it that the graph's libraries add to the base.
     pub fn libraries_mib(&self, graph: &Graph) -> f64 {
-        self.total_mib(Loads::of(graph)) - self.base_mib
+        self.total_mib(loads_of(graph)) - self.base_mib
     }
 
     /// What a task holds that loads these.

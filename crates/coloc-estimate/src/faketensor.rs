@@ -1,9 +1,9 @@
 //! Runs the user's own script with tensors that have shapes but no memory, if PyTorch is there.
 
-use crate::environment::{Environment, Loads};
+use crate::environment::Environment;
 use crate::estimate::{Estimate, Promise};
 use crate::graph::{Flag, FlagKind};
-use coloc_model::Bytes;
+use coloc_model::{Bytes, Loads};
 use std::io::Write;
 use std::process::{Command, Stdio};
 

@@ -1,9 +1,7 @@
 //! What a graph looks like to the learned parts: sums over its operations and replays of it.
 
 use crate::graph::{Activation, Conv, Graph, Node, Op};
-use crate::replay::{
-    ConvCall, CopyRule, NoWorkspace, Pass, Recording, Replayed, WorkspaceProvider,
-};
+use crate::replay::{ConvCall, CopyRule, NoWorkspace, Pass, Replayed, WorkspaceProvider, replay};
 use crate::run::RunConfig;
 
 const MIB: f64 = 1_048_576.0;
@@ -49,12 +47,12 @@ pub(crate) struct Replays {
 
 impl Replays {
     /// The others beside the rule's.
-    pub(crate) fn beside(recording: &Recording, rule: Replayed) -> Self {
+    pub(crate) fn beside(rule: Replayed, graph: &Graph, run: &RunConfig) -> Self {
         Replays {
             rule,
-            bare: recording.replay(&NoWorkspace),
-            tiles: recording.replay(&Tiles),
-            eager: recording.replay(&CopyRule { eager_output: true }),
+            bare: replay(graph, run, &NoWorkspace),
+            tiles: replay(graph, run, &Tiles),
+            eager: replay(graph, run, &CopyRule { eager_output: true }),
         }
     }
 }

@@ -6,6 +6,9 @@ use coloc_model::Bytes;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+/// What this estimator is called.
+pub const NAME: &str = "history";
+
 /// Runs that are remembered of one command.
 const REMEMBERED: usize = 32;
 
@@ -50,7 +53,7 @@ impl History {
             promise: Promise::Runs(seen.len()),
             class_mib: None,
             utilization: None,
-            estimator: "history",
+            estimator: NAME,
             flags: Vec::new(),
             breakdown: None,
         })

@@ -6,7 +6,7 @@ use crate::estimate::{Breakdown, Estimate, Estimator, Promise, doubt};
 use crate::features::{Replays, residual_features, shape_features};
 use crate::graph::{Flag, FlagKind, Graph};
 use crate::learned::{Calibration, Forests, Margins, calibration, forests};
-use crate::replay::{CopyRule, Recording, Replayed};
+use crate::replay::{CopyRule, Replayed, replay};
 use crate::run::RunConfig;
 use crate::utilization;
 use coloc_model::Bytes;
@@ -89,19 +89,13 @@ impl<'a> ReplayEstimator<'a> {
     }
 
     /// Memory at the peak in MiB and its bound, from replays and the family's learned parts.
-    fn memory(
-        &self,
-        graph: &Graph,
-        run: &RunConfig,
-        recording: &Recording,
-        rule: &Replayed,
-    ) -> (f64, f64) {
+    fn memory(&self, graph: &Graph, run: &RunConfig, rule: &Replayed) -> (f64, f64) {
         let family = Family::of(graph);
         let constant = self.environment.constant_mib(graph);
         let mut peak = constant + rule.reserved.mib();
         let mut spread = 0.0;
         if graph.has_convolutions() {
-            let features = residual_features(graph, run, &Replays::beside(recording, *rule));
+            let features = residual_features(graph, run, &Replays::beside(*rule, graph, run));
             spread = spread_of(self.forests.spread.predict(&features));
             if family == Family::OddConvolutions {
                 peak = residual_base(self.environment, graph, rule)
@@ -139,14 +133,12 @@ pub(crate) fn spread_of(predicted: f64) -> f64 {
 
 impl Estimator for ReplayEstimator<'_> {
     fn estimate(&self, graph: &Graph, run: &RunConfig) -> Estimate {
-        let recording = Recording::new(graph, run);
-        let rule = recording.replay(&CopyRule::default());
-        let (peak, mut bound) = self.memory(graph, run, &recording, &rule);
+        let rule = replay(graph, run, &CopyRule::default());
+        let (peak, mut bound) = self.memory(graph, run, &rule);
         if let Some(guess) = graph.with_guesses() {
             // What is not known may need workspaces, libraries and a margin that the rest does not.
-            let recording = Recording::new(&guess, run);
-            let rule = recording.replay(&CopyRule::default());
-            bound = bound.max(self.memory(&guess, run, &recording, &rule).1);
+            let rule = replay(&guess, run, &CopyRule::default());
+            bound = bound.max(self.memory(&guess, run, &rule).1);
         }
         let mut flags = graph.flags.clone();
         if rule.ran_out {

@@ -50,7 +50,7 @@ fn bench() {
         return measure();
     }
     for spec in ["8xA100-40GB", "8xH100-80GB"] {
-        let options = Options { time_scale: 1.0, frozen: false };
+        let options = Options { time_scale: 1.0, frozen: false, shared: false };
         let fleet = spec.parse().expect("a fleet spec");
         let home = FleetHome::create(None, &fleet, options).expect("an emulated fleet");
         println!("\n{spec}, a process on each GPU");

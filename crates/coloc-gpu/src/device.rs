@@ -1,5 +1,6 @@
 //! What is known of a device: plain values, wherever they came from.
 
+use crate::health::Condition;
 use coloc_model::{BoardDescription, Bytes, Fraction, GpuModel};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -140,6 +141,8 @@ pub struct Vitals {
     pub memory_clock_mhz: Option<u32>,
     /// Whether it is partitioned.
     pub mig: MigMode,
+    /// How its memory is.
+    pub condition: Condition,
 }
 
 impl Vitals {
@@ -156,6 +159,7 @@ impl Vitals {
         sm_clock_mhz: None,
         memory_clock_mhz: None,
         mig: MigMode::Unsupported,
+        condition: Condition { ecc_uncorrected: None, remap_pending: false, remap_failed: false },
     };
 }
 

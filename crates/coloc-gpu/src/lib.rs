@@ -4,6 +4,7 @@
 //! |---|---|
 //! | ask the driver without ever being blocked by it | [`driver::Guarded`] |
 //! | know which GPUs there are, and notice when that changes | [`inventory`] |
+//! | know when one is faulty | [`health`], [`driver::Xids`] |
 //! | watch them | [`monitor::Monitor`], [`sample`] |
 //! | tell whose a process is | [`process`] |
 //! | share one | [`mps`], [`mig`], [`streams`] |
@@ -17,6 +18,7 @@ pub mod device;
 pub mod doctor;
 pub mod driver;
 pub mod enforce;
+pub mod health;
 pub mod inventory;
 pub mod mig;
 pub mod monitor;

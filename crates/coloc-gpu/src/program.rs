@@ -1,5 +1,6 @@
 //! Running somebody else's program and waiting for its end, but not for ever.
 
+use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
@@ -7,6 +8,22 @@ use std::time::{Duration, Instant};
 const LONGEST_REPLY: u64 = 1 << 20;
 const POLL: Duration = Duration::from_millis(10);
 const FIRST_POLL: Duration = Duration::from_micros(500);
+
+/// Variables that a vendor's program may need; the others of our environment are not its business.
+const PASSED_ON: [&str; 6] = ["PATH", "LD_LIBRARY_PATH", "HOME", "LANG", "LC_ALL", "TZ"];
+const PASSED_ON_PREFIXES: [&str; 4] = ["CUDA_", "NVIDIA_", "DCGM_", "COLOC_EMU"];
+
+/// A program that is started with what it needs of our environment, and no more: what it starts inherits it in turn.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().envs(std::env::vars_os().filter(|(name, _)| {
+        name.to_str().is_some_and(|name| {
+            PASSED_ON.contains(&name)
+                || PASSED_ON_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        })
+    }));
+    command
+}
 
 /// What a program said, where its output is piped.
 #[derive(Debug)]

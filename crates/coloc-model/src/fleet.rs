@@ -6,8 +6,8 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-/// The most GPUs that a fleet may have: far beyond any site, small enough to allocate.
-const MAX_GPUS: u64 = 1_000_000;
+/// The most GPUs that a fleet may have: beyond any site, and small enough to be worked with.
+pub const MOST_GPUS: u64 = 100_000;
 
 /// One GPU and the node it sits in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub enum FleetError {
     #[error(transparent)]
     Model(#[from] UnknownModel),
     /// A count is zero or the total is absurd.
-    #[error("a fleet has 1 to {MAX_GPUS} GPUs, not {gpus}")]
+    #[error("a fleet has 1 to {MOST_GPUS} GPUs, not {gpus}")]
     Size {
         /// The total that was asked for.
         gpus: u64,
@@ -105,7 +105,7 @@ impl Fleet {
         for (nodes, gpus, model) in groups {
             let added = nodes.saturating_mul(gpus);
             total = total.saturating_add(added);
-            if added == 0 || total > MAX_GPUS {
+            if added == 0 || total > MOST_GPUS {
                 return Err(FleetError::Size { gpus: if added == 0 { 0 } else { total } });
             }
             for _ in 0..nodes {
@@ -124,7 +124,7 @@ impl Fleet {
     /// One server with these GPUs, of which at least one must be.
     pub fn server(models: &[GpuModel]) -> Result<Self, FleetError> {
         let gpus = models.len() as u64;
-        if gpus == 0 || gpus > MAX_GPUS {
+        if gpus == 0 || gpus > MOST_GPUS {
             return Err(FleetError::Size { gpus });
         }
         let node = NodeId(0);
@@ -262,6 +262,11 @@ mod tests {
         assert!(matches!(huge, Err(FleetError::Group { .. })));
         let large = "4000000000x4000000000xT4-16GB".parse::<Fleet>();
         assert!(matches!(large, Err(FleetError::Size { .. })));
+        for spec in ["1000000000xA100-40GB", "100001xT4-16GB", "50000x2xT4-16GB,1xT4-16GB"] {
+            let error = spec.parse::<Fleet>().expect_err(spec).to_string();
+            assert!(error.contains("1 to 100000 GPUs"), "{error}");
+        }
+        assert!("50000x2xT4-16GB".parse::<Fleet>().is_ok());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A task as the scheduler knows it: what was declared and what was estimated, never the truth.
 
 use crate::mig::Instance;
-use crate::{Bytes, Fraction, GpuId, Millis, Share, SignatureId, TaskId, UserId};
+use crate::{Bytes, Fraction, GpuId, Millis, ModelSet, Share, SignatureId, TaskId, UserId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -23,6 +23,96 @@ impl Estimate {
     }
 }
 
+/// What is known of a task's memory before it runs, on each of its GPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Memory {
+    /// The user said what it needs.
+    Declared {
+        /// That much.
+        bytes: Bytes,
+        /// What it does not use may be lent until it wants it.
+        #[serde(default)]
+        reclaim: bool,
+    },
+    /// An estimator said.
+    Estimated {
+        /// The most that the task is expected to hold.
+        peak: Bytes,
+        /// What the task stays below with high confidence.
+        bound: Bytes,
+    },
+    /// Nothing is known.
+    #[default]
+    Unknown,
+}
+
+impl Memory {
+    /// An estimate that claims to be exact.
+    pub const fn exact(peak: Bytes) -> Self {
+        Memory::Estimated { peak, bound: peak }
+    }
+
+    /// A declaration that is kept for the task's whole life.
+    pub const fn declared(bytes: Bytes) -> Self {
+        Memory::Declared { bytes, reclaim: false }
+    }
+
+    /// The most that the task is said or expected to hold.
+    pub const fn peak(self) -> Option<Bytes> {
+        match self {
+            Memory::Declared { bytes, .. } => Some(bytes),
+            Memory::Estimated { peak, .. } => Some(peak),
+            Memory::Unknown => None,
+        }
+    }
+
+    /// What the task is said or estimated to stay below.
+    pub const fn bound(self) -> Option<Bytes> {
+        match self {
+            Memory::Declared { bytes, .. } => Some(bytes),
+            Memory::Estimated { bound, .. } => Some(bound),
+            Memory::Unknown => None,
+        }
+    }
+}
+
+impl From<Option<Estimate>> for Memory {
+    fn from(estimate: Option<Estimate>) -> Self {
+        match estimate {
+            Some(Estimate { peak, bound, .. }) => Memory::Estimated { peak, bound },
+            None => Memory::Unknown,
+        }
+    }
+}
+
+/// What a booking of memory rests on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// The user's word.
+    Declared,
+    /// An estimate.
+    Estimated,
+    /// What tasks of the same kind were seen to hold.
+    History,
+    /// Nothing.
+    #[default]
+    Unknown,
+}
+
+impl Basis {
+    /// The name used in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Basis::Declared => "declared",
+            Basis::Estimated => "estimated",
+            Basis::History => "history",
+            Basis::Unknown => "unknown",
+        }
+    }
+}
+
 /// A unit of work that somebody submitted.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Task {
@@ -36,8 +126,18 @@ pub struct Task {
     pub gpus: u32,
     /// The user asked to be alone on the GPUs.
     pub exclusive: bool,
-    /// Expected need per GPU; `None` when nothing is known.
-    pub estimate: Option<Estimate>,
+    /// GPU models that it may run on; without it, all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<ModelSet>,
+    /// What is known of its memory on each GPU.
+    #[serde(default)]
+    pub memory: Memory,
+    /// Expected SM activity when alone, if an estimator knows.
+    #[serde(default)]
+    pub sm: Option<Fraction>,
+    /// It may run in memory that another task lends, and be sent back to the queue when that task wants it.
+    #[serde(default)]
+    pub borrows: bool,
     /// How long the user says it runs when alone.
     pub duration: Option<Millis>,
     /// Among tasks that wait, higher goes first; 0 is everybody's.
@@ -84,24 +184,4 @@ pub enum Outcome {
         /// What the task would have held on one GPU had the last allocation succeeded.
         wanted: Bytes,
     },
-}
-
-/// Where a task stands. The names are those of the JSON contract.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskState {
-    /// Waiting in the main queue.
-    Pending,
-    /// On its GPUs.
-    Running,
-    /// Ran out of memory and waits for another try.
-    Recovering,
-    /// Ended well.
-    Completed,
-    /// Ended by its own fault.
-    Failed,
-    /// Ended by a user's wish.
-    Cancelled,
-    /// Ran out of memory once too often.
-    OutOfMemory,
 }

@@ -17,6 +17,17 @@ impl Growth {
     /// A task that was just launched.
     pub const LAUNCH: Growth = Growth { step: 0 };
 
+    /// A task that was launched this long ago.
+    pub fn at(since_launch: Millis) -> Growth {
+        let begun = STEPS.iter().filter(|&&(after, _)| after <= since_launch).count();
+        Growth { step: begun.max(1) - 1 }
+    }
+
+    /// How long after launch the steps come.
+    pub fn times() -> impl Iterator<Item = Millis> {
+        STEPS.iter().map(|&(after, _)| after)
+    }
+
     /// What a CUDA context takes with the libraries of a training framework loaded.
     pub const CONTEXT: Bytes = Bytes::from_mib(450);
 

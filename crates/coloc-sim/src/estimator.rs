@@ -2,10 +2,10 @@
 
 use crate::trace::{Trace, TraceTask};
 use coloc_core::preset::MemoryKnowledge;
-use coloc_estimate::environment::{Environment, Loads};
+use coloc_estimate::environment::{Environment, loads_of};
 use coloc_estimate::graph::FlagKind;
 use coloc_estimate::{Estimator as _, ReplayEstimator};
-use coloc_model::{Bytes, Estimate, SignatureId};
+use coloc_model::{Bytes, Estimate, Loads, SignatureId};
 use coloc_physics::catalogue;
 use rustc_hash::FxHashMap;
 
@@ -16,6 +16,8 @@ pub enum Estimator {
     Oracle,
     /// No estimate: only recovery.
     None,
+    /// What the trace says was estimated of each task when it was submitted.
+    Recorded,
     /// Our own: the task's graph replayed against a model of the caching allocator.
     Replay,
     /// The published numbers of Horus.
@@ -54,6 +56,7 @@ impl Estimator {
         match self {
             Estimator::Oracle => "oracle",
             Estimator::None => "none",
+            Estimator::Recorded => "recorded",
             Estimator::Replay => "replay",
             Estimator::Horus => "horus",
             Estimator::FakeTensor => "faketensor",
@@ -66,9 +69,11 @@ impl Estimator {
         match self {
             Estimator::Oracle => MemoryKnowledge::Oracle,
             Estimator::None => MemoryKnowledge::None,
-            Estimator::Replay | Estimator::Horus | Estimator::FakeTensor | Estimator::GpuMemNet => {
-                MemoryKnowledge::Estimate
-            }
+            Estimator::Recorded
+            | Estimator::Replay
+            | Estimator::Horus
+            | Estimator::FakeTensor
+            | Estimator::GpuMemNet => MemoryKnowledge::Estimate,
         }
     }
 
@@ -99,8 +104,9 @@ impl Estimator {
                 .ok_or_else(|| NoEstimate { task: name.to_owned(), estimator: self.name() })
         };
         let mib = match self {
-            Estimator::Oracle => return Ok(Some(Estimate::exact(task.profile.memory))),
+            Estimator::Oracle => return Ok(Some(Estimate::exact(task.course().peak()))),
             Estimator::None => return Ok(None),
+            Estimator::Recorded => return Ok(task.recorded.map(Estimate::from)),
             Estimator::Replay => return Ok(replay(trace.name(task), within)),
             Estimator::Horus => published()?.horus_mib,
             Estimator::FakeTensor => published()?.faketensor_mib,
@@ -118,7 +124,7 @@ fn replay(name: &str, within: Option<&Surroundings>) -> Option<Estimate> {
         None => ReplayEstimator::shipped(task.environment)?,
         Some(surroundings) => {
             task = task.within(&surroundings.name);
-            let loads = Loads::of(&task.graph);
+            let loads = loads_of(&task.graph);
             for (_, doubt) in surroundings.doubts.iter().filter(|(part, _)| *part == loads) {
                 task.graph.flag(FlagKind::Assumption, doubt.as_str());
             }
@@ -145,8 +151,8 @@ impl<'a> Estimates<'a> {
         trace: &Trace,
         task: &TraceTask,
     ) -> Result<Option<Estimate>, NoEstimate> {
-        // Measured memory is each task's own.
-        if self.estimator == Estimator::Oracle {
+        // Measured memory and what came with a task are each task's own.
+        if matches!(self.estimator, Estimator::Oracle | Estimator::Recorded) {
             return self.estimator.estimate(trace, task, None);
         }
         if let Some(estimate) = self.known.get(&task.signature) {

@@ -1,6 +1,7 @@
 //! What a run amounts to. The fields of [`Summary`] are a contract.
 
 use crate::trace::Trace;
+use coloc_core::SettlingCounts;
 use coloc_model::{TaskState, Time};
 use serde::Serialize;
 
@@ -62,6 +63,29 @@ pub struct Summary {
     pub jain_index: f64,
     /// No policy can be faster than this.
     pub makespan_bound_s: f64,
+    /// What became of the memory contract, under a policy that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contract: Option<MemoryFigures>,
+}
+
+/// How often tasks settled under the memory contract, and what came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct MemoryFigures {
+    /// Tasks whose booking shrank, or that got company, on evidence.
+    pub settled: u64,
+    /// Those of them that came to hold more than was left to them.
+    pub outgrown: u64,
+    /// Out-of-memory kills of tasks that were within their booking.
+    pub wronged: u64,
+    /// Tasks that were sent away from memory that was lent to them.
+    pub recalled: u64,
+}
+
+impl From<SettlingCounts> for MemoryFigures {
+    fn from(counts: SettlingCounts) -> Self {
+        let SettlingCounts { settled, outgrown, wronged, recalled } = counts;
+        MemoryFigures { settled, outgrown, wronged, recalled }
+    }
 }
 
 /// What the engine measured of the fleet as a whole.
@@ -123,6 +147,7 @@ impl Summary {
                 progress.iter().filter(|(_, n)| *n > 0).map(|&(sum, n)| sum / n as f64),
             ),
             makespan_bound_s: bound.secs(),
+            contract: None,
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What is foreseen is what comes: a forecast from the middle of a queue against arithmetic.
 
-use coloc_core::policy::{Place, Queue};
+use coloc_core::eligibility::{ArrayMember, Conditions, Dependency, DependencyKind};
+use coloc_core::policy::{Contract, Place, Queue};
 use coloc_core::{Effect, Event, Policy, Preset, Scheduler, preset::MemoryKnowledge};
 use coloc_model::{
-    Bytes, Estimate, Millis, Placement, Share, SignatureId, Task, TaskId, Time, UserId,
+    Bytes, Memory, Millis, Placement, Share, SignatureId, Task, TaskId, Time, UserId,
 };
-use coloc_sim::forecast::{Expectation, Forecast, Foreseen, Gate};
+use coloc_sim::forecast::{Expectation, Forecast, Foreseen};
 
 fn task(id: u32) -> Task {
     Task {
@@ -14,7 +15,10 @@ fn task(id: u32) -> Task {
         user: UserId(0),
         gpus: 1,
         exclusive: false,
-        estimate: Some(Estimate::exact(Bytes::from_mib(1000))),
+        models: None,
+        memory: Memory::exact(Bytes::from_mib(1000)),
+        sm: None,
+        borrows: false,
         duration: None,
         priority: 0,
     }
@@ -46,7 +50,17 @@ fn exclusive() -> Policy {
     Policy::plain(Queue::Fifo, Place::Exclusive, Share::Exclusive)
 }
 
-fn play(forecast: Forecast) -> Foreseen {
+/// A forecast that knows of no task that has ended before.
+fn ahead(scheduler: Scheduler, now: Time, wake: Time) -> Forecast<'static> {
+    Forecast::new(scheduler, now, wake, &|_| None)
+}
+
+fn after(tasks: [u32; 2]) -> Vec<Dependency> {
+    let kind = DependencyKind::AfterAny;
+    tasks.map(|task| Dependency { task: TaskId(task), kind }).to_vec()
+}
+
+fn play(forecast: Forecast<'_>) -> Foreseen {
     forecast.play(None, |steps| steps < 10_000)
 }
 
@@ -54,7 +68,7 @@ fn play(forecast: Forecast) -> Foreseen {
 fn a_queue_on_one_gpu_goes_one_after_the_other() {
     let (scheduler, running) = begun(exclusive(), "1xA100-40GB", 3);
     assert_eq!(running.len(), 1);
-    let mut forecast = Forecast::new(scheduler, at(40), Time::NEVER);
+    let mut forecast = ahead(scheduler, at(40), Time::NEVER);
     forecast.runs(TaskId(1), running[0].1.clone(), Some(at(100)), takes(100));
     forecast.waits(TaskId(2), takes(50));
     forecast.waits(TaskId(3), takes(7));
@@ -67,7 +81,7 @@ fn a_queue_on_one_gpu_goes_one_after_the_other() {
 #[test]
 fn nobody_knows_when_somebody_starts_behind_a_task_of_unknown_length() {
     let (scheduler, running) = begun(exclusive(), "2xA100-40GB", 4);
-    let mut forecast = Forecast::new(scheduler, at(1), Time::NEVER);
+    let mut forecast = ahead(scheduler, at(1), Time::NEVER);
     forecast.runs(TaskId(1), running[0].1.clone(), None, Expectation::default());
     forecast.runs(TaskId(2), running[1].1.clone(), Some(at(10)), takes(10));
     forecast.waits(TaskId(3), Expectation { run: None, ..takes(1) });
@@ -81,17 +95,16 @@ fn nobody_knows_when_somebody_starts_behind_a_task_of_unknown_length() {
 #[test]
 fn hours_dependencies_and_arrays_are_waited_for() {
     let (scheduler, running) = begun(exclusive(), "4xA100-40GB", 1);
-    let mut forecast = Forecast::new(scheduler, at(5), Time::NEVER);
+    let mut forecast = ahead(scheduler, at(5), Time::NEVER);
     forecast.runs(TaskId(1), running[0].1.clone(), Some(at(20)), takes(20));
-    let gate = Gate { begin: Some(at(60)), ..Gate::default() };
-    forecast.comes(task(2), gate, takes(10));
-    let gate = Gate { after: vec![TaskId(1), TaskId(2)], ..Gate::default() };
-    forecast.comes(task(3), gate, takes(1));
-    let gate = Gate { after_any: vec![TaskId(1), TaskId(2)], ..Gate::default() };
-    forecast.comes(task(4), gate, takes(1));
+    let begin = Conditions { begin: Some(at(60)), ..Conditions::default() };
+    forecast.comes(task(2), begin, takes(10));
+    let all = Conditions { after: after([1, 2]), ..Conditions::default() };
+    forecast.comes(task(3), all.clone(), takes(1));
+    forecast.comes(task(4), Conditions { any: true, ..all }, takes(1));
     for id in 10..14 {
-        let gate = Gate { array: Some((TaskId(10), Some(2))), ..Gate::default() };
-        forecast.comes(task(id), gate, takes(3));
+        let array = Some(ArrayMember { array: TaskId(10), index: id, at_once: Some(2) });
+        forecast.comes(task(id), Conditions { array, ..Conditions::default() }, takes(3));
     }
     let seen = play(forecast);
     assert_eq!((seen.starts[&TaskId(2)], seen.starts[&TaskId(3)]), (at(60), at(70)));
@@ -105,17 +118,51 @@ fn gates_on_activity_open_when_the_busy_have_left() {
     let policy = Preset::CarmaV2.policy(MemoryKnowledge::Estimate);
     let (scheduler, running) = begun(policy, "1xA100-40GB", 2);
     assert_eq!(running.len(), 1, "one decision a second");
-    let mut forecast = Forecast::new(scheduler, at(0), at(1));
+    let mut forecast = ahead(scheduler, at(0), at(1));
     forecast.runs(TaskId(1), running[0].1.clone(), Some(at(300)), takes(300));
     forecast.waits(TaskId(2), takes(10));
     let start = play(forecast).starts[&TaskId(2)];
     assert!(start <= at(302), "{start:?}");
 }
 
+/// By the contract a task of which nothing is known has its GPU alone until it was seen to train for three minutes.
+#[test]
+fn others_start_when_the_first_of_its_kind_has_settled() {
+    let contract = Some(Contract::default());
+    let policy = Policy { contract, ..Preset::Coloc.policy(MemoryKnowledge::Estimate) };
+    let unknown = |id| Task { memory: Memory::Unknown, signature: SignatureId(1), ..task(id) };
+    let light = |warm_up| Expectation {
+        warm_up: Millis::from_secs(warm_up),
+        ..Expectation::new(Some(Millis::from_secs(5000)), 0.2, Bytes::from_mib(1000))
+    };
+    for (warm_up, starts) in [(0, 180), (300, 480)] {
+        // A task runs already, has shown nothing so far, and its sibling waits.
+        let mut scheduler = Scheduler::new(&"1xA100-40GB".parse().expect("a fleet"), policy);
+        let effects = scheduler.on_event(Time::START, Event::Submitted(unknown(1)));
+        let launched = effects.into_iter().find_map(|effect| match effect {
+            Effect::Launch { placement, .. } => Some(placement),
+            _ => None,
+        });
+        scheduler.on_event(Time::START, Event::Submitted(unknown(2)));
+        let mut forecast = ahead(scheduler.clone(), Time::START, Time::NEVER);
+        let placement = launched.expect("an empty GPU");
+        forecast.runs(TaskId(1), placement, Some(at(5000)), light(warm_up));
+        forecast.waits(TaskId(2), light(warm_up));
+        assert_eq!(play(forecast).starts[&TaskId(2)], at(starts));
+        // Neither of them runs yet.
+        let scheduler = Scheduler::new(&"1xA100-40GB".parse().expect("a fleet"), policy);
+        let mut forecast = ahead(scheduler, Time::START, Time::NEVER);
+        forecast.comes(unknown(1), Conditions::default(), light(warm_up));
+        forecast.comes(unknown(2), Conditions::default(), light(warm_up));
+        let seen = play(forecast);
+        assert_eq!((seen.starts[&TaskId(1)], seen.starts[&TaskId(2)]), (at(0), at(starts)));
+    }
+}
+
 #[test]
 fn a_forecast_can_be_cut_short() {
     let (scheduler, running) = begun(exclusive(), "1xA100-40GB", 3);
-    let mut forecast = Forecast::new(scheduler, at(0), Time::NEVER);
+    let mut forecast = ahead(scheduler, at(0), Time::NEVER);
     forecast.runs(TaskId(1), running[0].1.clone(), Some(at(100)), takes(100));
     forecast.waits(TaskId(2), takes(50));
     let seen = forecast.play(None, |steps| steps < 1);

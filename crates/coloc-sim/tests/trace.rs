@@ -1,7 +1,7 @@
 //! Reading traces that somebody else wrote, carelessly or with intent.
 
-use coloc_sim::Trace;
 use coloc_sim::trace::{Format, Generator, TraceError, TraceErrorKind, read, write};
+use coloc_sim::{Trace, TraceTask};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -274,5 +274,64 @@ proptest! {
             let is_placed = said.contains(", line ") || matches!(error.kind, TraceErrorKind::Empty);
             prop_assert!(is_placed, "{said}");
         }
+    }
+}
+
+const PHASES: &str = "submit_s,task,gpus,duration_s,memory_mib,sm,load_s,load_mib,eval_every_s,eval_s,eval_mib,\
+                      grow_after_s,grow_mib,declared_mib\n";
+
+#[test]
+fn phases_and_declarations_are_read_and_written_back() {
+    let text = format!(
+        "{PHASES}0,plain,1,60,100,0.5,,,,,,,,\n1,all,1,600,100,0.5,30,50,100,10,150,200.5,180,400\n\
+         2,loads,1,600,100,0.5,30,,,,,,,\n"
+    );
+    let trace = parse(Format::Coloc, text).expect("a good trace");
+    let [plain, all, loads] = trace.tasks() else { panic!("three tasks") };
+    assert_eq!((plain.phases, plain.declared), (coloc_physics::Phases::NONE, None));
+    assert_eq!(all.course().peak().mib(), 180.0);
+    assert_eq!(all.declared.map(|bytes| bytes.mib()), Some(400.0));
+    assert!(loads.phases.load.is_some() && loads.phases.evaluate.is_none());
+    let again = parse(Format::Coloc, written(&trace)).expect("as it was written");
+    assert_eq!(again, trace);
+    let header = written(&parse(Format::Coloc, SAMPLES[0].1).expect("a good trace"));
+    let header = String::from_utf8(header).expect("text");
+    assert!(!header.contains("load_s") && !header.contains("declared_mib"), "{header}");
+}
+
+#[test]
+fn estimates_are_read_and_written_back() {
+    let header = "submit_s,task,gpus,duration_s,memory_mib,sm,estimate_mib,bound_mib\n";
+    let text =
+        format!("{header}0,a,1,60,100,0.5,90,120\n1,b,1,60,100,0.5,90,\n2,c,1,60,100,0.5,,\n");
+    let trace = parse(Format::Coloc, text).expect("a good trace");
+    let mib = |task: &TraceTask| task.recorded.map(|it| (it.peak.mib(), it.bound.mib()));
+    let recorded: Vec<_> = trace.tasks().iter().map(mib).collect();
+    assert_eq!(recorded, [Some((90.0, 120.0)), Some((90.0, 90.0)), None]);
+    assert_eq!(parse(Format::Coloc, written(&trace)).expect("as it was written"), trace);
+    for (row, column) in [(",120", "estimate_mib"), ("90,80", "bound_mib"), ("-1,", "estimate_mib")]
+    {
+        let said = complaint(Format::Coloc, format!("{header}0,a,1,60,100,0.5,{row}\n"));
+        assert!(said.contains(column) && said.contains("line 2"), "{row}: {said}");
+    }
+}
+
+#[test]
+fn columns_of_a_phase_come_together() {
+    let cases = [
+        (",50,,,,,,", "load_s"),
+        (",,100,,150,,,", "eval_every_s"),
+        (",,100,100,150,,,", "eval_every_s"),
+        (",,0.5,0.1,150,,,", "eval_every_s"),
+        (",,,,150,,,", "eval_every_s"),
+        (",,100,10,,,,", "eval_mib"),
+        (",,,,,200,,", "grow_mib"),
+        (",,,,,,180,", "grow_after_s"),
+        (",,,,,,,-1", "declared_mib"),
+        ("x,,,,,,,", "load_s"),
+    ];
+    for (row, column) in cases {
+        let said = complaint(Format::Coloc, format!("{PHASES}0,a,1,60,100,0.5,{row}\n"));
+        assert!(said.contains(column) && said.contains("line 2"), "{row}: {said}");
     }
 }

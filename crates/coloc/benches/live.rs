@@ -4,6 +4,7 @@
 //! `COLOC_BENCH_ROUNDS` repeats everything; the table has the median of the rounds, and their range.
 
 mod live {
+    pub(super) mod crowd;
     pub(super) mod daemon;
     pub(super) mod load;
     pub(super) mod peers;
@@ -13,7 +14,7 @@ mod live {
 
 use live::daemon::Daemon;
 use live::table::{Figure, Table};
-use live::{load, peers, starts};
+use live::{crowd, load, peers, starts};
 use std::time::{Duration, Instant};
 
 const CLIENTS: usize = 64;
@@ -49,6 +50,8 @@ fn coloc(table: &mut Table) {
     daemon.run(&["cancel", "all"]);
     starts_of_tasks(table, &daemon);
     long_queue(table, &daemon);
+    drop(daemon);
+    crowd::measure(table);
 }
 
 /// Held tasks, each a submission of its own, from clients that keep their connection.

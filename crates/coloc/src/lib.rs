@@ -5,16 +5,22 @@
 mod args;
 mod config;
 mod error;
+mod estimating;
 mod invocation;
 mod live;
 mod local_time;
 mod output;
+mod parse;
 mod report;
+mod signals;
 mod slurm;
+mod submission;
+mod tables;
 mod verbs;
+mod without_effect;
 
 use clap::{Parser, Subcommand};
-use coloc_daemon::owner::Change;
+use coloc_api::request::Change;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -53,6 +59,7 @@ enum Verb {
     Resume(verbs::drain::Resume),
     Config(verbs::config::ConfigVerb),
     Token(verbs::token::Token),
+    State(verbs::state::State),
     Api(verbs::api::Api),
     Init(verbs::init::Init),
     Completions(verbs::completions::Completions),
@@ -150,6 +157,7 @@ pub fn main() -> ExitCode {
         Verb::Resume(verb) => verb.run(),
         Verb::Config(verb) => verb.run(),
         Verb::Token(verb) => verb.run(),
+        Verb::State(verb) => verb.run(),
         Verb::Api(verb) => verb.run(),
         Verb::Init(verb) => verb.run(),
         Verb::Completions(verb) => verb.run(),
@@ -165,7 +173,7 @@ pub fn main() -> ExitCode {
         Verb::Estimate(verb) => verb.run(),
         Verb::Gpus(verb) => verb.run(),
         Verb::Doctor(verb) => verb.run(),
-        // Here the exit code is that of another program.
+        // Here the exit code may be that of a task or of another program.
         Verb::Submit(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
         Verb::Run(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
         Verb::Wait(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),

@@ -193,3 +193,30 @@ fn a_past_is_asked_for_or_read_but_not_both() {
         assert!(told.contains("files to read: give one"), "{told}");
     }
 }
+
+#[test]
+fn fleets_beyond_all_reason_are_refused_wherever_they_are_read() {
+    let huge = "1000000000xA100-40GB";
+    let toml = "[[node]]\nmodel = \"A100-40GB\"\ngpus = 4\ncount = 100000000000\n";
+    let long = "[[node]]\nmodel = \"A100-40GB\"\ngpus = 1\n".repeat(40_000);
+    let files = [("t.csv", "submit_s,task\n0,resnet\n"), ("f.toml", toml), ("long.toml", &long)];
+    for fleet in [huge, "100001xA100-40GB", "4000000000x4000000000xT4-16GB", "f.toml", "long.toml"]
+    {
+        for verb in [
+            vec!["simulate", "--trace", "t.csv", "--fleet", fleet],
+            vec!["compare", "--trace", "t.csv", "--fleet", fleet, "--policies", "coloc"],
+            vec!["emu", "run", "--fleet", fleet, "--", "true"],
+        ] {
+            let said = complaint(&files, &verb);
+            let bound =
+                if fleet == "long.toml" { "at most 1048576 bytes" } else { "1 to 100000 GPUs" };
+            assert!(said.contains(bound), "{verb:?}: {said}");
+        }
+    }
+    for verb in [
+        vec!["daemon", "--emulate", huge],
+        vec!["trace", "generate", "--tasks", "4", "--gpus", "1000000000", "-o", "out.csv"],
+    ] {
+        assert!(complaint(&[], &verb).contains("1 to 100000 GPUs"), "{verb:?}");
+    }
+}

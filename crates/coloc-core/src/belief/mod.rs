@@ -1,11 +1,14 @@
 //! What the scheduler believes of tasks that it has seen before. The truth is in the world; this is
 //! learned from the monitor and kept per signature.
 
+mod peaks;
 mod temper;
 
-pub use temper::{Lesson, Temper, lost, tempered_harm, tempered_slowdown};
+pub use peaks::SeenPeak;
+pub use temper::{lost, temper_of_pair, tempered_harm, tempered_slowdown};
 
-use coloc_model::{Bytes, Fraction, Millis, SignatureId};
+use coloc_model::{Bytes, Fraction, Millis, SignatureId, TaskId, Temper};
+use peaks::Peaks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// SM demand expected of a task of which nothing at all is known, until anything has been learned.
@@ -17,8 +20,6 @@ const LEAST_WEIGHT: f64 = 0.125;
 const PRODUCT_PRIOR: f64 = 0.49;
 /// Beliefs that differ by less are the same.
 pub(crate) const NOTICEABLE: f64 = 1e-3;
-/// Runs of one signature differ a little in memory.
-const PEAK_PADDING: f64 = 1.03;
 
 #[derive(Clone, Copy, Default, Debug)]
 struct Learned {
@@ -34,21 +35,13 @@ impl Learned {
     }
 }
 
-/// The most memory that tasks of one signature were seen to hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SeenPeak {
-    /// As it was seen.
-    pub exact: Bytes,
-    /// With room for run-to-run variation.
-    pub padded: Bytes,
-}
-
 /// Beliefs about how busy tasks keep a GPU and how much memory they end up with.
 #[derive(Clone, Default, Debug)]
 pub struct Beliefs {
     sm: FxHashMap<SignatureId, Learned>,
     overall: Learned,
-    peaks: FxHashMap<SignatureId, Bytes>,
+    peaks: FxHashMap<SignatureId, Peaks>,
+    warm_ups: FxHashMap<SignatureId, Learned>,
     run_times: FxHashMap<SignatureId, Learned>,
     any_run_time: Learned,
     tempers: FxHashMap<SignatureId, Temper>,
@@ -77,8 +70,7 @@ impl Beliefs {
 
     /// The most memory that such tasks held.
     pub fn peak(&self, signature: SignatureId) -> Option<SeenPeak> {
-        let exact = *self.peaks.get(&signature)?;
-        Some(SeenPeak { exact, padded: exact.scale(PEAK_PADDING) })
+        self.peaks.get(&signature)?.seen()
     }
 
     /// Changes whenever a task's expected memory or demand may have changed.
@@ -86,12 +78,47 @@ impl Beliefs {
         self.version
     }
 
+    /// Remembers for good the most that such a task held or wanted: without a contract.
     pub(crate) fn learn_peak(&mut self, signature: SignatureId, peak: Bytes) {
         // No sighting is not a sighting of nothing.
-        if peak > self.peaks.get(&signature).copied().unwrap_or_default() {
-            self.peaks.insert(signature, peak);
+        if peak > Bytes::ZERO && self.peaks.entry(signature).or_default().raise(peak) {
             self.version += 1;
         }
+    }
+
+    /// Remembers what a run held that settled, or that has ended well.
+    pub(crate) fn teach_peak(
+        &mut self,
+        signature: SignatureId,
+        run: TaskId,
+        peak: Bytes,
+        ended: bool,
+    ) {
+        let peaks = self.peaks.entry(signature).or_default();
+        if peak > Bytes::ZERO && peaks.teach(run, peak, ended) {
+            self.version += 1;
+        }
+    }
+
+    /// By how much such tasks outgrow what they held when they had settled.
+    pub fn late_growth(&self, signature: SignatureId) -> f64 {
+        self.peaks.get(&signature).map_or(0.0, Peaks::late_growth)
+    }
+
+    /// Remembers by how much a run outgrew what it held when it had settled.
+    pub(crate) fn learn_late_growth(&mut self, signature: SignatureId, growth: f64) {
+        if self.peaks.entry(signature).or_default().grew(growth) {
+            self.version += 1;
+        }
+    }
+
+    /// How long after their start such tasks came to the plateau of memory at which they settled.
+    pub fn warm_up(&self, signature: SignatureId) -> Option<Millis> {
+        self.warm_ups.get(&signature).map(|learned| Millis::from_secs_f64(learned.mean))
+    }
+
+    pub(crate) fn learn_warm_up(&mut self, signature: SignatureId, span: Millis) {
+        self.warm_ups.entry(signature).or_default().add(span.secs());
     }
 
     /// How long such tasks were on their GPUs.

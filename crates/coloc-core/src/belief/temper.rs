@@ -1,8 +1,7 @@
 //! How tasks of a kind take neighbours and what they are to them, where somebody measured it.
 
 use super::{Beliefs, Learned, PRODUCT_PRIOR, slowdown};
-use coloc_model::{Bytes, Fraction, SignatureId};
-use serde::{Deserialize, Serialize};
+use coloc_model::{Lesson, SignatureId, Temper};
 
 /// A measurement counts as much as this many sightings.
 const WEIGHT: u32 = 8;
@@ -10,31 +9,11 @@ const WEIGHT: u32 = 8;
 const WILDEST: f64 = 8.0;
 const MILDEST: f64 = 0.125;
 
-/// How a kind of task takes neighbours and is one, against what is believed of tasks that nobody measured.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Temper {
-    /// How much others slow it.
-    pub sensitivity: f64,
-    /// How much it slows others.
-    pub pressure: f64,
-}
-
-impl Temper {
-    /// As the model expects.
-    pub const USUAL: Temper = Temper { sensitivity: 1.0, pressure: 1.0 };
-
-    /// The temper of tasks that were measured side by side: what each lost for the other, against what was believed of
-    /// it. Which of the two was to blame a pair cannot tell, so it is divided between them.
-    pub fn of_pair(lost: f64, others_lost: f64) -> Temper {
-        let part = |factor: f64| factor.clamp(MILDEST, WILDEST).sqrt();
-        Temper { sensitivity: part(lost), pressure: part(others_lost) }
-    }
-}
-
-impl Default for Temper {
-    fn default() -> Self {
-        Temper::USUAL
-    }
+/// The temper of tasks that were measured side by side: what each lost for the other, against what was believed of
+/// it. Which of the two was to blame a pair cannot tell, so it is divided between them.
+pub fn temper_of_pair(lost: f64, others_lost: f64) -> Temper {
+    let part = |factor: f64| factor.clamp(MILDEST, WILDEST).sqrt();
+    Temper { sensitivity: part(lost), pressure: part(others_lost) }
 }
 
 /// What a measured slow-down is, of the slow-down for neighbours that was believed; `None` where the believed one is too
@@ -44,18 +23,6 @@ pub fn lost(measured: f64, own: f64, others: f64) -> Option<f64> {
     let believed = PRODUCT_PRIOR * own * others;
     let lost = (measured / stretched - 1.0) / believed;
     (believed > 0.01 && lost.is_finite()).then(|| lost.clamp(MILDEST, WILDEST))
-}
-
-/// What was found out about tasks of one kind.
-#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Lesson {
-    /// How busy one keeps a GPU that it has to itself.
-    pub sm: Option<Fraction>,
-    /// The most memory it held.
-    pub peak: Option<Bytes>,
-    /// How it takes neighbours, and is one.
-    pub temper: Option<Temper>,
 }
 
 impl Beliefs {
@@ -130,13 +97,14 @@ pub fn tempered_slowdown(own: (f64, Temper), others: (f64, Temper)) -> f64 {
 mod tests {
     use super::super::{least_harm, predicted_harm};
     use super::*;
+    use coloc_model::Fraction;
     use proptest::prelude::*;
 
     #[test]
     fn what_was_measured_is_what_is_believed_afterwards() {
         let (own, measured) = (0.6, 1.5);
         let factor = lost(measured, own, own).expect("a slow-down to speak of");
-        let temper = Temper::of_pair(factor, factor);
+        let temper = temper_of_pair(factor, factor);
         let believed = tempered_slowdown((own, temper), (own, temper));
         assert!((believed - measured).abs() < 1e-9, "{believed}");
         assert_eq!(lost(1.0, 0.05, 0.05), None, "too small to compare with");

@@ -1,21 +1,21 @@
 //! The ledger of one GPU: what each task on it was promised.
 //!
-//! A task is booked with what it was estimated to need until it has been seen to settle; free memory as
+//! A task is booked with what it was said or estimated to need until it has been seen to settle; free memory as
 //! a device reports it says nothing of what a young task is about to allocate.
 
-use crate::belief::Temper;
 use crate::demand::Demand;
-use crate::kinds::Kind;
 use crate::policy::{MemoryBasis, Policy};
 use crate::window::Window;
 use coloc_model::mig::{Instance, Layout};
-use coloc_model::{Bytes, GpuModel, GpuSignal, Millis, NodeId, Share, TaskId, Time, UserId};
+use coloc_model::{
+    Basis, Bytes, GpuModel, GpuSignal, Millis, NodeId, Share, TaskId, Temper, Time, UserId,
+};
 
 /// A GPU on which foreign processes hold less counts as idle: a display server holds some.
 const NOTICEABLE: Bytes = Bytes::from_mib(1024);
 /// A look at activity tells of the time before it, and who comes has to get to work: the first seconds of a crowd say
 /// more of the one before.
-const LAG: Millis = Millis::from_secs(15);
+pub(crate) const LAG: Millis = Millis::from_secs(15);
 
 /// One task's place on one GPU.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -26,6 +26,16 @@ pub struct Booking {
     pub user: UserId,
     /// Memory promised to it.
     pub bytes: Bytes,
+    /// What the promise rests on.
+    pub basis: Basis,
+    /// What its user declared, where that is a promise: if more than `bytes`, the rest is lent.
+    pub declared: Bytes,
+    /// It was seen to train at a plateau of memory.
+    pub settled: bool,
+    /// A monitor tells its own activity: that of the GPU says nothing new of it.
+    pub told: bool,
+    /// It holds memory that others lend: it goes when they want it back.
+    pub borrowed: bool,
     /// SM demand expected of it, in devices.
     pub load: f64,
     /// How it takes neighbours, and is one.
@@ -34,6 +44,13 @@ pub struct Booking {
     pub alone: bool,
     /// The MIG instance made for it.
     pub instance: Option<Instance>,
+}
+
+impl Booking {
+    /// What it may come to hold whatever others want.
+    pub fn claim(&self) -> Bytes {
+        if self.borrowed { Bytes::ZERO } else { self.bytes.max(self.declared) }
+    }
 }
 
 /// A GPU kept free for a task that has waited too long.
@@ -52,19 +69,22 @@ pub struct GpuState {
     pub node: NodeId,
     /// Its kind.
     pub model: GpuModel,
-    pub(crate) kind: Kind,
     /// Its memory.
     pub capacity: Bytes,
     pub(crate) residents: Vec<Booking>,
     pub(crate) booked: Bytes,
+    /// The sum of what tasks may come to hold whatever others want.
+    pub(crate) claimed: Bytes,
     pub(crate) load: f64,
     pub(crate) signal: GpuSignal,
     /// Held by processes that are not tasks.
     pub(crate) foreign: Bytes,
     /// Clients of MPS.
     pub(crate) clients: Clients,
-    /// It cannot be used.
-    pub(crate) away: bool,
+    /// It is lost.
+    pub(crate) lost: bool,
+    /// It takes nothing new.
+    pub(crate) drained: bool,
     pub(crate) window: Option<Window>,
     /// A young task settles until then.
     pub(crate) busy_until: Time,
@@ -106,19 +126,24 @@ impl GpuState {
         &self.residents
     }
 
-    /// It is there, and nobody is on it.
-    pub fn is_idle(&self) -> bool {
-        self.residents.is_empty() && !self.away && self.foreign < NOTICEABLE
+    /// It is lost or drained: nothing can be started on it.
+    pub(crate) fn is_out(&self) -> bool {
+        self.lost || self.drained
     }
 
-    /// It is there, and no foreign process is on it.
+    /// It can be used, and nobody is on it.
+    pub fn is_idle(&self) -> bool {
+        self.residents.is_empty() && !self.is_out() && self.foreign < NOTICEABLE
+    }
+
+    /// It can be used, and no foreign process is on it.
     pub(super) fn is_ours(&self) -> bool {
-        !self.away && self.foreign == Bytes::ZERO
+        !self.is_out() && self.foreign == Bytes::ZERO
     }
 
     /// Memory that foreign processes leave to tasks.
     pub fn usable(&self) -> Bytes {
-        if self.away { Bytes::ZERO } else { self.capacity.saturating_sub(self.foreign) }
+        if self.is_out() { Bytes::ZERO } else { self.capacity.saturating_sub(self.foreign) }
     }
 
     /// Memory promised to the tasks on it.
@@ -126,7 +151,18 @@ impl GpuState {
         self.booked
     }
 
-    /// Memory that may be promised to a newcomer.
+    /// Memory that may be promised for good: what is lent is not there for that.
+    pub fn available_for_good(&self, policy: &Policy) -> Bytes {
+        let lent = self.claimed.saturating_sub(self.booked);
+        self.available(policy).saturating_sub(lent)
+    }
+
+    /// What of its memory is neither booked nor claimed.
+    pub(crate) fn room(&self) -> Bytes {
+        self.capacity.saturating_sub(self.booked.max(self.claimed))
+    }
+
+    /// Memory that may be promised to a newcomer, if need be until it is wanted back.
     pub fn available(&self, policy: &Policy) -> Bytes {
         if let (Share::Mig, Some(table)) = (policy.share, self.model.mig()) {
             return self.slices().largest_memory(table);
@@ -159,10 +195,33 @@ impl GpuState {
 
     /// A task's place here. The ledger never promises more than there is, whatever the policy reads.
     pub(crate) fn booking(&self, demand: &Demand, instance: Option<Instance>) -> Booking {
-        let Demand { task, user, load, temper, alone, .. } = *demand;
+        let Demand { task, user, load, temper, alone, basis, declared, .. } = *demand;
         let wanted = instance.map_or(demand.book, |instance| instance.memory);
-        let bytes = wanted.min(self.capacity.saturating_sub(self.booked));
-        Booking { task, user, bytes, load, temper, alone, instance }
+        let room = self.room();
+        let borrowed = demand.borrows && wanted > room;
+        let room = if borrowed { self.capacity.saturating_sub(self.booked) } else { room };
+        let bytes = wanted.min(room);
+        let declared = if borrowed { Bytes::ZERO } else { declared.min(bytes) };
+        let (settled, told) = (false, false);
+        Booking {
+            task,
+            user,
+            bytes,
+            basis,
+            declared,
+            settled,
+            told,
+            borrowed,
+            load,
+            temper,
+            alone,
+            instance,
+        }
+    }
+
+    /// What processes that are not tasks hold of memory that was promised to tasks.
+    pub fn encroached(&self) -> Bytes {
+        (self.booked + self.foreign).saturating_sub(self.capacity).min(self.foreign)
     }
 
     /// What the monitor saw last.
@@ -193,6 +252,7 @@ impl GpuState {
             self.layout.destroy(instance);
         }
         self.booked -= booking.bytes;
+        self.claimed -= booking.claim();
         self.sum_load();
         booking
     }
@@ -202,6 +262,7 @@ impl GpuState {
             self.layout.create(instance);
         }
         self.booked += booking.bytes;
+        self.claimed += booking.claim();
         self.residents.push(booking);
         self.sum_load();
     }
@@ -215,10 +276,21 @@ impl GpuState {
 
     /// Changes what a task was promised; says whether that set memory free.
     pub(crate) fn rebook(&mut self, task: TaskId, bytes: Bytes) -> bool {
+        self.amend(task, |booking| booking.bytes = bytes)
+    }
+
+    /// Changes a task's booking; says whether somebody else may profit from that.
+    pub(crate) fn amend(&mut self, task: TaskId, change: impl FnOnce(&mut Booking)) -> bool {
         let index = self.index_of(task);
-        let before = std::mem::replace(&mut self.residents[index].bytes, bytes);
-        self.booked = self.booked - before + bytes;
-        bytes < before
+        let booking = &mut self.residents[index];
+        let before = *booking;
+        change(booking);
+        let after = *booking;
+        self.booked = self.booked - before.bytes + after.bytes;
+        self.claimed = self.claimed - before.claim() + after.claim();
+        after.bytes < before.bytes
+            || after.claim() < before.claim()
+            || (before.alone && !after.alone)
     }
 
     /// Changes the demand expected of a task; says whether that is less than before.

@@ -3,21 +3,26 @@
 mod ledger;
 mod number_set;
 mod rooms;
+mod seen;
+mod service;
 mod tournament;
 
-pub(crate) use ledger::Clients;
 pub use ledger::{Booking, GpuState, Reservation};
+pub(crate) use ledger::{Clients, LAG};
 pub(crate) use rooms::Rooms;
-pub(crate) use tournament::{GangSummary, Summarize, Summary, Tournament};
+pub(crate) use tournament::{GangSummary, Offer, Summarize, Summary, Tournament};
 
-use crate::kinds::Kinds;
 use crate::place::Gang;
-use crate::policy::{Gate, MemoryBasis, Place, Policy};
+use crate::policy::{Gate, Place, Policy};
 use crate::window::Window;
 use coloc_model::mig::Layout;
 use coloc_model::{Bytes, Fleet, GpuId, GpuSignal, Millis, Node, NodeId, TaskId, Time};
 use number_set::NumberSet;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
+
+/// GPUs of a node whose offer to gangs is worked out together: a node has mostly fewer.
+const BLOCK: usize = 64;
 
 /// Every GPU of the fleet, with an index over what placement asks for.
 #[derive(Clone, Debug)]
@@ -26,13 +31,17 @@ pub struct Gpus {
     tree: Tournament<Summary>,
     /// Which nodes can take a gang; only where there is a choice of nodes.
     gangs: Option<Tournament<GangSummary>>,
+    /// Of nodes with more GPUs than a block, what each block offers.
+    blocks: FxHashMap<NodeId, Tournament<Offer>>,
     nodes: Vec<Range<u32>>,
     policy: Policy,
     idle: NumberSet,
     /// Idle GPUs by node, where whole GPUs are wanted close together.
     rooms: Option<Rooms>,
-    /// How many are away, or not ours alone.
+    /// How many cannot be used, or are not ours alone.
     not_ours: usize,
+    /// How many are lost or drained.
+    out: usize,
     alike: bool,
     /// Loads are expectations of ours (true) or what the monitor shows (false).
     expects_load: bool,
@@ -42,7 +51,7 @@ pub struct Gpus {
 }
 
 impl Gpus {
-    pub(crate) fn new(fleet: &Fleet, policy: &Policy, kinds: &Kinds) -> Self {
+    pub(crate) fn new(fleet: &Fleet, policy: &Policy) -> Self {
         let window = match policy.gate {
             Gate::Open | Gate::Expected { .. } => None,
             // A full window may lie up to one window back.
@@ -55,15 +64,16 @@ impl Gpus {
             .map(|gpu| GpuState {
                 node: gpu.node,
                 model: gpu.model,
-                kind: kinds.kind(gpu.model),
                 capacity: gpu.model.memory(),
                 residents: Vec::new(),
                 booked: Bytes::ZERO,
+                claimed: Bytes::ZERO,
                 load: 0.0,
                 signal: GpuSignal::default(),
                 foreign: Bytes::ZERO,
                 clients: Clients { beside: 0, limit: gpu.model.mps_clients() },
-                away: false,
+                lost: false,
+                drained: false,
                 window: window.map(Window::new),
                 busy_until: Time::START,
                 layout: Layout::default(),
@@ -74,7 +84,11 @@ impl Gpus {
                 sm_since: Time::START,
             })
             .collect();
+        let wide = fleet.nodes().iter().enumerate().filter(|(_, node)| node.len() > BLOCK);
+        let blocks =
+            wide.map(|(at, node)| (NodeId::from(at), Tournament::new(node.len().div_ceil(BLOCK))));
         let mut gpus = Gpus {
+            blocks: blocks.collect(),
             tree: Tournament::new(states.len()),
             gangs: (fleet.nodes().len() > 1 && !policy.spans_nodes())
                 .then(|| Tournament::new(fleet.nodes().len())),
@@ -83,6 +97,7 @@ impl Gpus {
             idle: NumberSet::new(states.len()),
             rooms: policy.packs_whole_gpus().then(|| Rooms::new(fleet)),
             not_ours: 0,
+            out: 0,
             states,
             policy: *policy,
             // Nobody else asks what the monitor shows, which changes all the time.
@@ -93,9 +108,7 @@ impl Gpus {
             improved: Vec::new(),
             is_improved: vec![false; fleet.len()],
         };
-        for gpu in fleet.ids() {
-            gpus.refresh(gpu);
-        }
+        gpus.refresh_all();
         gpus
     }
 
@@ -186,6 +199,13 @@ impl Gpus {
     }
 
     fn refresh(&mut self, gpu: GpuId) {
+        self.refresh_idle(gpu);
+        if self.is_indexed() {
+            self.refresh_index(gpu);
+        }
+    }
+
+    fn refresh_idle(&mut self, gpu: GpuId) {
         let state = self.get(gpu);
         let (node, idle) = (state.node, state.is_idle());
         if self.idle.set(gpu.index(), idle)
@@ -193,20 +213,44 @@ impl Gpus {
         {
             rooms.shift(node, idle);
         }
-        if self.is_indexed() {
-            self.refresh_index(gpu);
-        }
     }
 
     /// Apart, so that what everybody needs is inlined.
     #[inline(never)]
     fn refresh_index(&mut self, gpu: GpuId) {
         self.tree.set(gpu.index(), self.summary(gpu));
-        if let Some(gangs) = &mut self.gangs {
-            let node = self.states[gpu.index()].node.index();
-            let gpus = self.nodes[node].clone().map(|gpu| *self.tree.leaf(gpu as usize));
-            gangs.set(node, GangSummary::of_node(gpus));
+        self.refresh_node(gpu);
+    }
+
+    /// Everything, once: each GPU, then each block of GPUs of a node.
+    fn refresh_all(&mut self) {
+        self.ids().for_each(|gpu| self.refresh_idle(gpu));
+        if !self.is_indexed() {
+            return;
         }
+        self.ids().for_each(|gpu| self.tree.set(gpu.index(), self.summary(gpu)));
+        for node in self.node_ids() {
+            self.of_node(node).step_by(BLOCK).for_each(|gpu| self.refresh_node(gpu));
+        }
+    }
+
+    /// What the GPU's node has to offer to gangs: worked out anew from its block, however many GPUs the node has.
+    fn refresh_node(&mut self, gpu: GpuId) {
+        let Some(gangs) = &mut self.gangs else { return };
+        let node = self.states[gpu.index()].node;
+        let gpus = self.nodes[node.index()].clone();
+        let tree = &self.tree;
+        let offer = |gpus: Range<u32>| Offer::of(gpus.map(|gpu| *tree.leaf(gpu as usize)));
+        let summary = match self.blocks.get_mut(&node) {
+            None => GangSummary::from(&offer(gpus)),
+            Some(blocks) => {
+                let block = (gpu.0 - gpus.start) as usize / BLOCK;
+                let first = gpus.start + (block * BLOCK) as u32;
+                blocks.set(block, offer(first..gpus.end.min(first + BLOCK as u32)));
+                GangSummary::from(blocks.get(Tournament::<Offer>::ROOT))
+            }
+        };
+        gangs.set(node.index(), summary);
     }
 
     fn note_improved(&mut self, gpu: GpuId) {
@@ -251,46 +295,6 @@ impl Gpus {
         self.note_improved(gpu);
     }
 
-    /// Foreign processes hold this much on a GPU.
-    pub(crate) fn see_foreign(&mut self, gpu: GpuId, used: Bytes) {
-        let was_ours = self.get(gpu).is_ours();
-        let before = std::mem::replace(&mut self.states[gpu.index()].foreign, used);
-        self.count_ours(gpu, was_ours);
-        self.usable_changed(gpu, before > used);
-    }
-
-    /// There are these clients of MPS on a GPU.
-    pub(crate) fn see_clients(&mut self, gpu: GpuId, clients: Clients) {
-        let before = std::mem::replace(&mut self.states[gpu.index()].clients, clients);
-        self.usable_changed(gpu, clients.is_roomier_than(before));
-    }
-
-    /// Others hold these slices of a GPU.
-    pub(crate) fn see_slices(&mut self, gpu: GpuId, taken: Layout) {
-        let before = std::mem::replace(&mut self.states[gpu.index()].foreign_slices, taken);
-        self.usable_changed(gpu, before != taken);
-    }
-
-    /// A GPU went away or came back.
-    pub(crate) fn set_there(&mut self, gpu: GpuId, there: bool) {
-        let was_ours = self.get(gpu).is_ours();
-        self.states[gpu.index()].away = !there;
-        self.count_ours(gpu, was_ours);
-        self.usable_changed(gpu, there);
-    }
-
-    fn count_ours(&mut self, gpu: GpuId, was_ours: bool) {
-        let is_ours = self.get(gpu).is_ours();
-        self.not_ours = self.not_ours + usize::from(was_ours) - usize::from(is_ours);
-    }
-
-    fn usable_changed(&mut self, gpu: GpuId, more: bool) {
-        self.refresh(gpu);
-        if more {
-            self.note_improved(gpu);
-        }
-    }
-
     /// How many are idle.
     pub(crate) fn idle(&self) -> u32 {
         self.idle.count()
@@ -311,15 +315,24 @@ impl Gpus {
         self.rooms.as_ref()
     }
 
-    /// None is away, and no foreign process is on any.
-    pub(crate) fn are_all_ours(&self) -> bool {
-        self.not_ours == 0
-    }
-
     pub(crate) fn rebook(&mut self, gpu: GpuId, task: TaskId, bytes: Bytes) {
         let lower = self.states[gpu.index()].rebook(task, bytes);
         self.refresh(gpu);
         if lower {
+            self.note_improved(gpu);
+        }
+    }
+
+    /// A monitor can tell what a task itself does, or can no longer. Nobody searches by that.
+    pub(crate) fn set_told(&mut self, gpu: GpuId, task: TaskId, told: bool) {
+        self.states[gpu.index()].amend(task, |booking| booking.told = told);
+    }
+
+    /// Changes a task's booking.
+    pub(crate) fn amend(&mut self, gpu: GpuId, task: TaskId, change: impl FnOnce(&mut Booking)) {
+        let better = self.states[gpu.index()].amend(task, change);
+        self.refresh(gpu);
+        if better {
             self.note_improved(gpu);
         }
     }
@@ -342,28 +355,5 @@ impl Gpus {
 
     pub(crate) fn hold_until(&mut self, gpu: GpuId, until: Time) {
         self.states[gpu.index()].busy_until = until;
-    }
-
-    /// Something here depends on what the monitor shows.
-    pub(crate) fn read_signals(&self) -> bool {
-        !self.expects_load
-            || matches!(self.policy.memory, MemoryBasis::Reported { .. })
-            || matches!(self.policy.gate, Gate::TumblingMean { .. } | Gate::Risk { .. })
-    }
-
-    /// What was seen of a GPU so far says nothing of those who are on it now.
-    pub(crate) fn watch_anew(&mut self, now: Time, gpu: GpuId) {
-        self.states[gpu.index()].watch_anew(now);
-    }
-
-    pub(crate) fn see(&mut self, now: Time, gpu: GpuId, signal: GpuSignal) {
-        let before = self.states[gpu.index()].signal;
-        self.states[gpu.index()].see(now, signal);
-        if self.read_signals() {
-            self.refresh(gpu);
-            if signal.used < before.used || signal.activity.sm < before.activity.sm {
-                self.note_improved(gpu);
-            }
-        }
     }
 }

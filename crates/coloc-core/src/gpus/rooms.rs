@@ -35,9 +35,11 @@ impl Rooms {
     }
 
     /// A GPU of a node became idle, or is no longer.
-    pub(super) fn shift(&mut self, node: NodeId, idle: bool) {
+    pub(crate) fn shift(&mut self, node: NodeId, idle: bool) {
+        // No node has more than all of its GPUs idle, whatever is imagined to be gone.
+        let most = self.by_idle.len() - 1;
         let count = &mut self.idle[node.index()];
-        let before = *count as usize;
+        self.by_idle[most.min(*count as usize)].set(node.index(), false);
         if idle {
             *count += 1;
             self.total += 1;
@@ -45,19 +47,12 @@ impl Rooms {
             *count -= 1;
             self.total -= 1;
         }
-        let after = *count as usize;
-        self.by_idle[before].set(node.index(), false);
-        self.by_idle[after].set(node.index(), true);
+        self.by_idle[most.min(*count as usize)].set(node.index(), true);
     }
 
     /// Idle GPUs of a node.
     pub(crate) fn idle(&self, node: NodeId) -> u32 {
         self.idle[node.index()]
-    }
-
-    /// Idle GPUs of each node, and how many nodes have none, one, two and so on.
-    pub(crate) fn counts(&self) -> (Vec<u32>, Vec<u32>) {
-        (self.idle.clone(), self.by_idle.iter().map(NumberSet::count).collect())
     }
 
     /// Nodes that a gang of this size needs when nobody else is there.
@@ -66,7 +61,7 @@ impl Rooms {
     }
 
     /// Whether a gang finds room: on one node, or on several; on no more than necessary if it is packed.
-    fn fit(&self, wanted: u32, packed: bool) -> bool {
+    pub(crate) fn fit(&self, wanted: u32, packed: bool) -> bool {
         if self.total < wanted || !packed {
             return self.total >= wanted;
         }

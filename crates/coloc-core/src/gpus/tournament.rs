@@ -81,31 +81,63 @@ impl Summarize for GangSummary {
     }
 }
 
-impl GangSummary {
-    /// The offer of one node with these GPUs.
-    pub(crate) fn of_node(gpus: impl Iterator<Item = Summary>) -> Self {
-        let (mut available, mut load) = ([Bytes::ZERO; WIDEST], [f64::INFINITY; WIDEST]);
-        let mut idle = 0;
+/// What some GPUs of one node have to offer to gangs: memory of the best, falling, and load of the best, rising.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Offer {
+    available: [Bytes; WIDEST],
+    load: [f64; WIDEST],
+    idle: u32,
+}
+
+impl Summarize for Offer {
+    const EMPTY: Offer =
+        Offer { available: [Bytes::ZERO; WIDEST], load: [f64::INFINITY; WIDEST], idle: 0 };
+
+    fn merge(a: &Offer, b: &Offer) -> Offer {
+        let mut merged = Offer { idle: a.idle + b.idle, ..*a };
+        for rank in 0..WIDEST {
+            merged.insert(b.available[rank], b.load[rank]);
+        }
+        merged
+    }
+}
+
+impl Offer {
+    /// The offer of these GPUs.
+    pub(crate) fn of(gpus: impl Iterator<Item = Summary>) -> Self {
+        let mut offer = Offer::EMPTY;
         for gpu in gpus {
-            idle += gpu.idle;
-            let (mut more, mut less) = (gpu.max_available, gpu.min_load);
-            // Insertion into two short sorted lists: memory falling, load rising.
-            for rank in 0..WIDEST {
-                if more > available[rank] {
-                    std::mem::swap(&mut more, &mut available[rank]);
-                }
-                if less < load[rank] {
-                    std::mem::swap(&mut less, &mut load[rank]);
-                }
-            }
+            offer.idle += gpu.idle;
+            offer.insert(gpu.max_available, gpu.min_load);
         }
-        GangSummary {
-            available: SIZES.map(|size| available[size - 1]),
-            load: SIZES.map(|size| load[size - 1]),
-            idle,
-        }
+        offer
     }
 
+    /// Insertion into two short sorted lists.
+    fn insert(&mut self, mut more: Bytes, mut less: f64) {
+        for rank in 0..WIDEST {
+            if more > self.available[rank] {
+                std::mem::swap(&mut more, &mut self.available[rank]);
+            }
+            if less < self.load[rank] {
+                std::mem::swap(&mut less, &mut self.load[rank]);
+            }
+        }
+    }
+}
+
+impl From<&Offer> for GangSummary {
+    /// The offer of all GPUs of a node.
+    fn from(node: &Offer) -> Self {
+        GangSummary {
+            available: SIZES.map(|size| node.available[size - 1]),
+            load: SIZES.map(|size| node.load[size - 1]),
+            idle: node.idle,
+        }
+    }
+}
+
+impl GangSummary {
     /// What a gang of this size can expect of its last GPU at best.
     pub(crate) fn for_gang(&self, gpus: u32) -> Summary {
         let rank = SIZES.partition_point(|&size| size <= gpus as usize).max(1) - 1;
@@ -182,6 +214,17 @@ impl<S: Summarize> Tournament<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn offers_of_parts_make_the_offer_of_all() {
+        let leaf = |n: u64| {
+            Summary::leaf(Bytes(n * 7919 % 101), (n * 31 % 17) as f64, n.is_multiple_of(3))
+        };
+        let all = Offer::of((0..50).map(leaf));
+        let parts = [0..3, 3..20, 20..21, 21..50].map(|part| Offer::of(part.map(leaf)));
+        let merged = parts.iter().fold(Offer::EMPTY, |sum, part| Offer::merge(&sum, part));
+        assert_eq!(merged, all);
+    }
 
     #[test]
     fn a_node_knows_its_players() {

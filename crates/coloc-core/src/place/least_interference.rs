@@ -1,9 +1,10 @@
 //! The GPU where incumbents and newcomer together are predicted to slow down least.
 
 use super::{Cost, real_cost};
-use crate::belief::{Temper, least_harm, predicted_harm, tempered_harm};
+use crate::belief::{least_harm, predicted_harm, tempered_harm};
 use crate::demand::Demand;
 use crate::gpus::GpuState;
+use coloc_model::Temper;
 
 pub(super) fn cost(gpu: &GpuState, demand: &Demand) -> Cost {
     let residents = gpu.residents().iter();

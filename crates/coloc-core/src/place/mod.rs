@@ -13,9 +13,9 @@ mod search;
 pub(crate) use search::{Question, Search, hopeful};
 
 use crate::demand::Demand;
+use crate::gate::gate_load;
 use crate::gpus::{Gpus, Summary};
 use crate::policy::{Place, Policy};
-use crate::screen::gate_load;
 use coloc_model::{GpuId, Time};
 use smallvec::SmallVec;
 use std::ops::Range;

@@ -24,8 +24,8 @@ pub(crate) fn run(world: &mut World, turn: &mut Turn) {
         return;
     }
     let outlook = Outlook::new(world, head, turn.now);
-    // A head whose start nobody can foresee might be delayed by anybody.
-    if outlook.promised != Time::NEVER {
+    // A head whose start nobody can foresee might be delayed by anybody; one that has no GPUs to start on, by nobody.
+    if outlook.promised != Time::NEVER || !world.has_gpus_in_service(&outlook.head) {
         let stays_out = vec![false; world.widest as usize + 1];
         Round { outlook, chances: FxHashMap::default(), stays_out }.run(world, turn);
     }
@@ -112,11 +112,8 @@ struct Round {
 impl Round {
     fn run(&mut self, world: &mut World, turn: &mut Turn) {
         let whole = world.policy.needs_idle();
-        let mut at = 0;
         // The head itself is one of them.
-        for _ in 0..=DEPTH {
-            let Some((next, entry)) = world.waiting.backlog_from(at) else { break };
-            at = next + 1;
+        for entry in world.waiting.first(DEPTH + 1) {
             if entry.task == self.outlook.head.task || (whole && entry.gpus > world.gpus.idle()) {
                 continue;
             }
@@ -135,7 +132,6 @@ impl Round {
                 break;
             }
         }
-        world.waiting.tidy();
     }
 
     fn consider(&mut self, world: &mut World, turn: &mut Turn, task: TaskId, is_gone: bool) {
@@ -155,7 +151,7 @@ impl Round {
             }
             chance => {
                 // Where GPUs are merely counted, what the head can spare only shrinks in a pass.
-                let alike = world.gpus.are_alike() && !world.kinds.matter();
+                let alike = world.gpus.are_alike() && !world.models.matter();
                 let counted = world.policy.place == Place::Any && alike;
                 self.stays_out[shape.gpus as usize] |= counted;
                 self.chances.insert(shape, chance);
@@ -193,6 +189,9 @@ pub(crate) fn free_at(
     newcomer: Option<&Demand>,
 ) -> Time {
     let state = world.gpus.get(gpu);
+    if state.is_out() {
+        return Time::NEVER;
+    }
     if head.idle_only && head.need <= state.capacity {
         // All have to go.
         let ends = state.residents().iter().map(|booking| world.expected_end(booking.task, now));

@@ -6,7 +6,6 @@
 
 pub mod allox;
 pub(crate) mod backfill;
-mod backlog;
 pub(crate) mod best_effort;
 mod fair;
 pub(crate) mod fifo;
@@ -17,8 +16,7 @@ use crate::demand::Demand;
 use crate::policy::{FairOrder, Pack, Place, Policy, Queue};
 use crate::scheduler::World;
 use crate::tasks::Record;
-use backlog::{Backlog, Entry};
-use coloc_model::{Bytes, SignatureId, Task, TaskId, Time, UserId};
+use coloc_model::{Memory, Millis, ModelSet, SignatureId, Task, TaskId, Time, UserId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -59,7 +57,9 @@ pub(crate) struct Shape {
     signature: SignatureId,
     gpus: u32,
     exclusive: bool,
-    estimate: Option<Bytes>,
+    models: Option<ModelSet>,
+    memory: Memory,
+    borrows: bool,
     /// The bits of the estimated SM activity.
     sm: Option<u64>,
     /// Only where users may not mix.
@@ -70,7 +70,16 @@ impl Shape {
     /// Whole GPUs, whatever for.
     fn whole(gpus: u32) -> Self {
         let signature = SignatureId(0);
-        Shape { signature, gpus, exclusive: true, estimate: None, sm: None, user: None }
+        Shape {
+            signature,
+            gpus,
+            exclusive: true,
+            models: None,
+            memory: Memory::Unknown,
+            borrows: false,
+            sm: None,
+            user: None,
+        }
     }
 
     fn of(task: &Task, by_user: bool) -> Self {
@@ -78,8 +87,14 @@ impl Shape {
             signature: task.signature,
             gpus: task.gpus,
             exclusive: task.exclusive,
-            estimate: task.estimate.map(|estimate| estimate.bound),
-            sm: task.estimate.and_then(|estimate| estimate.sm).map(|sm| sm.get().to_bits()),
+            models: task.models,
+            // What is expected below the bound changes nothing.
+            memory: match task.memory {
+                Memory::Estimated { bound, .. } => Memory::exact(bound),
+                memory => memory,
+            },
+            borrows: task.borrows,
+            sm: task.sm.map(|sm| sm.get().to_bits()),
             user: by_user.then_some(task.user),
         }
     }
@@ -93,8 +108,8 @@ impl World {
         // Where skew decides who is packed, it also matters what runs.
         let by_skew =
             self.policy.place == Place::Consolidate && matches!(self.policy.pack, Pack::Skew(_));
-        let barred = !self.kinds.barred(task.signature).is_empty();
-        if self.policy.needs_idle() && self.gpus.are_alike() && !by_skew && !barred {
+        let any_model = self.models.allowed(task).is_none();
+        if self.policy.needs_idle() && self.gpus.are_alike() && !by_skew && any_model {
             Shape { user: by_user.then_some(task.user), ..Shape::whole(task.gpus) }
         } else {
             Shape::of(task, by_user)
@@ -125,18 +140,25 @@ struct ShapeQueue {
     demand: Option<(u64, Demand)>,
 }
 
+/// A waiting task, as far as it tells backfilling whether a closer look is worth it.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    task: TaskId,
+    gpus: u32,
+    /// How long it says it runs.
+    span: Option<Millis>,
+}
+
 /// The main queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     by_user: bool,
     /// The discipline looks at shapes; others do without them.
     by_shape: bool,
-    /// What backfilling looks through.
-    backlog: Option<Backlog>,
     count: usize,
     /// All by their tickets, where anybody asks for that.
     by_ticket: bool,
-    order: BTreeMap<Ticket, TaskId>,
+    order: BTreeMap<Ticket, Entry>,
     shapes: Vec<ShapeQueue>,
     numbers: FxHashMap<Shape, usize>,
     /// Shapes with somebody waiting, in no particular order.
@@ -149,7 +171,6 @@ impl Waiting {
         Waiting {
             by_user: policy.same_user || limited || policy.queue == Queue::Fair,
             by_shape: matches!(policy.queue, Queue::BestEffort | Queue::Fair),
-            backlog: (policy.queue == Queue::Backfill).then(Backlog::default),
             count: 0,
             by_ticket: !policy.queue.is_ranked() || policy.patience.is_some(),
             order: BTreeMap::new(),
@@ -176,10 +197,8 @@ impl Waiting {
     pub(crate) fn insert(&mut self, ticket: Ticket, task: &Task) {
         self.count += 1;
         if self.by_ticket {
-            self.order.insert(ticket, task.id);
-        }
-        if let Some(backlog) = &mut self.backlog {
-            backlog.insert(ticket, task);
+            let entry = Entry { task: task.id, gpus: task.gpus, span: task.duration };
+            self.order.insert(ticket, entry);
         }
         if !self.by_shape {
             return;
@@ -198,9 +217,6 @@ impl Waiting {
         if self.by_ticket {
             self.order.remove(&ticket);
         }
-        if let Some(backlog) = &mut self.backlog {
-            backlog.remove(ticket);
-        }
         if !self.by_shape {
             return;
         }
@@ -211,21 +227,14 @@ impl Waiting {
         }
     }
 
-    /// The task that has waited longest.
+    /// The first in line: the one of the highest priority that has waited longest.
     pub(crate) fn head(&self) -> Option<TaskId> {
-        self.order.first_key_value().map(|(_, &task)| task)
+        self.order.first_key_value().map(|(_, entry)| entry.task)
     }
 
-    /// The first task at or after a place in the backlog, and its place. Places hold until
-    /// [`Waiting::tidy`].
-    fn backlog_from(&self, at: usize) -> Option<(usize, Entry)> {
-        self.backlog.as_ref()?.from(at)
-    }
-
-    fn tidy(&mut self) {
-        if let Some(backlog) = &mut self.backlog {
-            backlog.tidy();
-        }
+    /// The first of them.
+    fn first(&self, count: usize) -> Vec<Entry> {
+        self.order.values().take(count).copied().collect()
     }
 
     /// How many wait ahead of a ticket.
@@ -239,7 +248,7 @@ impl Waiting {
 
     /// In the order of their tickets.
     pub(crate) fn iter(&self) -> impl Iterator<Item = TaskId> + '_ {
-        self.order.values().copied()
+        self.order.values().map(|entry| entry.task)
     }
 
     /// Forget what did not fit: something other than a GPU's improvement changed.

@@ -29,11 +29,16 @@ fn any_task() -> impl Strategy<Value = TaskBuilder> {
     ];
     let gpus = prop_oneof![6 => Just(1u32), 2 => Just(2), 1 => Just(3)];
     let exclusive = prop_oneof![9 => Just(false), 1 => Just(true)];
-    (0u32..5, 0u32..2, gpus, exclusive, estimate, select(vec![0u64, 50, 120])).prop_map(
-        |(kind, user, gpus, exclusive, estimate, span)| {
+    let models: Vec<&[&str]> = vec![&[], &[], &[], &["A100-80GB"], &["A100-40GB", "A30-24GB"]];
+    let asks = (exclusive, select(models), estimate);
+    (0u32..5, 0u32..2, gpus, asks, select(vec![0u64, 50, 120])).prop_map(
+        |(kind, user, gpus, (exclusive, models, estimate), span)| {
             let mut built = task().kind(kind).user(user).gpus(gpus);
             if exclusive {
                 built = built.exclusive();
+            }
+            if !models.is_empty() {
+                built = built.on(models);
             }
             if let Some((gib, sm, knows_sm)) = estimate {
                 built = built.gib(gib);

@@ -4,9 +4,11 @@
 use super::arbitrary::{Step, any_fleet, any_policy, any_steps};
 use crate::testkit::World;
 use coloc_core::Policy;
-use coloc_core::policy::{Gate, Place};
-use coloc_model::{Millis, TaskId};
+use coloc_core::policy::{Gate, Pack, Place, Queue};
+use coloc_core::service::{GpuTime, Service, Thresholds};
+use coloc_model::{Millis, Share, TaskId};
 use proptest::prelude::*;
+use proptest::sample::select;
 
 /// What of a run two schedulers must agree on.
 fn decisions(world: &World) -> (Vec<(coloc_model::Time, TaskId)>, Vec<Vec<u32>>) {
@@ -18,6 +20,15 @@ fn decisions(world: &World) -> (Vec<(coloc_model::Time, TaskId)>, Vec<Vec<u32>>)
 fn compare(fleet: &str, policy: Policy, steps: &[Step]) -> Result<(), TestCaseError> {
     let brute = Policy { settle: Some(Millis::ZERO), ..policy };
     prop_assert!(!policy.time_matters() && brute.time_matters());
+    compare_with(fleet, policy, brute, steps)
+}
+
+fn compare_with(
+    fleet: &str,
+    policy: Policy,
+    brute: Policy,
+    steps: &[Step],
+) -> Result<(), TestCaseError> {
     let mut quick = World::new(fleet, policy);
     let mut brute = World::new(fleet, brute);
     for &step in steps {
@@ -72,5 +83,26 @@ proptest! {
     ) {
         let policy = Policy { learn: true, patience: None, ..policy };
         compare(fleet, timeless(policy), &steps)?;
+    }
+
+    /// Where gangs are packed, the tasks to preempt are told from idle GPUs by node, unless room may be kept for a
+    /// task; here that is never so soon, and they are found by trying.
+    #[test]
+    fn victims_that_are_counted_are_those_that_trying_finds(
+        fleet in any_fleet(),
+        queue in select(vec![Queue::Srtf, Queue::Srsf, Queue::Las2d, Queue::Gittins2d]),
+        pack in select(vec![Pack::Always, Pack::Never]),
+        limited: bool,
+        steps in any_steps(80),
+    ) {
+        let thresholds = match limited {
+            true => Thresholds::two(GpuTime::from_secs(30), GpuTime::from_secs(200)),
+            false => Thresholds::NONE,
+        };
+        let service = Service { thresholds, ..Service::PLAIN };
+        let plain = Policy::plain(queue, Place::Consolidate, Share::Exclusive);
+        let policy = Policy { pack, service, ..plain };
+        let brute = Policy { patience: Some(Millis::from_secs(1 << 40)), ..policy };
+        compare_with(fleet, policy, brute, &steps)?;
     }
 }

@@ -1,9 +1,9 @@
 //! EASY: later tasks may pass only if the head's promised start does not move.
 
 use crate::testkit::{TaskBuilder, World, at, exclusive, mps, secs, task};
-use coloc_core::Policy;
 use coloc_core::policy::{Gate, Place, Queue};
-use coloc_model::{Share, TaskId};
+use coloc_core::{Event, Policy};
+use coloc_model::{GpuId, Share, TaskId};
 
 const EASY: Policy = exclusive(Queue::Backfill);
 
@@ -20,6 +20,33 @@ fn a_short_task_passes_a_gang_that_waits() {
     world.finish(running);
     world.finish(short);
     assert!(world.runs(gang));
+}
+
+#[test]
+fn a_gang_that_lacks_gpus_in_service_stops_nobody() {
+    let mut world = World::new("2xA100-40GB", EASY);
+    world.tell(Event::GpuDrained { gpu: GpuId(0), drained: true });
+    let gang = world.submit(task().gpus(2).secs(50));
+    let endless = world.submit(task());
+    assert!(world.waits(gang));
+    assert_eq!(world.gpus(endless), [1], "the gang cannot start whoever waits");
+    world.tell(Event::GpuDrained { gpu: GpuId(0), drained: false });
+    let next = world.submit(task());
+    assert!(world.waits(next), "now it can");
+    world.finish(endless);
+    assert!(world.runs(gang));
+}
+
+#[test]
+fn a_promise_counts_on_no_drained_gpu() {
+    let mut world = World::new("3xA100-40GB", EASY);
+    let running = world.submit_all([task().secs(100), task().secs(200)]);
+    world.tell(Event::GpuDrained { gpu: GpuId(2), drained: true });
+    let head = world.submit(task().secs(50));
+    let behind = world.submit(task().secs(60));
+    assert!(world.waits(head) && world.waits(behind));
+    world.finish(running[0]);
+    assert_eq!(world.gpus(head), [0]);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn events_about_strangers_change_nothing() {
         Event::Ended { task, outcome },
         Event::CancelRequested(task),
         Event::Stopped(task),
-        Event::TaskSeen { task, used: gib(1) },
+        Event::TaskSeen { task, used: gib(1), activity: None },
     ] {
         assert_eq!(world.tell(event), []);
     }

@@ -32,7 +32,7 @@ fn a_waiting_task_keeps_what_it_has_attained() {
             new.remember(at(110), &old);
         }
         let (placement, started) = (placement.clone(), at(100));
-        let found = Event::Adopted { task: plain(1), placement, started };
+        let found = Event::Adopted { task: plain(1), placement, started, promised: None };
         let mut effects = new.on_event(at(110), found);
         effects.extend(new.on_event(at(110), Event::Submitted(plain(0))));
         assert_eq!(preempts(&effects), !remembers, "{effects:?}");

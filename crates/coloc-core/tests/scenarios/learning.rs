@@ -1,10 +1,9 @@
 //! What is learned of a kind of task, and what that changes.
 
 use crate::testkit::{World, gib, mib, mps, secs, task};
-use coloc_core::belief::{Lesson, Temper};
 use coloc_core::policy::{Gate, Knowledge, Place, Queue};
 use coloc_core::{Event, Policy};
-use coloc_model::{Fraction, SignatureId};
+use coloc_model::{Fraction, Lesson, SignatureId, Temper};
 
 const LEARNING: Policy = Policy { learn: true, ..mps(Queue::BestEffort, Place::FirstFit) };
 const KIND: SignatureId = SignatureId(1);

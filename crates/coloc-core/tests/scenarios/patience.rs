@@ -2,8 +2,8 @@
 
 use crate::testkit::{World, at, gib, mps, secs, task};
 use coloc_core::policy::{Place, Queue};
-use coloc_core::{Policy, Refusal};
-use coloc_model::{Bytes, TaskId};
+use coloc_core::{Event, Policy, Refusal};
+use coloc_model::{Bytes, GpuId, TaskId};
 
 const HOUR: u64 = 3600;
 const PATIENT: Policy =
@@ -26,6 +26,33 @@ fn before_its_patience_ends_a_task_is_passed_over() {
     world.advance(secs(HOUR - 1));
     let small = world.submit(task().gib(5));
     assert!(world.runs(small));
+}
+
+#[test]
+fn no_gpu_is_kept_that_takes_nothing() {
+    for lost in [false, true] {
+        let mut world = World::new("2xA100-40GB", PATIENT);
+        let gpu = GpuId(1);
+        world.tell(match lost {
+            false => Event::GpuDrained { gpu, drained: true },
+            true => Event::GpuThere { gpu, there: false },
+        });
+        let [running, large] = world.submit_all([task().gib(30), task().gib(40)]);
+        let pair = world.submit(task().gpus(2).gib(40));
+        world.advance(secs(HOUR));
+        let trigger = world.submit(task().gib(40));
+        world.cancel(trigger);
+        let small = world.submit(task().gib(5));
+        // The idle one would have been kept, for ever, and the other given away again and again.
+        assert_eq!(world.refusals(small, 0), [Refusal::Reserved { keeper: large }]);
+        world.finish(running);
+        assert_eq!(world.gpus(large), [0]);
+        world.finish(large);
+        assert!(
+            world.runs(small) && world.waits(pair),
+            "nothing is kept for a pair that cannot be"
+        );
+    }
 }
 
 #[test]

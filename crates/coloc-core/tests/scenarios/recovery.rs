@@ -1,9 +1,9 @@
 //! Bringing back tasks that ran out of memory.
 
-use crate::testkit::{World, gib, mib, mps, share, task};
+use crate::testkit::{Restart, World, gib, mib, mps, share, task};
 use coloc_core::policy::{OnOom, Place, Queue, Recovery};
 use coloc_core::{Policy, Refusal};
-use coloc_model::TaskState;
+use coloc_model::{Share, TaskState};
 
 const PLAIN: Policy = mps(Queue::BestEffort, Place::FirstFit);
 
@@ -152,4 +152,22 @@ fn unless_the_policy_says_that_it_does() {
     assert_eq!(explained.ahead, 1);
     world.finish(other);
     assert!(world.runs(victim) && world.runs(small));
+}
+
+#[test]
+fn a_task_that_came_back_is_before_all_others_after_a_restart_too() {
+    let policy = Policy { queue: Queue::Srtf, share: Share::Exclusive, ..GROW };
+    let policy = Policy { place: Place::Exclusive, ..policy };
+    for restarts in [false, true] {
+        let mut world = World::new("1xA100-40GB", policy);
+        let died = world.submit(task().gib(1).secs(1000));
+        world.oom(died, gib(2));
+        if restarts {
+            world.restart(Restart::Journal, false);
+        }
+        let shorter = world.submit(task().gib(1).secs(10));
+        assert!(world.runs(died) && world.waits(shorter), "it has no rank: restarts {restarts}");
+        world.finish(died);
+        assert!(world.runs(shorter));
+    }
 }

@@ -4,7 +4,7 @@ use crate::testkit::{World, at, gib, mib, mps, secs, share, task};
 use coloc_core::policy::{Gate, Knowledge, MemoryBasis, Place, Queue};
 use coloc_core::screen::Measure;
 use coloc_core::{Event, Policy, Refusal};
-use coloc_model::{GpuId, Millis, Share, TaskId, UserId};
+use coloc_model::{GpuId, Millis, Share, Task, TaskId, UserId};
 
 const PLAIN: Policy = mps(Queue::BestEffort, Place::FirstFit);
 
@@ -27,6 +27,38 @@ fn the_ledger_counts_what_was_promised_not_what_is_used() {
     assert_eq!(refusal.short_of(), Some(gib(1)));
     let exact = world.submit(task().gib(10));
     assert!(world.runs(exact));
+}
+
+#[test]
+fn a_task_runs_on_the_models_that_it_names_and_on_no_other() {
+    for queue in [Queue::BestEffort, Queue::Fifo, Queue::Backfill, Queue::Srsf] {
+        for place in [Place::FirstFit, Place::Exclusive, Place::Consolidate] {
+            let policy = Policy::plain(queue, place, Share::Exclusive);
+            let mut world = World::new("1xV100-32GB,1xA100-40GB", policy);
+            let first = world.submit(task().kind(1).gib(1).on(&["A100-40GB"]));
+            let waits = world.submit(task().kind(1).gib(1).on(&["A100-40GB", "T4-16GB"]));
+            assert_eq!((world.gpus(first), world.runs(waits)), (vec![1], false));
+            assert!(world.refusals(waits, 0).contains(&Refusal::Kind), "{queue:?} {place:?}");
+            // One of the same kind that may run elsewhere is not held up by it, unless it has to wait its turn.
+            if queue == Queue::BestEffort {
+                let third = world.submit(task().kind(1).gib(1).on(&["V100-32GB"]));
+                assert_eq!(world.gpus(third), [0], "{place:?}");
+            }
+            world.finish(first);
+            assert_eq!(world.gpus(waits), [1], "{queue:?} {place:?}");
+        }
+    }
+}
+
+#[test]
+fn a_task_that_names_models_that_are_not_there_is_refused() {
+    let world = World::new("2xV100-32GB,1xA100-40GB", PLAIN);
+    let refused = |task: Task| world.scheduler.check(&task).map_err(|error| error.to_string());
+    assert_eq!(refused(task().gpus(2).on(&["V100-32GB"]).build(0)), Ok(()));
+    let why = "task 0 needs 2 GPUs of kinds that it runs on, it can have at most 1; add GPUs of another kind";
+    assert_eq!(refused(task().gpus(2).on(&["A100-40GB"]).build(0)), Err(why.to_owned()));
+    assert!(refused(task().on(&["T4-16GB"]).build(0)).is_err());
+    assert!(refused(task().on(&[]).build(0)).is_err());
 }
 
 #[test]
@@ -244,7 +276,13 @@ fn an_exclusive_task_wants_an_empty_gpu_and_keeps_it() {
     assert_eq!(world.gpus(third), [0]);
     let second_lone = world.submit(task().exclusive());
     assert_eq!(world.refusals(second_lone, 0), [Refusal::Occupied { tasks: 2 }]);
-    assert_eq!(world.refusals(second_lone, 1)[0], Refusal::HeldAlone { holder: lone });
+    assert_eq!(
+        world.refusals(second_lone, 1)[0],
+        Refusal::HeldAlone { holder: lone, until_settled: false }
+    );
     let large = world.submit(task().gib(39));
-    assert_eq!(world.refusals(large, 1)[0], Refusal::HeldAlone { holder: lone });
+    assert_eq!(
+        world.refusals(large, 1)[0],
+        Refusal::HeldAlone { holder: lone, until_settled: false }
+    );
 }

@@ -45,6 +45,70 @@ fn nobody_is_sent_to_a_lost_gpu() {
 }
 
 #[test]
+fn a_drained_gpu_keeps_its_tasks_and_takes_no_others() {
+    for queue in QUEUES {
+        let policy = Policy::plain(queue, Place::Any, Share::Exclusive);
+        let mut world = World::new("2xA100-40GB", policy);
+        let stays = world.submit(task().gib(4));
+        let drained = world.gpus(stays)[0];
+        world.tell(Event::GpuDrained { gpu: GpuId(drained), drained: true });
+        let other = world.submit(task().gib(4));
+        let waits = world.submit(task().gib(4));
+        assert_eq!(world.gpus(stays), [drained], "{queue:?}: it goes on");
+        assert_eq!(world.gpus(other), [1 - drained], "{queue:?}");
+        assert_eq!(world.refusals(waits, drained), [Refusal::Drained], "{queue:?}");
+        world.finish(stays);
+        world.scheduler.sanity_check();
+        let idle =
+            |world: &World| world.scheduler.gpus().get(GpuId(drained)).residents().is_empty();
+        assert!(idle(&world), "{queue:?}: an idle one takes nothing either");
+        // One that is lost as well is both, and comes back only when it is neither.
+        world.tell(Event::GpuThere { gpu: GpuId(drained), there: false });
+        world.tell(Event::GpuThere { gpu: GpuId(drained), there: true });
+        assert!(idle(&world), "{queue:?}");
+        world.tell(Event::GpuDrained { gpu: GpuId(drained), drained: false });
+        assert!(world.runs(waits) && world.runs(other) && !idle(&world), "{queue:?}");
+    }
+}
+
+#[test]
+fn a_task_on_a_drained_gpu_is_not_moved_by_those_that_come() {
+    let placements = [Place::FirstFit, Place::BestFit, Place::Magm, Place::RoundRobin];
+    for queue in QUEUES {
+        for place in placements {
+            let mut world = World::new("2xA100-40GB", mps(queue, place));
+            let stays = world.submit(task().gib(4));
+            let drained = world.gpus(stays)[0];
+            world.tell(Event::GpuDrained { gpu: GpuId(drained), drained: true });
+            let others: Vec<_> = (0..3).map(|_| world.submit(task().gib(4))).collect();
+            assert_eq!(world.gpus(stays), [drained], "{queue:?} {place:?}: it goes on");
+            let here = others.iter().filter(|&&id| world.runs(id) && world.gpus(id) == [drained]);
+            assert_eq!(here.count(), 0, "{queue:?} {place:?}");
+            world.scheduler.sanity_check();
+        }
+    }
+}
+
+#[test]
+fn nobody_is_preempted_from_a_drained_gpu_for_those_who_cannot_have_it() {
+    for queue in [Queue::Srtf, Queue::Srsf, Queue::Las2d, Queue::Gittins2d] {
+        let policy = Policy::plain(queue, Place::Any, Share::Exclusive);
+        let mut world = World::new("2xA100-40GB", policy);
+        // The worse of the two, whom anybody would send away first.
+        let stays = world.submit(task().gib(4).secs(9000));
+        let drained = world.gpus(stays)[0];
+        world.advance(coloc_model::Millis::from_secs(10));
+        let goes = world.submit(task().gib(4).secs(5000));
+        world.tell(Event::GpuDrained { gpu: GpuId(drained), drained: true });
+        world.advance(coloc_model::Millis::from_secs(10));
+        let comes = world.submit(task().gib(4).secs(60));
+        assert_eq!(world.gpus(stays), [drained], "{queue:?}");
+        assert!(world.runs(comes) != world.runs(goes), "{queue:?}");
+        world.scheduler.sanity_check();
+    }
+}
+
+#[test]
 fn a_launch_that_came_to_nothing_is_tried_again() {
     for queue in QUEUES {
         let policy = Policy::plain(queue, Place::Any, Share::Exclusive);
@@ -73,7 +137,7 @@ fn a_running_task_is_adopted_where_it_runs() {
         let (adopted, started) = (task().gib(4).build(id.0), before.now);
         let effects = after.scheduler.on_event(
             after.now,
-            Event::Adopted { task: adopted, placement: placement.clone(), started },
+            Event::Adopted { task: adopted, placement: placement.clone(), started, promised: None },
         );
         after.scheduler.sanity_check();
         let launches = |effect: &Effect| matches!(effect, Effect::Launch { .. });

@@ -6,7 +6,7 @@ mod task;
 mod world;
 
 pub(crate) use task::{TaskBuilder, task};
-pub(crate) use world::World;
+pub(crate) use world::{Restart, World};
 
 use coloc_core::Policy;
 use coloc_core::policy::{Place, Queue};

@@ -1,4 +1,6 @@
-use coloc_model::{Bytes, Estimate, Fraction, Millis, SignatureId, Task, TaskId, UserId};
+use coloc_model::{
+    Bytes, Fraction, GpuModel, Memory, Millis, ModelSet, SignatureId, Task, TaskId, UserId,
+};
 
 /// A task in the making: one GPU, nothing known of it, and a kind of its own unless said otherwise.
 #[derive(Clone, Copy, Debug)]
@@ -7,7 +9,9 @@ pub(crate) struct TaskBuilder {
     user: u32,
     gpus: u32,
     exclusive: bool,
-    memory: Option<Bytes>,
+    models: Option<ModelSet>,
+    memory: Memory,
+    borrows: bool,
     sm: Option<f64>,
     duration: Option<Millis>,
     priority: i32,
@@ -19,7 +23,9 @@ pub(crate) const fn task() -> TaskBuilder {
         user: 0,
         gpus: 1,
         exclusive: false,
-        memory: None,
+        models: None,
+        memory: Memory::Unknown,
+        borrows: false,
         sm: None,
         duration: None,
         priority: 0,
@@ -44,6 +50,12 @@ impl TaskBuilder {
         TaskBuilder { exclusive: true, ..self }
     }
 
+    /// GPU models that it may run on.
+    pub(crate) fn on(self, models: &[&str]) -> Self {
+        let models = models.iter().map(|model| model.parse::<GpuModel>().expect("a known model"));
+        TaskBuilder { models: Some(models.collect()), ..self }
+    }
+
     /// Estimated memory.
     pub(crate) const fn gib(self, gib: u64) -> Self {
         self.mib(gib * 1024)
@@ -51,7 +63,29 @@ impl TaskBuilder {
 
     /// Estimated memory.
     pub(crate) const fn mib(self, mib: u64) -> Self {
-        TaskBuilder { memory: Some(Bytes::from_mib(mib)), ..self }
+        TaskBuilder { memory: Memory::exact(Bytes::from_mib(mib)), ..self }
+    }
+
+    /// An upper bound, in GiB, of which next to nothing is expected to be used.
+    pub(crate) const fn at_most(self, gib: u64) -> Self {
+        let (peak, bound) = (Bytes::from_mib(1), Bytes::from_mib(gib * 1024));
+        TaskBuilder { memory: Memory::Estimated { peak, bound }, ..self }
+    }
+
+    /// Declared memory.
+    pub(crate) const fn declares(self, gib: u64) -> Self {
+        TaskBuilder { memory: Memory::declared(Bytes::from_mib(gib * 1024)), ..self }
+    }
+
+    /// Declared memory that may be lent while it is not used.
+    pub(crate) const fn lends(self, gib: u64) -> Self {
+        let bytes = Bytes::from_mib(gib * 1024);
+        TaskBuilder { memory: Memory::Declared { bytes, reclaim: true }, ..self }
+    }
+
+    /// It may run in memory that others lend.
+    pub(crate) const fn borrows(self) -> Self {
+        TaskBuilder { borrows: true, ..self }
     }
 
     /// Estimated SM activity; comes with an estimate of memory.
@@ -77,7 +111,10 @@ impl TaskBuilder {
             user: UserId(self.user),
             gpus: self.gpus,
             exclusive: self.exclusive,
-            estimate: self.memory.map(|bound| Estimate { peak: bound, bound, sm }),
+            models: self.models,
+            memory: self.memory,
+            sm,
+            borrows: self.borrows,
             duration: self.duration,
             priority: self.priority,
         }

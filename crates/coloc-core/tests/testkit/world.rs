@@ -2,7 +2,7 @@ use super::{TaskBuilder, task};
 use coloc_core::accounts::Accounts;
 use coloc_core::{Effect, Event, Policy, Refusal, Scheduler};
 use coloc_model::{
-    Activity, Bytes, Fleet, Fraction, GpuId, GpuSignal, Millis, Outcome, Placement, TaskId,
+    Activity, Bytes, Fleet, Fraction, GpuId, GpuSignal, Millis, Outcome, Placement, Task, TaskId,
     TaskState, Time,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +19,20 @@ pub(crate) struct World {
     /// Everything that was launched, with its time.
     pub(crate) launches: Vec<(Time, TaskId)>,
     submitted: u32,
+    /// Everything that was submitted.
+    tasks: Vec<Task>,
+    fleet: Fleet,
+}
+
+/// How much a new scheduler is told of what the old one knew.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Restart {
+    /// As after a crash with an old journal: what runs, and nothing of promises.
+    Bare,
+    /// As after a crash: what was promised was written down.
+    Journal,
+    /// As after a reload: the old one is there.
+    Reload,
 }
 
 impl World {
@@ -26,6 +40,8 @@ impl World {
         let fleet: Fleet = fleet.parse().expect("a valid fleet");
         World {
             scheduler: Scheduler::new(&fleet, policy),
+            tasks: Vec::new(),
+            fleet,
             now: Time::START,
             running: BTreeMap::new(),
             ended: BTreeMap::new(),
@@ -110,6 +126,7 @@ impl World {
         let task = task.build(self.submitted);
         self.submitted += 1;
         let id = task.id;
+        self.tasks.push(task.clone());
         self.tell(Event::Submitted(task));
         id
     }
@@ -154,7 +171,13 @@ impl World {
 
     /// The monitor sees a task hold this much.
     pub(crate) fn observe(&mut self, task: TaskId, used: Bytes) {
-        self.tell(Event::TaskSeen { task, used });
+        self.tell(Event::TaskSeen { task, used, activity: None });
+    }
+
+    /// The monitor sees a task hold this much, and how busy it keeps its GPUs.
+    pub(crate) fn observe_at_work(&mut self, task: TaskId, used: Bytes, sm: f64) {
+        let activity = Some(Fraction::new(sm));
+        self.tell(Event::TaskSeen { task, used, activity });
     }
 
     /// The monitor sees a GPU this busy, with this much memory in use. Occupancy is half of the SM
@@ -164,6 +187,58 @@ impl World {
         let activity =
             Activity { gpu: part(1.0), sm: part(1.0), occupancy: part(0.5), dram: part(0.25) };
         self.tell(Event::GpuSeen { gpu: GpuId(gpu), signal: GpuSignal { activity, used } });
+    }
+
+    /// Another scheduler takes the place of this one; it hears of running tasks forwards or backwards.
+    pub(crate) fn restart(&mut self, restart: Restart, backwards: bool) {
+        self.restart_with(*self.scheduler.policy(), restart, backwards);
+    }
+
+    /// The policy is changed while tasks run.
+    pub(crate) fn reload(&mut self, policy: Policy) {
+        self.restart_with(policy, Restart::Reload, false);
+    }
+
+    fn restart_with(&mut self, policy: Policy, restart: Restart, backwards: bool) {
+        let mut new = Scheduler::new(&self.fleet, policy);
+        if restart == Restart::Reload {
+            new.remember(self.now, &self.scheduler);
+        }
+        let mut live: Vec<TaskId> = self.running.keys().copied().collect();
+        if backwards {
+            live.reverse();
+        }
+        live.extend(self.scheduler.waiting());
+        let old = std::mem::replace(&mut self.scheduler, new);
+        for id in live {
+            let task = self.tasks[id.index()].clone();
+            let event = match self.running.get(&id) {
+                Some(placement) => Event::Adopted {
+                    task,
+                    placement: placement.clone(),
+                    started: Time::START,
+                    promised: old.promised(id).filter(|_| restart == Restart::Journal),
+                },
+                None => Event::Submitted(task),
+            };
+            if let Some(attempts) = old.attempts(id).filter(|_| restart == Restart::Journal) {
+                self.scheduler.recall_attempts(id, attempts);
+            }
+            let mut effects = Vec::new();
+            self.scheduler.note(self.now, event, &mut effects);
+            if self.stopping.contains(&id) {
+                self.scheduler.note(self.now, Event::CancelRequested(id), &mut effects);
+                effects.retain(|effect| !matches!(effect, Effect::Stop(_)));
+            }
+            self.scheduler.sanity_check();
+            effects.iter().for_each(|effect| self.carry_out(effect));
+        }
+        self.tell(Event::Wake);
+    }
+
+    /// A task that was submitted.
+    pub(crate) fn task(&self, id: TaskId) -> &Task {
+        &self.tasks[id.index()]
     }
 
     /// Time passes; wake-ups that were asked for come.

@@ -1,125 +1,15 @@
-//! Bodies of answers, and what an error looks like.
+//! What an error looks like over the wire, and its status.
 
-use super::SCHEMA;
-use crate::foresee::Expected;
-use crate::journal::JournalError;
-use crate::owner::{Answer, GpuView, Refused, TaskView};
+use crate::executor::local::run::NotRead;
+use crate::journal::{JournalError, Trouble};
+use crate::owner::{Answer, Refused};
 use crate::tokens::TokenError;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// An answer with the version of its schema.
-#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
-#[schemars(rename = "{T}Answer")]
-pub struct Versioned<T> {
-    /// The version of the answer.
-    pub schema: u32,
-    /// The answer.
-    #[serde(flatten)]
-    pub answer: T,
-}
-
-impl<T> Versioned<T> {
-    /// An answer by today's schema.
-    pub fn new(answer: T) -> Self {
-        Versioned { schema: SCHEMA, answer }
-    }
-}
-
-/// Whether the daemon starts nothing new.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct Draining {
-    /// It does not.
-    pub draining: bool,
-}
-
-/// Whether what was measured is believed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct Taught {
-    /// It is, and on the disk.
-    pub taught: bool,
-}
-
-/// Tasks.
-#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct Listed {
-    /// The version of the answer.
-    pub schema: u32,
-    /// The tasks, oldest first.
-    pub tasks: Vec<TaskView>,
-}
-
-/// Tasks that are on the disk.
-#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct Submitted {
-    /// The version of the answer.
-    pub schema: u32,
-    /// Their ids.
-    pub ids: Vec<u32>,
-}
-
-/// What became of wishes.
-#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct Changed {
-    /// The version of the answer.
-    pub schema: u32,
-    /// Tasks that were changed.
-    pub done: Vec<u32>,
-    /// Tasks that were not, and why.
-    pub refused: Vec<RefusedTask>,
-}
-
-/// A task that was not changed.
-#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct RefusedTask {
-    /// The task.
-    pub id: u32,
-    /// Why, for programs.
-    pub code: String,
-    /// Why, for people.
-    pub message: String,
-}
-
-/// GPUs.
-#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct Gpus {
-    /// The version of the answer.
-    pub schema: u32,
-    /// At least one of them is made of software.
-    #[serde(default)]
-    pub emulated: bool,
-    /// The GPUs.
-    pub gpus: Vec<GpuView>,
-}
-
-/// What is expected of tasks.
-#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct Foreseen {
-    /// The version of the answer.
-    pub schema: u32,
-    /// Those that have not ended.
-    pub tasks: Vec<Expected>,
-}
-
-/// What went wrong, for a program.
-#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct ApiError {
-    /// The version of the answer.
-    pub schema: u32,
-    /// For people.
-    pub error: String,
-    /// For programs: a word that stays.
-    #[serde(default)]
-    pub code: String,
-}
-
-/// The code of a daemon that cannot answer just now.
-pub(crate) const BUSY: &str = "busy";
-/// The code of a daemon that is about to go.
-pub(crate) const STOPPING: &str = "stopping";
+use coloc_api::SCHEMA;
+use coloc_api::answer::ApiError;
+use coloc_api::answer::code::{BUSY, STOPPING};
 
 /// A request that was not fulfilled.
 #[derive(Debug, thiserror::Error)]
@@ -170,6 +60,9 @@ pub(super) enum Failure {
     /// A file cannot be read.
     #[error("cannot read {0}: {1}")]
     File(String, std::io::Error),
+    /// A file is not read now.
+    #[error("cannot read {0}: {1}")]
+    NotRead(String, NotRead),
     /// A mistake of ours.
     #[error("the daemon answered something else than was asked: {0}")]
     Unexpected(String),
@@ -194,12 +87,12 @@ impl Failure {
             Failure::Refused(refused) => refused.code(),
             Failure::NoTask(task) => Refused::NoSuchTask(coloc_model::TaskId(*task)).code(),
             Failure::NotYours(task) => Refused::NotYours(coloc_model::TaskId(*task)).code(),
-            Failure::Busy => BUSY,
+            Failure::Busy | Failure::NotRead(..) => BUSY,
             Failure::Stopping => STOPPING,
             Failure::File(..) => "no_file",
             Failure::Removed(_) => "removed",
-            Failure::Journal(_)
-            | Failure::Unexpected(_)
+            Failure::Journal(error) => error.trouble().code(),
+            Failure::Unexpected(_)
             | Failure::Token(TokenError::NoRandomness | TokenError::File { .. }) => "internal",
         }
     }
@@ -218,7 +111,9 @@ impl Failure {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
             Failure::Schema(_) => StatusCode::BAD_REQUEST,
-            Failure::NoRoute(_) | Failure::NoTask(_) | Failure::Refused(Refused::NoSuchTask(_)) => {
+            Failure::NoRoute(_)
+            | Failure::NoTask(_)
+            | Failure::Refused(Refused::NoSuchTask(_) | Refused::NoSuchGpu(_)) => {
                 StatusCode::NOT_FOUND
             }
             Failure::NotYours(_)
@@ -228,19 +123,29 @@ impl Failure {
             Failure::Refused(Refused::Invalid(_) | Refused::TooManyToForesee { .. }) => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
+            Failure::Refused(Refused::OverLimit(_)) => StatusCode::TOO_MANY_REQUESTS,
             Failure::Refused(
                 Refused::WrongPhase { .. } | Refused::NotHeld { .. } | Refused::NotRunning { .. },
             ) => StatusCode::CONFLICT,
-            Failure::Refused(Refused::DiskFull | Refused::NotKept) => {
-                StatusCode::INSUFFICIENT_STORAGE
-            }
-            Failure::Refused(Refused::Draining) | Failure::Busy | Failure::Stopping => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Failure::Refused(Refused::Journal(why) | Refused::NotKept(why)) => unwritten(*why),
+            Failure::Refused(Refused::Draining)
+            | Failure::Busy
+            | Failure::NotRead(..)
+            | Failure::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             Failure::File(..) => StatusCode::NOT_FOUND,
             Failure::Removed(_) => StatusCode::GONE,
-            Failure::Journal(_) | Failure::Unexpected(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Failure::Journal(error) => unwritten(error.trouble()),
+            Failure::Unexpected(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
+    }
+}
+
+/// A lock goes away by itself; what else is wrong with the journal does not.
+fn unwritten(why: Trouble) -> StatusCode {
+    match why {
+        Trouble::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
+        Trouble::Locked => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

@@ -1,15 +1,18 @@
 //! Who calls: the kernel says so of both ends of a Unix socket, and a token does over the network.
 
 use super::answer::Failure;
+use super::strangers::Stranger;
 use super::{Desk, State};
 use crate::owner::Caller;
-use crate::record::{Moment, Uid};
+use crate::record::Uid;
 use crate::tokens::TokenError;
 use axum::extract::{FromRequestParts, Request};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use coloc_api::moment::Moment;
+use std::sync::Arc;
 use tokio::net::UnixStream;
 
 /// The user at the other end of a connection.
@@ -27,12 +30,6 @@ impl Peer {
     /// Asks the kernel.
     pub(super) fn of(stream: &UnixStream) -> Self {
         let uid = stream.peer_cred().map_or(NOBODY, |credentials| credentials.uid());
-        Peer { uid, by_token: false }
-    }
-
-    /// Somebody.
-    #[cfg(test)]
-    pub(super) fn test(uid: u32) -> Self {
         Peer { uid, by_token: false }
     }
 
@@ -54,7 +51,12 @@ impl<S: Sync> FromRequestParts<S> for Peer {
 /// Lets in whom the kernel named, and who has a token. Nothing of what others send is looked at.
 pub(super) async fn admit(desk: State, mut request: Request, next: Next) -> Response {
     if request.extensions().get::<Peer>().is_none() {
-        match by_token(&desk, &request) {
+        let stranger = request.extensions_mut().remove::<Arc<Stranger>>();
+        let admitted = by_token(&desk, &request).and_then(|peer| match stranger {
+            Some(stranger) => stranger.is_known(peer.caller(), &desk.ledger).map(|()| peer),
+            None => Err(Failure::NoToken),
+        });
+        match admitted {
             Ok(peer) => request.extensions_mut().insert(peer),
             Err(refused) => return refused.into_response(),
         };
@@ -71,7 +73,7 @@ fn by_token(desk: &Desk, request: &Request) -> Result<Peer, Failure> {
     if note {
         let tokens = desk.tokens.clone();
         // That it was used is worth a line on the disk, but nobody's wait.
-        tokio::task::spawn_blocking(move || tokens.save(now));
+        tokio::task::spawn_blocking(move || tokens.save());
     }
     Ok(Peer { uid: uid.0, by_token: true })
 }

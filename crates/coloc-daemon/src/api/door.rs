@@ -1,26 +1,28 @@
 //! Connections: how many, of whom, and how long somebody may say or hear nothing on one.
 
 use super::Peer;
+use super::ledger::Ledger;
 use super::stall::Stalling;
+use super::strangers::{Stranger, Strangers};
+use super::worded::{Worded, refusal};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
+use coloc_api::SILENCE;
+use coloc_api::answer::code::BUSY;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use rustc_hash::FxHashMap;
 use rustix::process::{Resource, getrlimit};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-/// Who has not asked by then is hung up on. A client that has been silent for long connects anew.
-pub(crate) const SILENCE: Duration = Duration::from_secs(30);
 /// The same where places are scarce: who has nothing to say makes room for who has.
 const SILENCE_IN_A_CROWD: Duration = Duration::from_secs(2);
 /// No question takes longer, its sending included: a wait is answered before.
@@ -33,32 +35,57 @@ const MOST_BUFFERED: usize = 128 << 10;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Files that the daemon needs for itself.
 const OWN_FILES: u64 = 192;
-/// The most connections over the network: strangers must not take the places of those who are here.
+/// The most connections over the network of those who have shown a token.
 const MOST_REMOTE: usize = 512;
-/// One user has at most one place in this many.
+/// The most of those who have not.
+const MOST_STRANGERS: usize = 256;
+/// Connections at once on which a refusal is told; others are just hung up on.
+const MOST_REFUSALS: usize = 16;
+/// Where fewer than one place in this many are free, places are scarce; the network has as many of them at most.
 const SHARE: usize = 4;
+/// Places that only administrators get: many users together must not keep them from seeing to it.
+const KEPT_FOR_ADMINISTRATORS: usize = 32;
+/// What others hear when only those are left.
+const ALL_TAKEN: &str = "all connections of the daemon are taken: try again in a moment";
 /// When the system has no room for a connection, it is asked again after this long.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves whoever connects to the socket, for ever.
-pub async fn serve(listener: UnixListener, router: Router) {
+pub async fn serve(listener: UnixListener, router: Router, ledger: Arc<Ledger>) {
     let most = most_connections();
     let room = Arc::new(Semaphore::new(most));
-    let guests = Guests { most: (most / SHARE).max(1), by_user: Arc::default() };
+    let kept = KEPT_FOR_ADMINISTRATORS.min(most / 8);
+    let refusals = Arc::new(Semaphore::new(MOST_REFUSALS));
+    tokio::spawn(crate::memory::give_back());
     loop {
         // Whoever comes when all places are taken waits at the door.
         let Ok(place) = room.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
                 let peer = Peer::of(&stream);
-                // Who has too many is hung up on: others would wait for them.
-                let Some(guest) = guests.welcome(peer) else { continue };
+                let is_full = !peer.caller().admin && room.available_permits() < kept;
+                let theirs = match ledger.connect(peer.caller()) {
+                    Ok(theirs) if !is_full => theirs,
+                    other => {
+                        let said = match other {
+                            Ok(_) => refusal("503 Service Unavailable", BUSY, ALL_TAKEN),
+                            Err(refused) => {
+                                let why = refused.to_string();
+                                refusal("429 Too Many Requests", "over_limit", &why)
+                            }
+                        };
+                        if let Ok(turn) = refusals.clone().try_acquire_owned() {
+                            tokio::spawn(refuse(stream, said, (place, turn)));
+                        }
+                        continue;
+                    }
+                };
                 let crowded = room.available_permits() < most / SHARE;
                 let silence = if crowded { SILENCE_IN_A_CROWD } else { SILENCE };
-                let connection = converse(stream, Some(peer), silence, router.clone());
+                let connection = converse(stream, Who::Known(peer), silence, router.clone());
                 tokio::spawn(async move {
                     connection.await;
-                    drop((place, guest));
+                    drop((place, theirs));
                 });
             }
             Err(_) => tokio::time::sleep(PAUSE).await,
@@ -66,25 +93,51 @@ pub async fn serve(listener: UnixListener, router: Router) {
     }
 }
 
-/// Serves whoever connects over the network, for ever. Without TLS nothing is said but that.
+/// Tells why a connection is refused, once something was asked on it: clients take nothing for an answer before.
+async fn refuse(mut stream: UnixStream, said: Vec<u8>, _turn: impl Send) {
+    let tell = async {
+        let _ = stream.read(&mut [0; 4096]).await;
+        let _ = stream.write_all(&said).await;
+    };
+    let _ = tokio::time::timeout(SILENCE_IN_A_CROWD, tell).await;
+}
+
+/// Serves whoever connects over the network, for ever. Without TLS nothing is said but that. Nobody waits at the door: who
+/// comes shows a token before those who say nothing have any.
 pub async fn serve_remote(listener: TcpListener, tls: TlsAcceptor, router: Router) {
-    let room = Arc::new(Semaphore::new(MOST_REMOTE.min(most_connections() / SHARE)));
+    let most = most_connections() / SHARE;
+    let strangers = Strangers::new(MOST_STRANGERS.min(most / 2), MOST_REMOTE.min(most / 2));
     loop {
-        let Ok(place) = room.clone().acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, from)) => {
                 let (tls, router) = (tls.clone(), router.clone());
+                let stranger = strangers.admit(from.ip());
                 tokio::spawn(async move {
-                    let agreed = tokio::time::timeout(HANDSHAKE, agree(stream, &tls)).await;
-                    if let Ok(Some(stream)) = agreed {
-                        converse(stream, None, SILENCE, router).await;
+                    tokio::select! {
+                        () = meet(stream, &tls, stranger.clone(), router) => {}
+                        () = stranger.sent_away() => {}
                     }
-                    drop(place);
                 });
             }
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }
+}
+
+async fn meet(stream: TcpStream, tls: &TlsAcceptor, who: Arc<Stranger>, router: Router) {
+    let agreed = tokio::time::timeout(HANDSHAKE, agree(stream, tls)).await;
+    if let Ok(Some(stream)) = agreed {
+        converse(stream, Who::Stranger(who), SILENCE, router).await;
+    }
+}
+
+/// Who is at the other end.
+#[derive(Clone)]
+enum Who {
+    /// As the kernel says.
+    Known(Peer),
+    /// As a token will say.
+    Stranger(Arc<Stranger>),
 }
 
 type Encrypted = tokio_rustls::server::TlsStream<TcpStream>;
@@ -94,12 +147,8 @@ async fn agree(mut stream: TcpStream, tls: &TlsAcceptor) -> Option<Encrypted> {
     stream.peek(&mut first).await.ok()?;
     // A handshake begins with a byte that is no letter; a request in the clear with its method.
     if first[0].is_ascii_uppercase() {
-        let said = "{\"schema\":1,\"error\":\"this port speaks TLS: use https\"}";
-        let answer = format!(
-            "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{said}",
-            said.len()
-        );
-        stream.write_all(answer.as_bytes()).await.ok()?;
+        let said = refusal("400 Bad Request", "malformed", "this port speaks TLS: use https");
+        stream.write_all(&said).await.ok()?;
         stream.shutdown().await.ok()?;
         return None;
     }
@@ -112,56 +161,18 @@ fn most_connections() -> usize {
     files.saturating_sub(OWN_FILES).clamp(16, 8192) as usize
 }
 
-/// How many connections each user has.
-struct Guests {
-    most: usize,
-    by_user: Arc<Mutex<FxHashMap<Peer, usize>>>,
-}
-
-/// A user's place, given back when it goes.
-struct Guest {
-    peer: Peer,
-    by_user: Arc<Mutex<FxHashMap<Peer, usize>>>,
-}
-
-fn counts(by_user: &Mutex<FxHashMap<Peer, usize>>) -> MutexGuard<'_, FxHashMap<Peer, usize>> {
-    // Counting does not panic.
-    by_user.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Guests {
-    fn welcome(&self, peer: Peer) -> Option<Guest> {
-        let mut by_user = counts(&self.by_user);
-        let here = by_user.entry(peer).or_default();
-        let welcome = *here < self.most || peer.caller().admin;
-        *here += usize::from(welcome);
-        welcome.then(|| Guest { peer, by_user: self.by_user.clone() })
-    }
-}
-
-impl Drop for Guest {
-    fn drop(&mut self) {
-        let mut by_user = counts(&self.by_user);
-        if let Some(here) = by_user.get_mut(&self.peer) {
-            *here -= 1;
-            if *here == 0 {
-                by_user.remove(&self.peer);
-            }
-        }
-    }
-}
-
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    peer: Option<Peer>,
+    who: Who,
     silence: Duration,
     router: Router,
 ) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
-        if let Some(peer) = peer {
-            request.extensions_mut().insert(peer);
+        match who.clone() {
+            Who::Known(peer) => drop(request.extensions_mut().insert(peer)),
+            Who::Stranger(stranger) => drop(request.extensions_mut().insert(stranger)),
         }
         let answer = tokio::time::timeout(SLOWEST, router.call(request));
         async { answer.await.map(|Ok(answer)| answer) }
@@ -170,25 +181,7 @@ async fn converse(
         .timer(TokioTimer::new())
         .header_read_timeout(silence)
         .max_buf_size(MOST_BUFFERED)
-        .serve_connection(TokioIo::new(Stalling::new(stream, UNREAD)), service);
+        .serve_connection(TokioIo::new(Worded::new(Stalling::new(stream, UNREAD))), service);
     // Whatever went wrong on it, the connection is over, and its client knows.
     let _ = connection.await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_user_cannot_take_every_place() {
-        let guests = Guests { most: 2, by_user: Arc::default() };
-        let nobody = Peer::test(65_533);
-        let first = guests.welcome(nobody).expect("a place");
-        let _second = guests.welcome(nobody).expect("a place");
-        assert!(guests.welcome(nobody).is_none());
-        assert!(guests.welcome(Peer::test(65_532)).is_some(), "another user");
-        drop(first);
-        assert!(guests.welcome(nobody).is_some(), "there is room again");
-        assert!((0..9).all(|_| guests.welcome(Peer::test(0)).is_some()), "root may");
-    }
 }

@@ -1,12 +1,13 @@
 //! Live views: changes of tasks as they happen.
 
-use super::answer::{Failure, Versioned};
+use super::answer::Failure;
 use super::request::Path;
 use super::tasks::detail;
 use super::{Peer, State};
-use crate::owner::TaskDetail;
 use axum::Json;
 use axum::response::sse::{Event, KeepAlive, Sse};
+use coloc_api::answer::Versioned;
+use coloc_api::view::TaskDetail;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
@@ -23,7 +24,7 @@ pub(super) async fn wait(
     let mut news = desk.news.subscribe();
     let until = tokio::time::Instant::now() + LONGEST_WAIT;
     loop {
-        let task = detail(&desk, peer, id).await?;
+        let task = detail(&desk, peer, id).await?.detail;
         if task.task.state.is_over() || tokio::time::Instant::now() >= until {
             return Ok(Json(Versioned::new(task)));
         }

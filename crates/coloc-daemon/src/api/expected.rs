@@ -1,13 +1,15 @@
 //! When tasks are expected to start and to end. The owner hands out a copy of itself and goes on; one look ahead at a
 //! time is played on another thread.
 
-use super::answer::Versioned;
-use super::answer::{Failure, Foreseen};
+use super::answer::Failure;
 use super::request::Path;
-use super::{Desk, Peer, SCHEMA, State};
-use crate::foresee::{Expected, RunTimes, foresee};
+use super::{Desk, Peer, State};
+use crate::foresee::{RunTimes, foresee};
 use crate::owner::{Answer, Command};
 use axum::Json;
+use coloc_api::SCHEMA;
+use coloc_api::answer::{Foreseen, Versioned};
+use coloc_api::view::Expected;
 use coloc_model::TaskId;
 use tokio::sync::Semaphore;
 
@@ -33,14 +35,15 @@ async fn look_ahead(
     peer: Peer,
     target: Option<TaskId>,
 ) -> Result<Vec<Expected>, Failure> {
-    let _turn = ONE_AT_A_TIME.acquire().await.map_err(|_| Failure::Stopping)?;
+    let _turn = desk.turns.take(peer.caller().uid).await?;
+    let _only = ONE_AT_A_TIME.acquire().await.map_err(|_| Failure::Stopping)?;
     let snapshot = match desk.ask(peer.caller(), Command::Snapshot).await? {
         Answer::Snapshot(snapshot) => *snapshot,
         other => return Err(Failure::unexpected(other)),
     };
     desk.read(move |journal| {
         let times = RunTimes::read(journal, &snapshot.clock)?;
-        Ok(foresee(snapshot, &times, target))
+        Ok(foresee(snapshot, &times, journal, target))
     })
     .await
 }

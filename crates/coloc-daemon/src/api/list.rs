@@ -4,39 +4,23 @@
 
 use super::answer::Failure;
 use super::request::Query;
-use super::tasks::view;
-use super::{Peer, SCHEMA, State};
+use super::{Peer, State};
 use crate::journal::{Journal, JournalError};
-use crate::owner::{Answer, Command, Form, Page, PageRequest, Rows, TaskView};
-use crate::record::Moment;
+use crate::owner::{Answer, Command, Page, PageRequest, whole_view};
 use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
+use coloc_api::moment::Moment;
+use coloc_api::request::ListRequest;
+use coloc_api::view::TaskView;
+use coloc_api::{LINES, SCHEMA, lines};
 use coloc_model::TaskId;
 use futures_util::stream;
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// The most ended tasks in one answer.
 const MOST_ENDED: u32 = 100_000;
-/// A row a line, with a header.
-pub(crate) const LINES: &str = "text/tab-separated-values";
-
-/// What a list is to have.
-#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct ListRequest {
-    /// Ended tasks too.
-    pub all: bool,
-    /// Of those, only what ended since, in seconds since 1970.
-    pub since_s: f64,
-    /// Only this user's.
-    pub user: Option<String>,
-    /// Only the caller's.
-    pub mine: bool,
-}
 
 pub(super) async fn list(
     desk: State,
@@ -52,47 +36,70 @@ pub(super) async fn list(
     if request.all {
         return Ok(answer(form, Body::from(all(desk, peer, request, form).await?)));
     }
-    let first = PageRequest { from: TaskId(0), user: request.user, form, begun: false };
+    let first = PageRequest { from: TaskId(0), user: request.user };
     // The first page is waited for, so that a refusal is one.
     let page = page(desk.ask(peer.caller(), Command::Page(first.clone())).await?)?;
-    Ok(answer(form, Body::from_stream(pages(desk, peer, first, page))))
+    let mut begun = false;
+    let pages = pages(desk, peer, first, page);
+    let pages = pages.map(move |page| form.write(page?, &mut begun).map(Bytes::from));
+    Ok(answer(form, Body::from_stream(pages)))
+}
+
+/// How a list is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// One JSON document with a row a line.
+    Json,
+    /// Tab-separated values, with a header.
+    Lines,
+}
+
+impl Form {
+    /// Rows of a table in this form; `begun` says whether there were rows before.
+    fn write(self, rows: Vec<u8>, begun: &mut bool) -> Result<Vec<u8>, Failure> {
+        if self == Form::Lines {
+            return Ok(rows);
+        }
+        let mut text = Vec::with_capacity(rows.len() * 4);
+        for line in rows.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            let view = lines::read(line).map_err(|error| Failure::Unexpected(error.to_string()))?;
+            text.extend_from_slice(if std::mem::replace(begun, true) { b",\n" } else { b"" });
+            serde_json::to_writer(&mut text, &view)
+                .map_err(|error| Failure::Unexpected(error.to_string()))?;
+        }
+        Ok(text)
+    }
 }
 
 fn answer(form: Form, rows: Body) -> Response {
-    let (kind, body) = match form {
-        Form::Lines => (LINES, rows),
-        Form::Json => {
-            let part = |text: String| stream::iter([Ok::<_, axum::Error>(Bytes::from(text))]);
-            let head = part(format!("{{\"schema\":{SCHEMA},\"tasks\":[\n"));
-            let rows = head.chain(rows.into_data_stream()).chain(part("\n]}".to_owned()));
-            ("application/json", Body::from_stream(rows))
-        }
+    let (kind, head, tail) = match form {
+        Form::Lines => (LINES, format!("{}\n", lines::HEADER), ""),
+        Form::Json => ("application/json", format!("{{\"schema\":{SCHEMA},\"tasks\":[\n"), "\n]}"),
     };
+    let part = |text: String| stream::iter([Ok::<_, axum::Error>(Bytes::from(text))]);
+    let body = part(head).chain(rows.into_data_stream()).chain(part(tail.to_owned()));
+    let body = Body::from_stream(body);
     ([(CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response()
 }
 
-/// A page, and those after it. While one is sent, the owner writes the next.
+/// The rows of a page, and of those after it. While one is sent, the owner writes the next.
 fn pages(
     desk: State,
     peer: Peer,
     request: PageRequest,
     first: Page,
-) -> impl futures_core::Stream<Item = Result<Bytes, Failure>> {
-    let ask = move |page: &Page, begun: bool| {
-        let request = PageRequest { from: page.next?, begun, ..request.clone() };
+) -> impl futures_core::Stream<Item = Result<Vec<u8>, Failure>> {
+    let ask = move |page: &Page| {
+        let request = PageRequest { from: page.next?, ..request.clone() };
         Some(desk.begin(peer.caller(), Command::Page(request)))
     };
-    let begun = !first.text.is_empty();
-    let next = ask(&first, begun);
-    let state = (next, begun, ask);
-    let rest = stream::try_unfold(state, |(asked, begun, ask)| async move {
+    let rest = stream::try_unfold((ask(&first), ask), |(asked, ask)| async move {
         let Some(asked) = asked else { return Ok(None) };
         let page = page(asked?.await?)?;
-        let begun = begun || !page.text.is_empty();
-        let next = ask(&page, begun);
-        Ok(Some((Bytes::from(page.text), (next, begun, ask))))
+        let next = ask(&page);
+        Ok(Some((page.rows, (next, ask))))
     });
-    stream::iter([Ok(Bytes::from(first.text))]).chain(rest.into_stream())
+    stream::iter([Ok(first.rows)]).chain(rest.into_stream())
 }
 
 fn page(answer: Answer) -> Result<Page, Failure> {
@@ -109,6 +116,7 @@ async fn all(
     request: ListRequest,
     form: Form,
 ) -> Result<Vec<u8>, Failure> {
+    let turn = desk.turns.take(peer.caller().uid).await?;
     let Answer::Tasks(mut tasks) = desk.ask(peer.caller(), Command::List).await? else {
         return Err(Failure::Stopping);
     };
@@ -119,24 +127,57 @@ async fn all(
             tasks.retain(|task| task.user == user);
         }
         tasks.sort_by_key(|task| task.id);
-        // Somebody may have ended between the two looks.
+        // A task may have ended between the two looks.
         tasks.dedup_by_key(|task| task.id);
-        Ok(Rows::of(form, &tasks))
+        let mut rows = Vec::new();
+        tasks.iter().for_each(|task| lines::write(&mut rows, task));
+        Ok(form.write(rows, &mut false))
     };
-    desk.read(write).await
+    let rows = desk.read(write).await;
+    drop(turn);
+    rows?
 }
 
 fn ended(journal: &Journal, since: Moment) -> Result<Vec<TaskView>, JournalError> {
     let mut specs = rustc_hash::FxHashMap::default();
     let mut views = Vec::new();
     for record in journal.ended(since, MOST_ENDED)? {
-        let spec = match specs.entry(record.spec) {
-            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(new) => {
-                new.insert(journal.spec(record.spec)?)
-            }
-        };
-        views.push(view(&record, spec));
+        let spec = journal.once_of(record.spec, &mut specs, |spec| spec)?;
+        views.push(whole_view(&record, spec));
     }
     Ok(views)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coloc_api::view::WAITING;
+
+    #[test]
+    fn both_forms_say_the_same() {
+        let plain = TaskView { reason: Some(WAITING.to_owned()), ..TaskView::default() };
+        let rich = TaskView {
+            id: 7,
+            reason: Some("held\n\"so\"".to_owned()),
+            gpu_ids: vec![0, 3],
+            array_id: Some(1),
+            array_index: Some(0),
+            started_s: Some(0.0),
+            priority: -3,
+            peak_bytes: 5,
+            exit_code: Some(0),
+            ..TaskView::default()
+        };
+        let all = [plain, rich];
+        let (mut json, mut begun) = (Vec::new(), false);
+        for task in &all {
+            let mut row = Vec::new();
+            lines::write(&mut row, task);
+            json.extend(Form::Json.write(row, &mut begun).unwrap());
+            json.extend(Form::Json.write(Vec::new(), &mut begun).unwrap());
+        }
+        let json = String::from_utf8(json).unwrap();
+        let read: Vec<TaskView> = serde_json::from_str(&format!("[{json}]")).unwrap();
+        assert_eq!(read, all);
+    }
 }

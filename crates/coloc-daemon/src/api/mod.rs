@@ -7,46 +7,52 @@ mod config;
 mod door;
 mod events;
 mod expected;
+mod ledger;
 mod list;
 mod log;
+mod maxima;
 mod openapi;
 mod past;
 mod request;
 mod routes;
 mod stall;
+mod strangers;
+mod strict;
 mod tasks;
+mod through;
 mod tokens;
+mod turns;
 mod version;
+mod worded;
 
-pub use answer::{
-    ApiError, Changed, Draining, Foreseen, Gpus, Listed, RefusedTask, Submitted, Taught, Versioned,
-};
-pub(crate) use answer::{BUSY, STOPPING};
 use caller::Peer;
-pub use config::{ConfigInForce, Reload};
-pub(crate) use door::SILENCE;
+use coloc_api::SCHEMA;
+use coloc_api::answer::{Draining, Gpus, Served, Taught, Versioned};
 pub use door::{serve, serve_remote};
-pub(crate) use list::LINES;
+pub use ledger::Ledger;
 pub use openapi::document;
-pub use tokens::{Reach, TokenList, TokenMade, TokenRequest};
-pub(crate) use version::SCHEMA_HEADER;
+pub use tokens::Reach;
+pub use turns::Turns;
 
 use crate::journal::Journal;
-use crate::owner::{Answer, Caller, Command, Input, Refused, StatusView, TaskView, Teaching};
+use crate::owner::{Answer, Caller, Command, Input, Refused};
 use crate::settings::Source;
 use crate::tokens::Tokens;
 use answer::Failure;
-use axum::extract::DefaultBodyLimit;
 use axum::{Json, Router};
+use coloc_api::request::{GpuService, Teaching};
+use coloc_api::view::{StatusView, TaskView};
 use request::Body;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// The version of every answer.
-pub const SCHEMA: u32 = 1;
 /// The largest request: a megabyte of environment fits several times.
 const LARGEST_REQUEST: usize = 16 << 20;
+/// Questions that need much memory are dealt with so many at once.
+pub(crate) const TURNS_AT_ONCE: usize = 3;
+/// Threads that read the journal, and what else the event loop cannot wait for.
+pub(crate) const BLOCKING_THREADS: usize = 32;
 /// An owner that has not answered by then is stuck.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -67,6 +73,10 @@ pub struct Desk {
     pub reach: Option<Reach>,
     /// Where settings come from.
     pub source: Arc<Source>,
+    /// What users have of this interface, and may have.
+    pub ledger: Arc<Ledger>,
+    /// Turns of those who ask for much.
+    pub turns: Arc<Turns>,
     /// Changes of tasks.
     pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
 }
@@ -125,7 +135,6 @@ pub fn router(desk: Desk) -> Router {
         })
         .layer(axum::middleware::from_fn_with_state(desk.clone(), caller::admit))
         .layer(axum::middleware::from_fn(version::agree))
-        .layer(DefaultBodyLimit::max(LARGEST_REQUEST))
         .with_state(desk)
 }
 
@@ -148,7 +157,7 @@ async fn status(desk: State, peer: Peer) -> Result<Json<Versioned<StatusView>>, 
 async fn teach(
     desk: State,
     peer: Peer,
-    Body(teaching): Body<Teaching>,
+    Body(teaching, _held): Body<Teaching>,
 ) -> Result<Json<Versioned<Taught>>, Failure> {
     match desk.ask(peer.caller(), Command::Teach(Box::new(teaching))).await? {
         Answer::Taught => Ok(Json(Versioned::new(Taught { taught: true }))),
@@ -159,10 +168,21 @@ async fn teach(
 async fn drain(
     desk: State,
     peer: Peer,
-    Body(draining): Body<bool>,
+    Body(draining, _held): Body<bool>,
 ) -> Result<Json<Versioned<Draining>>, Failure> {
     match desk.ask(peer.caller(), Command::Drain(draining)).await? {
-        Answer::Done => Ok(Json(Versioned::new(Draining { draining }))),
+        Answer::Draining(draining) => Ok(Json(Versioned::new(Draining { draining }))),
+        other => Err(Failure::unexpected(other)),
+    }
+}
+
+async fn serve_gpus(
+    desk: State,
+    peer: Peer,
+    Body(request, _held): Body<GpuService>,
+) -> Result<Json<Served>, Failure> {
+    match desk.ask(peer.caller(), Command::ServeGpus(request)).await? {
+        Answer::GpusServed(gpus, notes) => Ok(Json(Served { schema: SCHEMA, gpus, notes })),
         other => Err(Failure::unexpected(other)),
     }
 }

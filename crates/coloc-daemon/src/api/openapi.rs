@@ -1,9 +1,9 @@
 //! The interface described for programs: an OpenAPI 3.1 document, made from the routes and the types they speak.
 
-use super::answer::ApiError;
 use super::routes::{Route, routes};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
+use coloc_api::answer::ApiError;
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -105,6 +105,7 @@ impl Writer {
     fn types(mut self) -> Map<String, Value> {
         let mut types = self.told.take_definitions(true);
         types.extend(self.answered.take_definitions(true));
+        super::maxima::insert(&mut types);
         types
     }
 }

@@ -1,19 +1,18 @@
 //! Every route, with what it takes and answers. What is served and what the document says come from this one table.
 
-use super::answer::{Changed, Draining, Foreseen, Gpus, Listed, Submitted, Taught, Versioned};
-use super::config::{ConfigInForce, Reload};
-use super::list::ListRequest;
-use super::log::LogRequest;
-use super::past::PastRequest;
-use super::tasks::ChangeRequest;
-use super::tokens::{TokenList, TokenMade, TokenRequest};
 use super::{Desk, config, events, expected, list, log, openapi, past, tasks, tokens};
-use crate::foresee::Expected;
-use crate::owner::{StatusView, Submission, TaskDetail, TaskView, Teaching, WhyView};
-use crate::past::Past;
-use crate::tokens::TokenView;
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
+use coloc_api::answer::{
+    Changed, ConfigInForce, Draining, Foreseen, Gpus, Listed, Reload, Served, Submitted, Taught,
+    TokenList, TokenMade, Versioned,
+};
+use coloc_api::past::Past;
+use coloc_api::request::{
+    ChangeRequest, GpuService, ListRequest, LogRequest, PastRequest, Submission, Teaching,
+    TokenRequest,
+};
+use coloc_api::view::{Expected, StatusView, TaskDetail, TaskView, TokenView, WhyView};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::sync::Arc;
 
@@ -108,6 +107,10 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/v1/gpus", "listGpus", super::gpus)
             .does("The GPUs as the scheduler sees them")
             .answers::<Gpus>(),
+        Route::post("/v1/gpus/service", "serveGpus", super::serve_gpus)
+            .does("Have GPUs take nothing new, or tasks again; for administrators")
+            .takes::<GpuService>()
+            .answers::<Served>(),
         Route::get("/v1/status", "showStatus", super::status)
             .does("How the daemon is")
             .answers::<Versioned<StatusView>>(),

@@ -1,10 +1,11 @@
 //! A connection whose other end has stopped reading is given up: it would keep its place for ever.
 
+use super::through::read_through;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::AsyncWrite;
 use tokio::time::{Sleep, sleep};
 
 /// A stream on which nobody waits longer than this to be read.
@@ -36,15 +37,7 @@ impl<S> Stalling<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Stalling<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, into)
-    }
-}
+read_through!(Stalling);
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
     fn poll_write(

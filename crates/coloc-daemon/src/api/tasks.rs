@@ -1,33 +1,30 @@
 //! Tasks: submit, show, change.
 
-use super::answer::{Changed, Failure, RefusedTask, Submitted, Versioned};
+use super::answer::Failure;
 use super::request::{Body, Path};
-use super::{Desk, Peer, SCHEMA, State};
-use crate::launch::output_of;
-use crate::owner::{Answer, Change, Command, Submission, TaskDetail, TaskView, WhyView, task_view};
-use crate::record::Record;
-use crate::run::RunDir;
-use crate::spec::TaskSpec;
+use super::{Desk, Peer, State};
+use crate::executor::local::output_of;
+use crate::executor::local::run::RunDir;
+use crate::owner::{Answer, Command, Invalid, Refused, Shown, memory_view};
 use axum::Json;
+use coloc_api::SCHEMA;
+use coloc_api::answer::{Changed, RefusedTask, Submitted, Versioned};
+use coloc_api::request::{ChangeRequest, Submission};
+use coloc_api::view::{TaskDetail, WhyView};
 use coloc_model::TaskId;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 pub(super) async fn submit(
     desk: State,
     peer: Peer,
-    Body(submission): Body<Submission>,
+    Body(submission, _held): Body<Submission>,
 ) -> Result<Json<Submitted>, Failure> {
     match desk.ask(peer.caller(), Command::Submit(Box::new(submission))).await? {
-        Answer::Submitted { ids } => {
-            Ok(Json(Submitted { schema: SCHEMA, ids: ids.into_iter().map(|id| id.0).collect() }))
+        Answer::Submitted { ids, memory_rule } => {
+            let ids = ids.into_iter().map(|id| id.0).collect();
+            Ok(Json(Submitted { schema: SCHEMA, ids, memory_rule }))
         }
         other => Err(Failure::unexpected(other)),
     }
-}
-
-pub(super) fn view(record: &Record, spec: &TaskSpec) -> TaskView {
-    task_view(record, spec, &crate::users::name(record.owner)).owned()
 }
 
 pub(super) async fn show(
@@ -35,10 +32,10 @@ pub(super) async fn show(
     peer: Peer,
     Path(id): Path<u32>,
 ) -> Result<Json<Versioned<TaskDetail>>, Failure> {
-    detail(&desk, peer, id).await.map(|task| Json(Versioned::new(task)))
+    detail(&desk, peer, id).await.map(|shown| Json(Versioned::new(shown.detail)))
 }
 
-pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<TaskDetail, Failure> {
+pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<Shown, Failure> {
     if let Answer::Task(Some(task)) = desk.ask(peer.caller(), Command::Show(TaskId(id))).await? {
         return Ok(*task);
     }
@@ -46,30 +43,14 @@ pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<TaskDetai
     let ended = desk.read(move |journal| {
         let Some(record) = journal.task(TaskId(id))? else { return Ok(None) };
         let spec = journal.spec(record.spec)?;
-        let story = journal.story(TaskId(id))?;
         let run = RunDir::of(&runs, record.id, record.attempt);
-        let log = output_of(&run, &record, &spec).display().to_string();
-        let log_removed =
+        let mut shown = Shown::new(&record, &spec, output_of(&run, &record, &spec));
+        let promised = record.memory.as_ref().and_then(|memory| memory.promised);
+        shown.detail.memory = memory_view(promised.as_ref(), None);
+        shown.detail.story = journal.story(TaskId(id))?;
+        shown.detail.log_removed =
             spec.output.is_none() && record.first_started.is_some() && !run.path().exists();
-        let (command, directory) = (spec.command.clone(), spec.directory.clone());
-        let (task, holds) = (view(&record, &spec), record.holds);
-        let estimate_bound_bytes = spec.estimate.map(|estimate| estimate.bound.0);
-        let estimator = spec.estimator.clone();
-        let host_mem_bytes = spec.host_memory.map(|memory| memory.0);
-        Ok(Some(TaskDetail {
-            task,
-            command,
-            directory,
-            gpu_kinds: spec.gpu_kinds,
-            log,
-            log_removed,
-            estimate_bound_bytes,
-            estimator,
-            estimate_flags: spec.estimate_flags,
-            host_mem_bytes,
-            holds,
-            story,
-        }))
+        Ok(Some(shown))
     });
     ended.await?.ok_or(Failure::NoTask(id))
 }
@@ -85,24 +66,20 @@ pub(super) async fn why(
     }
 }
 
-/// Something to be done with tasks.
-#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ChangeRequest {
-    /// The tasks.
-    pub ids: Vec<u32>,
-    /// What.
-    pub change: Change,
-}
-
 pub(super) async fn change(
     desk: State,
     peer: Peer,
-    Body(request): Body<ChangeRequest>,
+    Body(request, _held): Body<ChangeRequest>,
 ) -> Result<Json<Changed>, Failure> {
-    let ids = request.ids.into_iter().map(TaskId).collect();
+    let most = desk.ledger.bounds().ids;
+    if request.ids.len() > most {
+        return Err(Refused::from(Invalid::ManyTasks { most }).into());
+    }
+    // A task that is named a thousand times is changed once.
+    let mut named = rustc_hash::FxHashSet::default();
+    let ids = request.ids.into_iter().filter(|id| named.insert(*id)).map(TaskId).collect();
     match desk.ask(peer.caller(), Command::Change(ids, request.change)).await? {
-        Answer::Changed(each) => {
+        Answer::Changed { each, .. } => {
             let mut changed = Changed { schema: SCHEMA, done: Vec::new(), refused: Vec::new() };
             for (task, result) in each {
                 match result {

@@ -1,55 +1,19 @@
 //! Tokens: made by their user or an administrator, where the kernel says who that is.
 
-use super::answer::{Failure, Versioned};
+use super::answer::Failure;
 use super::request::{Body, Path};
-use super::{Desk, Peer, SCHEMA, State};
-use crate::fingerprint::Fingerprint;
-use crate::record::{Moment, Uid};
-use crate::tokens::{TokenError, TokenView, Tokens};
+use super::{Desk, Peer, State};
+use crate::owner::{Invalid, Refused};
+use crate::record::Uid;
+use crate::tokens::{TokenError, Tokens};
 use axum::Json;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use coloc_api::SCHEMA;
+use coloc_api::answer::{TokenList, TokenMade, Versioned};
+use coloc_api::fingerprint::Fingerprint;
+use coloc_api::moment::Moment;
+use coloc_api::request::TokenRequest;
+use coloc_api::view::TokenView;
 use std::sync::Arc;
-
-/// The longest label.
-const LONGEST_LABEL: usize = 100;
-
-/// A token that is wanted.
-#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TokenRequest {
-    /// Whose: the caller's, unless an administrator says otherwise.
-    pub user: Option<String>,
-    /// What it is for.
-    pub label: String,
-    /// How long it is good for, in seconds; for ever if nothing is said.
-    pub lasts_s: Option<f64>,
-}
-
-/// A token that was made.
-#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct TokenMade {
-    /// The version of the answer.
-    pub schema: u32,
-    /// The token. Nobody can show it again.
-    pub token: String,
-    /// What is known of it.
-    #[serde(flatten)]
-    pub view: TokenView,
-    /// Where the daemon listens on the network, if it does.
-    pub listens: Option<String>,
-    /// What its certificate is known by there.
-    pub fingerprint: Option<String>,
-}
-
-/// Tokens.
-#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct TokenList {
-    /// The version of the answer.
-    pub schema: u32,
-    /// The caller's, or for an administrator everybody's.
-    pub tokens: Vec<TokenView>,
-}
 
 /// Where the daemon can be reached from elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +36,7 @@ async fn away<T: Send + 'static>(
 pub(super) async fn create(
     desk: State,
     peer: Peer,
-    Body(request): Body<TokenRequest>,
+    Body(request, _held): Body<TokenRequest>,
 ) -> Result<Json<TokenMade>, Failure> {
     let TokenRequest { user, label, lasts_s } = request;
     // One that was stolen must not have children that outlive it.
@@ -80,12 +44,11 @@ pub(super) async fn create(
         return Err(Failure::NotByToken);
     }
     let uid = whose(peer, user.as_deref())?;
-    let invalid = |what: &str| Err(crate::owner::Refused::Invalid(what.to_owned()).into());
-    if label.len() > LONGEST_LABEL || label.chars().any(char::is_control) {
-        return invalid("a label has at most 100 bytes, and no control characters");
+    if label.len() > crate::bounds::LABEL || label.chars().any(char::is_control) {
+        return Err(Refused::from(Invalid::Label).into());
     }
     if lasts_s.is_some_and(|seconds| !(1.0..=1e10).contains(&seconds)) {
-        return invalid("a token is good for a second at least, and for 300 years at most");
+        return Err(Refused::from(Invalid::Lifetime).into());
     }
     let now = Moment::now();
     let expires = lasts_s.map(|seconds| Moment(now.0 + (seconds * 1000.0) as u64));
@@ -100,11 +63,10 @@ pub(super) async fn create(
 fn whose(peer: Peer, user: Option<&str>) -> Result<Uid, Failure> {
     let caller = peer.caller();
     let Some(user) = user else { return Ok(caller.uid) };
-    let refused = |what: String| Failure::from(crate::owner::Refused::Invalid(what));
-    let uid =
-        crate::users::find(user).ok_or_else(|| refused(format!("there is no user {user:?}")))?;
+    let unknown = || Refused::from(Invalid::NoSuchUser(user.to_owned()));
+    let uid = crate::users::find(user).ok_or_else(unknown)?;
     if uid != caller.uid && !caller.admin {
-        return Err(crate::owner::Refused::NotAdmin.into());
+        return Err(Refused::NotAdmin.into());
     }
     Ok(uid)
 }

@@ -1,14 +1,11 @@
 //! Daemon and client agree on the version of the schema: the path says which interface, a header which version of it.
 
-use super::SCHEMA;
 use super::answer::Failure;
 use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-
-/// The newest schema that the sender knows: of a client in questions, of the daemon in answers.
-pub(crate) const SCHEMA_HEADER: &str = "coloc-schema";
+use coloc_api::{SCHEMA, SCHEMA_HEADER};
 
 /// Refuses whoever needs a schema that is not known here. Who says nothing takes what is there.
 pub(super) async fn agree(request: Request, next: Next) -> Response {

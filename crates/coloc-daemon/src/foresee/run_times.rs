@@ -2,9 +2,9 @@
 
 use crate::clock::Clock;
 use crate::journal::{Journal, JournalError};
-use crate::record::{Moment, Phase};
-use crate::spec::TaskSpec;
-use coloc_model::{Millis, Time};
+use coloc_api::moment::Moment;
+use coloc_api::spec::TaskSpec;
+use coloc_model::{Millis, TaskState, Time};
 use rustc_hash::FxHashMap;
 
 /// Ended tasks that are looked at.
@@ -35,17 +35,13 @@ impl RunTimes {
         let mut signatures = FxHashMap::default();
         let mut times = RunTimes::default();
         for record in journal.ended(Moment(0), MOST_ENDED)? {
-            let (Phase::Completed, Some(started), Some(ended)) =
+            let (TaskState::Completed, Some(started), Some(ended)) =
                 (record.phase, record.started, record.ended)
             else {
                 continue;
             };
-            let signature = match signatures.entry(record.spec) {
-                std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-                std::collections::hash_map::Entry::Vacant(new) => {
-                    new.insert(journal.spec(record.spec)?.signature())
-                }
-            };
+            let signature =
+                journal.once_of(record.spec, &mut signatures, |spec| spec.signature())?;
             times.add(signature, clock.time(ended).since(clock.time(started)));
         }
         Ok(times)
@@ -94,7 +90,7 @@ fn median(sorted: &[Millis]) -> Option<Millis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::tests::spec;
+    use crate::record::tests::spec;
 
     fn secs(seconds: u64) -> Millis {
         Millis::from_secs(seconds)

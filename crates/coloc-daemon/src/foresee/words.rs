@@ -44,6 +44,16 @@ pub(super) fn basis(
     }
 }
 
+/// The same for a task that shares a GPU as soon as another was seen to train.
+pub(super) fn with_the_first(basis: String, first: Option<TaskId>) -> String {
+    match first {
+        Some(first) => format!(
+            "{basis}; starts beside others once task {first}, the first of its kind, is seen to train"
+        ),
+        None => basis,
+    }
+}
+
 fn why_no_start(task: TaskId, cut_short: bool, all: &FxHashMap<TaskId, Basis>) -> String {
     if cut_short {
         return "too far ahead to see".to_owned();
@@ -57,6 +67,7 @@ fn why_no_start(task: TaskId, cut_short: bool, all: &FxHashMap<TaskId, Basis>) -
     match unknown[..] {
         [] => "nothing that is foreseen lets it start; `coloc why` says what is short".to_owned(),
         [only] => format!("task {only} has no time limit and no history"),
+        [first, second] => format!("tasks {first} and {second} have no time limit and no history"),
         [first, ref rest @ ..] => {
             format!("task {first} and {} others have no time limit and no history", rest.len())
         }

@@ -1,9 +1,11 @@
 //! Keys that clients give submissions, so that one which is sent twice counts once.
 
+use super::table::{KEYS, Work, number, text};
 use super::{Journal, JournalError};
-use crate::record::{Moment, Uid};
+use crate::record::Uid;
+use coloc_api::moment::Moment;
 use coloc_model::TaskId;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 
 /// A key is good for a week.
 const LASTS_MS: u64 = 7 * 24 * 3600 * 1000;
@@ -30,12 +32,10 @@ impl Keyed {
     }
 }
 
-pub(super) fn write(db: &Connection, keyed: &Keyed) -> Result<(), JournalError> {
-    let query =
-        "INSERT OR REPLACE INTO keys (owner, key, at_ms, first, count) VALUES (?1, ?2, ?3, ?4, ?5)";
+pub(super) fn write(work: &mut Work<'_>, keyed: &Keyed) -> Result<(), JournalError> {
     let Keyed { owner, key, at, first, count } = keyed;
-    db.prepare_cached(query)?.execute(params![owner.0, key, at.0 as i64, first.0, count])?;
-    Ok(())
+    let at = number(at.0 as i64);
+    work.put(&KEYS, &[number(owner.0), text(key), at, number(first.0), number(*count)])
 }
 
 impl Journal {
@@ -55,10 +55,13 @@ impl Journal {
         Ok(found.optional()?)
     }
 
-    /// Nobody sends anything again after so long.
-    pub(super) fn forget_old_keys(&self, now: Moment) -> Result<(), JournalError> {
-        let oldest = now.0.saturating_sub(LASTS_MS);
-        self.db.execute("DELETE FROM keys WHERE at_ms < ?1", [oldest as i64])?;
+    /// After so long, nothing is sent again.
+    pub(super) fn forget_old_keys(&mut self, now: Moment) -> Result<(), JournalError> {
+        let oldest = now.0.saturating_sub(LASTS_MS) as i64;
+        let query = "SELECT EXISTS (SELECT 1 FROM keys WHERE at_ms < ?1)";
+        if self.db.query_row(query, [oldest], |row| row.get::<_, bool>(0))? {
+            self.transact(|work, _| work.remove_below(&KEYS, "at_ms", oldest))?;
+        }
         Ok(())
     }
 }

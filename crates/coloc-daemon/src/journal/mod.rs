@@ -4,70 +4,57 @@
 //! tells why are written in one transaction, so a restart reads where everybody stands and decides
 //! nothing again. Samples stay out of it.
 
+mod arrays;
+pub(crate) mod check;
+#[cfg(test)]
+pub(crate) mod disk;
+mod error;
+mod gpus;
+pub(crate) mod graft;
 mod keys;
+mod mark;
+mod read;
 mod schema;
+mod seal;
 mod setup;
+mod shares;
+mod table;
 
+pub use arrays::Array;
+pub use error::{JournalError, Stale, Trouble};
+pub use gpus::{Drain, GpuRecord};
 pub use keys::Keyed;
+pub(crate) use mark::keep_owner;
 pub use schema::SCHEMA_VERSION;
 pub use setup::Setup;
+pub(crate) use table::digest;
 
-use crate::record::{Moment, Record, SpecId};
-use crate::spec::TaskSpec;
-use coloc_core::belief::Lesson;
-use coloc_model::TaskId;
-use rusqlite::{Connection, OptionalExtension, params};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::owner::Texts;
+use crate::record::{Record, SpecId, Uid};
+use coloc_api::moment::Moment;
+use coloc_api::spec::TaskSpec;
+use coloc_api::view::StoryLine;
+use coloc_model::{Lesson, TaskId};
+use mark::{Identity, Mark, MarkFile};
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+use schema::SEALED_SINCE;
+use seal::Seal;
+use serde::Serialize;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+use table::{FACTS, LESSONS, SPECS, STORY, TASKS, Work, number, text};
 
-/// Something that cannot be written or read.
-#[derive(Debug, thiserror::Error)]
-pub enum JournalError {
-    /// The file system has no room.
-    #[error("the disk with the journal is full: nothing new is taken until there is room")]
-    DiskFull,
-    /// A newer coloc wrote the file.
-    #[error(
-        "the journal has version {found}, this coloc knows up to {SCHEMA_VERSION}: use the newer one"
-    )]
-    TooNew {
-        /// The file's version.
-        found: u32,
-    },
-    /// A row is not what it should be.
-    #[error("the journal's row for {what} cannot be read: {error}")]
-    Garbled {
-        /// Which.
-        what: String,
-        /// What was wrong.
-        error: serde_json::Error,
-    },
-    /// SQLite says no.
-    #[error("the journal cannot be used: {0}")]
-    Sqlite(rusqlite::Error),
-}
+/// A lock of another program is waited for this long.
+const PATIENCE: Duration = Duration::from_secs(1);
 
-impl From<rusqlite::Error> for JournalError {
-    fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DiskFull) => JournalError::DiskFull,
-            _ => JournalError::Sqlite(error),
-        }
-    }
-}
-
-/// A line of a task's story.
-#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct StoryLine {
-    /// When, in seconds since 1970.
-    #[schemars(with = "f64")]
-    #[serde(with = "crate::record::seconds")]
-    pub at: Moment,
-    /// What happened, for people, with numbers.
-    pub what: String,
-}
+/// A story has at most this many lines: whoever changes a task again and again must not fill the disk.
+const STORY_LINES: u32 = 200;
+/// Of these the first ones always stay; of the others the oldest make room.
+const STORY_HEAD: u32 = 50;
 
 /// Something to be written down.
 #[derive(Clone, Debug)]
@@ -76,12 +63,31 @@ pub enum Entry {
     Spec(SpecId, Arc<TaskSpec>),
     /// A task as it stands now.
     Task(Box<Record>),
+    /// New tasks that differ in an index.
+    Array(Arc<Array>),
     /// What happened to a task.
     Story(TaskId, StoryLine),
     /// What was measured of tasks of a kind.
     Lesson(String, Lesson),
     /// A submission that must not count twice.
     Key(Keyed),
+    /// Whether nothing new is taken and started.
+    Draining(bool),
+    /// With what a daemon works.
+    Setup(Box<Setup>),
+    /// Whether a GPU takes tasks.
+    Gpu(Box<GpuRecord>),
+    /// A submission that needs less room now, or none.
+    Respec(SpecId, Option<Arc<TaskSpec>>),
+    /// What a submission takes more of the journal, or less, on a user's account.
+    Kept {
+        /// Whose.
+        owner: Uid,
+        /// Which.
+        spec: SpecId,
+        /// How much.
+        bytes: i64,
+    },
 }
 
 /// Everything that a daemon needs of the past.
@@ -91,193 +97,261 @@ pub struct Saved {
     pub epoch: Moment,
     /// What was measured, by signature.
     pub lessons: Vec<(String, Lesson)>,
+    /// GPUs that take nothing new, or did.
+    pub gpus: Vec<GpuRecord>,
     /// Tasks that have not ended.
     pub live: Vec<(Record, Arc<TaskSpec>)>,
+    /// Nothing new is to be taken or started.
+    pub draining: bool,
     /// The next free ids.
     pub next_task: u32,
     /// The next free submission.
     pub next_spec: u32,
+    /// What those have in common.
+    pub(crate) texts: Texts,
+    /// Bytes that each user's submissions take.
+    pub kept: Vec<(Uid, u64)>,
 }
 
-/// The journal, with the one connection that writes.
+/// The journal, with one connection.
 #[derive(Debug)]
 pub struct Journal {
     db: Connection,
+    /// Rows have checksums.
+    sealed: bool,
+    /// Every row was compared with its checksum a moment ago: a restart need not do that twice.
+    just_checked: bool,
+    /// What only the one needs that writes.
+    writer: Option<Writer>,
+    /// The disk that a test has it on.
+    #[cfg(test)]
+    disk: Option<Arc<disk::Disk>>,
+}
+
+#[derive(Debug)]
+struct Writer {
+    seal: Seal,
+    /// What is kept outside; a copy that is being made has nothing there.
+    mark: Option<MarkFile>,
+    next_task: u32,
+    next_story: i64,
+}
+
+/// A connection that only reads.
+fn reader(path: &Path) -> Result<Connection, JournalError> {
+    let db = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    db.busy_timeout(PATIENCE)?;
+    Ok(db)
+}
+
+/// The journal holds every user's commands and environments. SQLite gives its other files the same mode.
+fn keep_private(file: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+    let directory = file.parent().unwrap_or(Path::new("."));
+    let journal = File::options().create(true).append(true).mode(0o600).open(file)?;
+    journal.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    keep_owner(directory, file)?;
+    // SQLite waits for what is in the file, and not for its name in the directory.
+    File::open(directory)?.sync_all()
 }
 
 impl Journal {
-    /// Opens or creates the journal, bringing an older one up to date.
+    /// Opens or creates the journal, bringing an older one up to date. One that is damaged, or is not the newest, is
+    /// refused and stays as it is.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
+        let marked = mark::beside(path);
+        let mark = Mark::read(&marked)?;
+        let checked = check::before_use(path, mark)?;
+        let mark = match mark {
+            Some(mark) => mark,
+            // On the disk before the journal has its name: one without the other would be refused.
+            None => {
+                let mark = Mark::first(Identity::new()?, 1, 1);
+                mark.write(&marked)?;
+                mark
+            }
+        };
+        keep_private(path).map_err(error::at(path))?;
+        let mut journal = Journal::open_unchecked(path, mark.identity)?;
+        if let Some(writer) = &mut journal.writer {
+            let mut file = MarkFile::open(&marked, mark)?;
+            let next_spec = check::next_spec(&journal.db)?;
+            file.reserve(
+                writer.next_task.max(writer.seal.least_task),
+                u32::max(next_spec, writer.seal.least_spec),
+            )?;
+            writer.mark = Some(file);
+        }
+        journal.just_checked = checked;
+        Ok(journal)
+    }
+
+    /// Opens a journal for writing, whatever is in it. One without a name gets this one.
+    fn open_unchecked(path: &Path, identity: Identity) -> Result<Self, JournalError> {
         let mut db = Connection::open(path)?;
+        db.busy_timeout(PATIENCE)?;
         // The answer to a submit waits for the disk: that is what FULL means in WAL mode.
         db.pragma_update(None, "journal_mode", "WAL")?;
         db.pragma_update(None, "synchronous", "FULL")?;
         db.pragma_update(None, "cache_size", -4096)?;
-        schema::migrate(&mut db)?;
-        Ok(Journal { db })
+        schema::migrate(&mut db, identity)?;
+        Journal::writing(db)
+    }
+
+    /// The journal of a connection that writes.
+    fn writing(db: Connection) -> Result<Self, JournalError> {
+        let next_story =
+            db.query_row("SELECT COALESCE(MAX(seq), 0) + 1 FROM story", [], |row| row.get(0))?;
+        let next_task = check::last_task(&db)?.saturating_add(1);
+        let seal = Seal::read(&db)?;
+        let writer = Writer { seal, mark: None, next_task, next_story };
+        Ok(Journal {
+            db,
+            sealed: true,
+            just_checked: false,
+            writer: Some(writer),
+            #[cfg(test)]
+            disk: None,
+        })
     }
 
     /// A second connection, which only reads: old tasks are looked up without stopping the owner.
     pub fn open_reader(path: &Path) -> Result<Self, JournalError> {
-        let db = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        schema::version(&db)?;
-        Ok(Journal { db })
+        let db = reader(path)?;
+        let sealed = schema::version(&db)? >= SEALED_SINCE;
+        Ok(Journal {
+            db,
+            sealed,
+            just_checked: false,
+            writer: None,
+            #[cfg(test)]
+            disk: None,
+        })
+    }
+
+    /// Every row was checked when it was opened; of a very large one, only what has not ended is.
+    pub fn was_checked(&self) -> bool {
+        self.just_checked
+    }
+
+    /// Does some work in a transaction; returns once it is on the disk.
+    fn transact(
+        &mut self,
+        work: impl FnOnce(&mut Work<'_>, &mut Seal) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        let read_only =
+            || error::at(Path::new("journal"))(io::ErrorKind::ReadOnlyFilesystem.into());
+        let writer = self.writer.as_mut().ok_or_else(read_only)?;
+        let transaction = self.db.transaction()?;
+        let mut seal = writer.seal;
+        let mut done = Work::new(&transaction, writer.next_story);
+        work(&mut done, &mut seal)?;
+        seal.sequence += 1;
+        seal.total = seal.total.wrapping_add(done.change);
+        let next_story = done.next_story;
+        seal.write(&transaction)?;
+        #[cfg(test)]
+        self.disk.as_ref().map_or(Ok(()), |disk| disk.before_commit())?;
+        transaction.commit()?;
+        (writer.seal, writer.next_story) = (seal, next_story);
+        if let Some(mark) = &mut writer.mark {
+            mark.advance(seal.sequence, writer.next_task);
+        }
+        Ok(())
     }
 
     /// Writes all of it, or none; returns once it is on the disk.
     pub fn write(&mut self, entries: &[Entry]) -> Result<(), JournalError> {
-        let transaction = self.db.transaction()?;
-        for entry in entries {
-            write_entry(&transaction, entry)?;
+        let (tasks, specs) = entries.iter().fold((0, 0), |(tasks, specs), entry| match entry {
+            Entry::Task(record) => (tasks.max(record.id.0.saturating_add(1)), specs),
+            Entry::Array(array) => (tasks.max(array.ids().end), specs),
+            Entry::Spec(id, _) => (tasks, specs.max(id.0.saturating_add(1))),
+            _ => (tasks, specs),
+        });
+        if let Some(writer) = &mut self.writer {
+            if let Some(mark) = &mut writer.mark {
+                mark.reserve(tasks, specs)?;
+            }
+            writer.next_task = writer.next_task.max(tasks);
         }
-        Ok(transaction.commit()?)
+        self.transact(|work, _| entries.iter().try_for_each(|entry| write_entry(work, entry)))?;
+        #[cfg(test)]
+        if let Some(disk) = &self.disk {
+            disk.committed(entries);
+            disk.crash_point();
+        }
+        Ok(())
     }
 
     /// Writes something of no consequence, to see whether that is possible.
     pub fn try_to_write(&mut self) -> Result<(), JournalError> {
-        let query = "INSERT OR REPLACE INTO facts (name, value) VALUES ('tried_ms', ?1)";
-        self.db.prepare_cached(query)?.execute([Moment::now().0 as i64])?;
-        Ok(())
+        let now = Moment::now().0 as i64;
+        self.transact(|work, _| work.put(&FACTS, &[text("tried_ms"), number(now)]))
     }
 
-    /// What a restart begins with.
-    pub fn load(&mut self) -> Result<Saved, JournalError> {
+    /// What a restart begins with. No task gets an id that has a directory below `runs`.
+    pub fn load(&mut self, runs: &Path) -> Result<Saved, JournalError> {
         let now = Moment::now();
-        self.db.execute(
-            "INSERT OR IGNORE INTO facts (name, value) VALUES ('epoch_ms', ?1)",
-            [now.0 as i64],
-        )?;
-        self.forget_old_keys(now)?;
-        let fact = "SELECT value FROM facts WHERE name = 'epoch_ms'";
-        let epoch: i64 = self.db.query_row(fact, [], |row| row.get(0))?;
-        let next = |table: &str| -> Result<u32, rusqlite::Error> {
-            let highest = format!("SELECT COALESCE(MAX(id), 0) + 1 FROM {table}");
-            self.db.query_row(&highest, [], |row| row.get(0))
+        let epoch = match self.fact("epoch_ms")? {
+            Some(epoch) => Moment(epoch as u64),
+            None => {
+                let epoch = now.0 as i64;
+                self.transact(|work, _| work.put(&FACTS, &[text("epoch_ms"), number(epoch)]))?;
+                now
+            }
         };
-        Ok(Saved {
-            epoch: Moment(epoch as u64),
-            next_task: next("tasks")?,
-            next_spec: next("specs")?,
+        match self.forget_old_keys(now).and_then(|()| self.forget_changed_arrays()) {
+            // They are forgotten at the next start: this one has better things to do.
+            Err(error) if error.trouble() == Trouble::DiskFull => {}
+            other => other?,
+        }
+        let seal = self.writer.as_ref().map(|writer| writer.seal);
+        let (task, spec) = seal.map_or((1, 1), |seal| (seal.least_task, seal.least_spec));
+        let ran = graft::highest_run(runs).map_or(0, |run| run.saturating_add(1));
+        let mut texts = Texts::default();
+        let saved = Saved {
+            epoch,
+            next_task: check::last_task(&self.db)?.saturating_add(1).max(task).max(ran),
+            next_spec: check::next_spec(&self.db)?.max(spec),
+            draining: self.fact("draining")? == Some(1),
             lessons: self.lessons()?,
-            live: self.live()?,
-        })
-    }
-
-    fn live(&self) -> Result<Vec<(Record, Arc<TaskSpec>)>, JournalError> {
-        let mut specs = rustc_hash::FxHashMap::<SpecId, Arc<TaskSpec>>::default();
-        let mut statement =
-            self.db.prepare("SELECT id, body FROM tasks WHERE over = 0 ORDER BY id")?;
-        let rows = statement.query_map([], |row| Ok((row.get::<_, u32>(0)?, row.get(1)?)))?;
-        let mut live = Vec::new();
-        for row in rows {
-            let (id, body): (u32, String) = row?;
-            let record: Record = parse(&format!("task {id}"), &body)?;
-            let spec = match specs.get(&record.spec) {
-                Some(spec) => spec.clone(),
-                None => {
-                    let spec = Arc::new(self.spec(record.spec)?);
-                    specs.insert(record.spec, spec.clone());
-                    spec
-                }
-            };
-            live.push((record, spec));
-        }
-        Ok(live)
-    }
-
-    /// What was measured of tasks, by signature.
-    fn lessons(&self) -> Result<Vec<(String, Lesson)>, JournalError> {
-        let mut statement =
-            self.db.prepare("SELECT signature, body FROM lessons ORDER BY at_ms")?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let mut lessons = Vec::new();
-        for row in rows {
-            let (signature, body): (String, String) = row?;
-            let lesson = parse("a lesson", &body)?;
-            lessons.push((signature, lesson));
-        }
-        Ok(lessons)
-    }
-
-    /// What was measured of tasks with this signature.
-    pub fn lesson(&self, signature: &str) -> Result<Option<Lesson>, JournalError> {
-        let query = "SELECT body FROM lessons WHERE signature = ?1";
-        let body = self.db.query_row(query, [signature], |row| row.get::<_, String>(0));
-        body.optional()?.map(|body| parse("a lesson", &body)).transpose()
-    }
-
-    /// A submission.
-    pub fn spec(&self, id: SpecId) -> Result<TaskSpec, JournalError> {
-        let body: String =
-            self.db.query_row("SELECT body FROM specs WHERE id = ?1", [id.0], |row| row.get(0))?;
-        parse(&format!("submission {}", id.0), &body)
-    }
-
-    /// A task, ended or not.
-    pub fn task(&self, id: TaskId) -> Result<Option<Record>, JournalError> {
-        let query = "SELECT body FROM tasks WHERE id = ?1";
-        let body = self.db.query_row(query, [id.0], |row| row.get::<_, String>(0)).optional()?;
-        body.map(|body| parse(&format!("task {id}"), &body)).transpose()
-    }
-
-    /// Ended tasks, newest first, at most `limit` of them.
-    pub fn ended(&self, since: Moment, limit: u32) -> Result<Vec<Record>, JournalError> {
-        let query = "SELECT id, body FROM tasks WHERE over = 1 AND ended_ms >= ?1 \
-                     ORDER BY ended_ms DESC, id DESC LIMIT ?2";
-        let mut statement = self.db.prepare_cached(query)?;
-        let rows = statement.query_map(params![since.0 as i64, limit], |row| {
-            Ok((row.get::<_, u32>(0)?, row.get::<_, String>(1)?))
-        })?;
-        let mut ended = Vec::new();
-        for row in rows {
-            let (id, body) = row?;
-            ended.push(parse(&format!("task {id}"), &body)?);
-        }
-        Ok(ended)
-    }
-
-    /// What happened to a task, oldest first.
-    pub fn story(&self, task: TaskId) -> Result<Vec<StoryLine>, JournalError> {
-        let query = "SELECT at_ms, what FROM story WHERE task = ?1 ORDER BY seq";
-        let mut statement = self.db.prepare_cached(query)?;
-        let rows = statement.query_map([task.0], |row| {
-            Ok(StoryLine { at: Moment(row.get::<_, i64>(0)? as u64), what: row.get(1)? })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+            gpus: self.gpus()?,
+            live: self.live(&mut texts)?,
+            texts,
+            kept: self.shares()?,
+        };
+        self.just_checked = false;
+        Ok(saved)
     }
 }
 
-fn write_entry(db: &Connection, entry: &Entry) -> Result<(), JournalError> {
+fn write_entry(work: &mut Work<'_>, entry: &Entry) -> Result<(), JournalError> {
     match entry {
-        Entry::Spec(id, spec) => {
-            let query = "INSERT INTO specs (id, body) VALUES (?1, ?2)";
-            db.prepare_cached(query)?.execute(params![id.0, json(&**spec)])?;
-        }
+        Entry::Spec(id, spec) => work.add(&SPECS, &[number(id.0), text(&json(&**spec))]),
         Entry::Task(record) => {
-            let query = "INSERT OR REPLACE INTO tasks (id, over, ended_ms, body) \
-                         VALUES (?1, ?2, ?3, ?4)";
-            let ended = record.ended.map(|ended| ended.0 as i64);
-            let over = record.phase.is_over();
-            db.prepare_cached(query)?.execute(params![
-                record.id.0,
-                over,
-                ended,
-                json(&**record)
-            ])?;
+            let ended = record.ended.map_or(ValueRef::Null, |ended| number(ended.0 as i64));
+            let (over, body) = (record.phase.is_over(), json(&**record));
+            work.put(&TASKS, &[number(record.id.0), number(over), ended, text(&body)])
         }
+        Entry::Array(array) => arrays::write(work, array),
         Entry::Story(task, line) => {
-            let query = "INSERT INTO story (task, at_ms, what) VALUES (?1, ?2, ?3)";
-            db.prepare_cached(query)?.execute(params![task.0, line.at.0 as i64, line.what])?;
+            work.make_room(&STORY, "task", number(task.0), STORY_HEAD, STORY_LINES)?;
+            let seq = work.next_story;
+            work.next_story += 1;
+            let at = number(line.at.0 as i64);
+            work.add(&STORY, &[number(seq), number(task.0), at, text(&line.what)])
         }
         Entry::Lesson(signature, lesson) => {
-            let query =
-                "INSERT OR REPLACE INTO lessons (signature, at_ms, body) VALUES (?1, ?2, ?3)";
-            let now = Moment::now().0 as i64;
-            db.prepare_cached(query)?.execute(params![signature, now, json(lesson)])?;
+            let now = number(Moment::now().0 as i64);
+            work.put(&LESSONS, &[text(signature), now, text(&json(lesson))])
         }
-        Entry::Key(keyed) => keys::write(db, keyed)?,
+        Entry::Key(keyed) => keys::write(work, keyed),
+        Entry::Draining(draining) => work.put(&FACTS, &[text("draining"), number(*draining)]),
+        Entry::Setup(setup) => setup::write(work, setup),
+        Entry::Gpu(gpu) => gpus::write(work, gpu),
+        Entry::Respec(id, spec) => shares::respec(work, *id, spec.as_deref()),
+        Entry::Kept { owner, bytes, .. } => shares::keep(work, *owner, *bytes),
     }
-    Ok(())
 }
 
 fn json(value: &impl Serialize) -> String {

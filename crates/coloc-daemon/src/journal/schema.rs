@@ -1,10 +1,12 @@
 //! The journal's tables, version by version. A released version is never edited: the next one migrates.
 
 use super::JournalError;
+use super::mark::Identity;
+use super::seal::Seal;
 use rusqlite::Connection;
 
 /// What each version adds to the one before.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 6] = [
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
      CREATE TABLE specs (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
      CREATE TABLE tasks (
@@ -32,7 +34,36 @@ const MIGRATIONS: [&str; 4] = [
          count INTEGER NOT NULL,
          PRIMARY KEY (owner, key)
      ) STRICT, WITHOUT ROWID;",
+    // Every row has a checksum, and one row vouches for all.
+    "CREATE TABLE seal (
+         id INTEGER PRIMARY KEY CHECK (id = 1),
+         identity TEXT NOT NULL,
+         sequence INTEGER NOT NULL,
+         total INTEGER NOT NULL,
+         least_task INTEGER NOT NULL,
+         least_spec INTEGER NOT NULL,
+         sum INTEGER NOT NULL
+     ) STRICT;
+     ALTER TABLE facts ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+     ALTER TABLE specs ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+     ALTER TABLE tasks ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+     ALTER TABLE story ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+     ALTER TABLE setups ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+     ALTER TABLE lessons ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+     ALTER TABLE keys ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+     CREATE TABLE gpus (uuid TEXT PRIMARY KEY, body TEXT NOT NULL, sum INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+     CREATE TABLE shares (owner INTEGER PRIMARY KEY, bytes INTEGER NOT NULL, sum INTEGER NOT NULL) STRICT;",
+    "CREATE TABLE arrays (
+         first INTEGER PRIMARY KEY,
+         count INTEGER NOT NULL,
+         body TEXT NOT NULL,
+         indices TEXT NOT NULL,
+         sum INTEGER NOT NULL
+     ) STRICT;",
 ];
+
+/// The first version whose rows have checksums.
+pub(super) const SEALED_SINCE: u32 = 5;
 
 /// The version that this coloc writes.
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
@@ -46,12 +77,17 @@ pub(super) fn version(db: &Connection) -> Result<u32, JournalError> {
     Ok(found)
 }
 
-pub(super) fn migrate(db: &mut Connection) -> Result<(), JournalError> {
+/// Brings a journal up to date; one that was not sealed becomes the journal of this identity.
+pub(super) fn migrate(db: &mut Connection, identity: Identity) -> Result<(), JournalError> {
     let found = version(db)?;
     for (done, migration) in MIGRATIONS.iter().enumerate().skip(found as usize) {
+        let version = done as u32 + 1;
         let transaction = db.transaction()?;
         transaction.execute_batch(migration)?;
-        transaction.pragma_update(None, "user_version", done as u32 + 1)?;
+        if version == SEALED_SINCE {
+            Seal::begin(&transaction, identity, version)?;
+        }
+        transaction.pragma_update(None, "user_version", version)?;
         transaction.commit()?;
     }
     Ok(())

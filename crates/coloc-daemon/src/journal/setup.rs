@@ -1,24 +1,20 @@
 //! With which policy and GPUs a daemon ran, so that its history can be played again.
 
+use super::table::{SETUPS, Work, number, text};
 use super::{Journal, JournalError, json, parse, schema};
-use crate::record::Moment;
+use coloc_api::moment::Moment;
 use coloc_core::Policy;
-use coloc_model::GpuModel;
 use rusqlite::OptionalExtension as _;
-use serde::{Deserialize, Serialize};
 
 /// The first version that has setups.
 const SINCE: u32 = 2;
 
 /// How a daemon was set up.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Setup {
-    /// How it scheduled.
-    pub policy: Policy,
-    /// The GPUs of its machine.
-    pub gpus: Vec<GpuModel>,
-    /// The scheduler's seconds in one of the world's.
-    pub time_scale: f64,
+pub type Setup = coloc_api::past::Setup<Policy>;
+
+pub(super) fn write(work: &mut Work<'_>, setup: &Setup) -> Result<(), JournalError> {
+    let (at, body) = (Moment::now().0 as i64, json(setup));
+    work.put(&SETUPS, &[number(at), text(&body)])
 }
 
 impl Journal {
@@ -28,9 +24,7 @@ impl Journal {
         if self.setup().is_ok_and(|last| last.as_ref() == Some(setup)) {
             return Ok(());
         }
-        let query = "INSERT OR REPLACE INTO setups (at_ms, body) VALUES (?1, ?2)";
-        self.db.execute(query, (Moment::now().0 as i64, json(setup)))?;
-        Ok(())
+        self.transact(|work, _| write(work, setup))
     }
 
     /// How the last daemon was set up; `None` in a journal that does not say.

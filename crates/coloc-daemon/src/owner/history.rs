@@ -4,8 +4,9 @@
 use super::Owner;
 use crate::journal::JournalError;
 use crate::past;
-use crate::record::{Moment, Record, Uid};
-use crate::spec::TaskSpec;
+use crate::record::{Record, Uid};
+use coloc_api::moment::Moment;
+use coloc_api::spec::TaskSpec;
 use coloc_model::{Bytes, Estimate, GpuId, Placement, Time, UserId};
 
 impl Owner {
@@ -14,6 +15,10 @@ impl Owner {
         let now = self.clock.now();
         for (record, spec) in past::look_back(&self.journal)? {
             past::remember(&mut self.history, &record, &spec);
+            if past::showed_its_peak(&record) {
+                let signature = self.names.number(spec.signature());
+                self.scheduler.recall_peak(signature, record.id, record.peak);
+            }
             self.recall(now, &record, &spec, record.ended);
         }
         Ok(())
@@ -55,9 +60,12 @@ impl Owner {
     }
 
     /// Asks the history, unless the user says what the task needs. What was seen is better than what its
-    /// layers tell; how busy it keeps a GPU is still the other's word.
+    /// layers tell; how busy it keeps a GPU is still the other's word. By the contract the scheduler itself weighs what it
+    /// saw against an estimate.
     pub(super) fn estimate(&self, spec: &mut TaskSpec) {
+        let weighed = self.scheduler.policy().contract.is_some() && spec.estimate.is_some();
         if spec.gpu_memory.is_none()
+            && !weighed
             && let Some(seen) = self.history.estimate(&spec.signature())
         {
             let sm = spec.estimate.and_then(|estimate| estimate.sm);
@@ -65,6 +73,10 @@ impl Owner {
             spec.estimator = Some(seen.estimator.to_owned());
             // The doubts were about another's word.
             spec.estimate_flags.clear();
+        }
+        // A limit of less than a process needs would be none, whatever an estimator says.
+        if let Some(estimate) = &mut spec.estimate {
+            estimate.bound = estimate.bound.max(super::commands::submit::LEAST_MEMORY);
         }
         // More than the device has cannot be held on it, and must not keep the task from it.
         let largest = self.scheduler.most_memory(spec.gpus);

@@ -1,68 +1,57 @@
 //! The one owner of everything that changes: the scheduler, the tasks, the journal.
 //!
-//! It is a plain thread with an inbox. Whatever lies in the inbox is one batch: commands are written
-//! down first and the callers answered, then the scheduler hears of all that happened and decides, the
+//! It is a plain thread with an inbox. Whatever lies in the inbox is one batch: commands are noted,
+//! written down and their callers answered, then the scheduler decides about all that happened, the
 //! decisions are written down, and only then are they carried out. So an answer is a promise, and a
 //! batch of a thousand submissions waits for the disk twice, not a thousand times. What takes long, to
 //! start processes and to find out how they ended, is done for a moment at a time: nobody who asks
 //! waits until a thousand tasks have been started.
 
-mod beside;
-mod command;
-mod decide;
-mod dependencies;
-mod gates;
-mod greedy;
-mod happen;
+mod commands;
 mod history;
-mod idle;
-mod json;
+mod input;
 mod kinds;
-mod leaving;
-pub mod lines;
-mod loss;
+#[cfg(test)]
+mod kit;
+mod lifecycle;
+mod monitor;
 mod names;
-mod page;
-mod reconfigure;
-mod restore;
-mod signal;
-mod snapshot;
-mod submit;
-mod teach;
+mod shares;
 mod texts;
-mod update;
-mod usage;
-mod view;
+mod writing;
 
-pub use command::{Answer, Caller, Change, Command, Refused};
+pub use commands::list::{Page, PageRequest};
+pub(crate) use commands::reconfigure::scheduler;
+pub use commands::snapshot::{Snapshot, Standing};
+pub use commands::view::Shown;
+pub(crate) use commands::view::{memory_view, whole_view};
+pub use commands::{Answer, Caller, Command, Invalid, Refused};
+pub use input::{Input, Parts};
+pub(crate) use lifecycle::eligibility::{ended, user};
 pub use names::Names;
-pub(crate) use page::Rows;
-pub use page::{Form, Page, PageRequest};
-pub(crate) use reconfigure::scheduler;
-pub use signal::SignalRequest;
-pub use snapshot::{Snapshot, Standing};
-pub use submit::{ArrayRequest, Submission};
-pub use teach::Teaching;
-pub(crate) use view::task_view;
-pub use view::{GpuView, ResidentView, StatusView, TaskDetail, TaskView, WhyView};
+pub(crate) use texts::Texts;
 
 use crate::agreements::Book;
 use crate::clock::Clock;
+use crate::executor::{Executor, StopRequest};
 use crate::hardware::Sighting;
-use crate::journal::{Entry, Journal, JournalError, StoryLine};
-use crate::launch::Launcher;
-use crate::record::{Moment, Phase, Record};
+use crate::journal::{Entry, Journal, JournalError, Trouble};
+use crate::noted::Noted;
+use crate::record::{Record, Uid};
+use crate::reserve::Reserve;
 use crate::retention::Retention;
 use crate::settings::Settings;
-use crate::spec::TaskSpec;
+use coloc_api::request::SignalRequest;
+use coloc_api::spec::TaskSpec;
+use coloc_api::view::TaskView;
+use coloc_core::eligibility::Eligibility;
 use coloc_core::{Effect, Event, Scheduler};
-use coloc_gpu::process::TaskRoots;
-use coloc_model::{Fleet, GpuId, SpeedTable, TaskId, Time};
-use gates::Gates;
+use coloc_model::{Fleet, GpuId, TaskId, TaskState, Time};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
+use writing::{answer, removed};
 
 /// A batch is answered at the latest when it has this many inputs.
 const LARGEST_BATCH: usize = 4096;
@@ -71,51 +60,7 @@ const TURN: Duration = Duration::from_millis(10);
 /// Somebody looks at the clock at least this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
-/// Something for the owner to deal with.
-#[derive(Debug)]
-pub enum Input {
-    /// Somebody wants something and waits for the answer.
-    Command(Caller, Command, Reply),
-    /// The shim of an attempt is gone.
-    ShimGone {
-        /// The task.
-        task: TaskId,
-        /// Which attempt.
-        attempt: u32,
-    },
-    /// A control daemon of MPS has answered, or will not.
-    MpsAnswered,
-    /// What these tasks left was removed.
-    Removed(Vec<TaskId>),
-    /// The monitor looked.
-    Seen(Box<Sighting>),
-    /// Stop, leaving tasks alone: they are found again.
-    Shutdown,
-}
-
 type Reply = tokio::sync::oneshot::Sender<Answer>;
-
-/// Answers those who asked, once what they want is written down, or is not.
-fn answer(answers: Vec<(Reply, Answer)>, written: bool) {
-    for (reply, answer) in answers {
-        let answer = match answer {
-            Answer::Submitted { .. } | Answer::Taught if !written => {
-                Answer::Refused(Refused::DiskFull)
-            }
-            Answer::Changed(wishes) if !written && wishes.iter().any(|(_, done)| done.is_ok()) => {
-                Answer::Refused(Refused::NotKept)
-            }
-            kept => kept,
-        };
-        let _ = reply.send(answer);
-    }
-}
-
-/// The last line of a story.
-fn removed(task: TaskId) -> Entry {
-    let what = "what it left, its log among it, was removed".to_owned();
-    Entry::Story(task, StoryLine { at: Moment::now(), what })
-}
 
 /// A task that has not ended.
 #[derive(Clone, Debug)]
@@ -128,11 +73,18 @@ struct Live {
     ending: Option<Ending>,
 }
 
+impl Live {
+    /// This attempt of it has, or may have, processes.
+    fn runs_attempt(&self, attempt: u32) -> bool {
+        self.record.phase.is_on_gpus() && self.record.attempt == attempt
+    }
+}
+
 /// What becomes of a task when the scheduler lets go of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ending {
     /// It is over.
-    Over(Phase),
+    Over(TaskState),
     /// It is submitted again.
     Again,
 }
@@ -142,72 +94,78 @@ pub struct Owner {
     scheduler: Scheduler,
     clock: Clock,
     journal: Journal,
-    launcher: Launcher,
+    executor: Box<dyn Executor + Send>,
     tasks: BTreeMap<TaskId, Live>,
     /// Those of them that have, or may have, a process.
     on_gpus: BTreeSet<TaskId>,
-    gates: Gates,
+    eligibility: Eligibility,
     names: Names,
-    /// What may not run on which kind of GPU.
-    barred: SpeedTable,
     fleet: Fleet,
+    /// The GPUs by name, in the same order.
+    gpu_names: Vec<String>,
     settings: Settings,
     book: Book,
+    shares: shares::Shares,
     texts: texts::Texts,
+    /// The last submission that was changed, and what it became.
+    updated: Option<commands::update::Updated>,
     next_task: u32,
     next_spec: u32,
+    /// Work on many tasks that is under way.
+    many: Option<commands::many::Many>,
+    line: commands::many::Line,
+    /// Not all tasks that may be eligible had their turn.
+    more_to_look_at: bool,
+    /// Attempts of tasks that are told to go as soon as the reason is on the disk.
+    to_stop: Vec<(TaskId, u32, StopRequest)>,
+    /// Signals that users send, likewise.
+    to_signal: Vec<(TaskId, u32, SignalRequest)>,
+    /// When attempts are killed that should be gone by then.
+    overdue: lifecycle::deadlines::Deadlines,
+    /// When attempts are looked at again of which the machine could not tell how they are.
+    unclear: lifecycle::deadlines::Deadlines,
+    /// The machine cannot launch anything just now.
+    pause: Option<lifecycle::machine_faults::Pause>,
+    /// How many launches worked, and which tasks met faults of the machine since how many.
+    launches: u64,
+    faults: FxHashMap<TaskId, (u32, u64)>,
     /// Launches that wait until somebody is off their GPUs.
     deferred: Vec<Effect>,
     /// Launches that are on the disk, and whose turn will come.
     to_launch: VecDeque<TaskId>,
-    /// Those among them whose MPS server is being set up.
-    for_mps: Vec<TaskId>,
+    /// Those among them for which the sharing of GPUs is being set up.
+    for_sharing: Vec<TaskId>,
     wake_at: Time,
     /// Entries of this batch.
     pending: Vec<Entry>,
-    /// The disk is full: nothing new is taken or started.
+    /// The user who asked for the change that is being made.
+    asked_by: Option<Uid>,
+    /// Room on the disk for what is wanted of running tasks.
+    reserve: Reserve,
+    /// What is wanted of them when there is none.
+    noted: Noted,
+    /// The disk is full, or the journal cannot be written: nothing new is taken or started.
     disk_full: bool,
+    /// What kept the journal from being written, until it is written again.
+    trouble: Option<Trouble>,
     draining: bool,
-    roots: mpsc::Sender<Vec<TaskRoots>>,
     retention: mpsc::Sender<Retention>,
     roots_changed: bool,
     last_seen: Sighting,
     last_look: Time,
-    seen_at: leaving::LastSeen,
+    /// When the monitor last told anything.
+    heard_at: Instant,
+    seen_at: monitor::departures::LastSeen,
     /// GPUs that cannot be used, since when.
     away: FxHashMap<GpuId, Time>,
-    idle: idle::IdleSince,
-    greedy: greedy::Greedy,
+    service: monitor::drained_gpus::Service,
+    idle: monitor::idle::IdleSince,
+    greedy: monitor::memory_watchdog::Greedy,
+    signs: monitor::progress::Signs,
     /// What tasks of each kind held when they ran before.
     history: coloc_estimate::history::History,
     news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
     stop: bool,
-}
-
-/// What an owner is made of.
-pub struct Parts {
-    /// The scheduler, which knows of no task yet.
-    pub scheduler: Scheduler,
-    /// The machine that it was made for.
-    pub fleet: Fleet,
-    /// What it was made by.
-    pub settings: Settings,
-    /// What is agreed with people.
-    pub book: Book,
-    /// Those whom the scheduler knows.
-    pub names: Names,
-    /// Its clock.
-    pub clock: Clock,
-    /// The journal.
-    pub journal: Journal,
-    /// Starts and stops tasks.
-    pub launcher: Launcher,
-    /// Tells the monitor which tasks run.
-    pub roots: mpsc::Sender<Vec<TaskRoots>>,
-    /// Tells for how long what ended tasks leave is kept.
-    pub retention: mpsc::Sender<Retention>,
-    /// Tells the world of changes.
-    pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
 }
 
 impl Owner {
@@ -217,40 +175,59 @@ impl Owner {
             scheduler: parts.scheduler,
             clock: parts.clock,
             journal: parts.journal,
-            launcher: parts.launcher,
+            executor: parts.executor,
+            gpu_names: parts.gpu_names,
             tasks: BTreeMap::new(),
             on_gpus: BTreeSet::new(),
-            gates: Gates::default(),
+            eligibility: Eligibility::default(),
             names: parts.names,
-            barred: SpeedTable::default(),
             fleet: parts.fleet,
             settings: parts.settings,
             book: parts.book,
-            texts: texts::Texts::default(),
+            shares: shares::Shares::of(saved.kept),
+            texts: saved.texts,
+            updated: None,
             next_task: saved.next_task,
             next_spec: saved.next_spec,
+            many: None,
+            line: commands::many::Line::default(),
+            more_to_look_at: false,
+            to_stop: Vec::new(),
+            to_signal: Vec::new(),
+            overdue: lifecycle::deadlines::Deadlines::default(),
+            unclear: lifecycle::deadlines::Deadlines::default(),
+            pause: None,
+            launches: 0,
+            faults: FxHashMap::default(),
             deferred: Vec::new(),
             to_launch: VecDeque::new(),
-            for_mps: Vec::new(),
+            for_sharing: Vec::new(),
             wake_at: Time::NEVER,
             pending: Vec::new(),
+            asked_by: None,
+            reserve: parts.reserve,
+            noted: parts.noted,
             disk_full: false,
-            draining: false,
-            roots: parts.roots,
+            trouble: None,
+            draining: saved.draining,
             retention: parts.retention,
             roots_changed: true,
             last_seen: Sighting::default(),
             last_look: Time::NEVER,
-            seen_at: leaving::LastSeen::default(),
+            heard_at: parts.clock.instant(),
+            seen_at: monitor::departures::LastSeen::default(),
             away: FxHashMap::default(),
-            idle: idle::IdleSince::default(),
-            greedy: greedy::Greedy::default(),
+            service: monitor::drained_gpus::Service::default(),
+            idle: monitor::idle::IdleSince::default(),
+            greedy: monitor::memory_watchdog::Greedy::default(),
+            signs: monitor::progress::Signs::default(),
             history: coloc_estimate::history::History::default(),
             news: parts.news,
             stop: false,
         };
         let _ = owner.retention.send(owner.settings.retention);
         owner.remember(saved.lessons);
+        owner.recall_gpus(saved.gpus);
         owner.read_history()?;
         owner.restore(saved.live)?;
         Ok(owner)
@@ -260,11 +237,7 @@ impl Owner {
     pub fn run(mut self, inbox: &mpsc::Receiver<Input>) {
         let mut batch = Vec::new();
         while !self.stop {
-            let patience = match self.wake_at {
-                _ if !batch.is_empty() || !self.to_launch.is_empty() => Duration::ZERO,
-                Time::NEVER => LONGEST_SLEEP,
-                at => self.clock.until(at).min(LONGEST_SLEEP),
-            };
+            let patience = if batch.is_empty() { self.patience() } else { Duration::ZERO };
             match inbox.recv_timeout(patience) {
                 Ok(input) => batch.push(input),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
@@ -274,120 +247,124 @@ impl Owner {
             self.batch(&mut batch);
         }
         if self.on_gpus.is_empty() {
-            self.launcher.sharing.tear_down();
-            if let Ok(groups) = &self.launcher.groups {
-                groups.leave();
-            }
+            self.executor.tear_down();
         }
+    }
+
+    /// How long there is nothing to do, if nothing comes.
+    fn patience(&self) -> Duration {
+        let patience = match self.wake_at {
+            _ if self.has_more_to_do() => Duration::ZERO,
+            Time::NEVER => LONGEST_SLEEP,
+            at => self.clock.until(at).min(LONGEST_SLEEP),
+        };
+        patience.min(self.until_next_deadline())
+    }
+
+    /// There is work for the next turn already.
+    fn has_more_to_do(&self) -> bool {
+        !self.to_launch.is_empty() || self.many.is_some() || self.more_to_look_at
+    }
+
+    /// Others are to have their turn, after what takes long was done since then.
+    fn has_had_its_turn(&self, began: Instant) -> bool {
+        self.clock.instant().saturating_duration_since(began) > TURN
+    }
+
+    /// How long until an attempt or the machine is to be looked at.
+    fn until_next_deadline(&self) -> Duration {
+        let all = [self.overdue.next(), self.unclear.next(), self.pause_ends()];
+        let next = all.into_iter().flatten().min();
+        next.map_or(LONGEST_SLEEP, |at| at.saturating_duration_since(self.clock.instant()))
     }
 
     /// Deals with inputs. Ends that there is no time for now stay among them.
     fn batch(&mut self, inputs: &mut Vec<Input>) {
-        let (now, began) = (self.clock.now(), Instant::now());
+        let (now, began) = (self.clock.now(), self.clock.instant());
         let mut later = Vec::new();
         let mut answers = Vec::new();
         let mut wishes = Vec::new();
         // With nothing left to write, only the next attempt can tell whether there is room again.
         self.disk_full &= !self.pending.is_empty();
+        self.go_on_with_many(now, &mut wishes, &mut answers);
+        let next_many = self.many.is_none().then(|| self.line.next(inputs)).flatten();
+        let mut turn = commands::turn::Turn::default();
         for input in inputs.drain(..) {
             match input {
+                Input::Command(caller, ref command, _)
+                    if (commands::many::is_many(command)
+                        && (self.many.is_some() || next_many != Some(caller.uid)))
+                        || !turn.has_room(caller, command, self.tasks.len()) =>
+                {
+                    later.push(input);
+                }
                 Input::Command(caller, command, reply) => {
                     let answer = self.obey(now, caller, command, &mut wishes);
-                    answers.push((reply, answer));
+                    answers.extend(self.answer_later(reply, answer));
                 }
-                Input::ShimGone { .. } if began.elapsed() > TURN => later.push(input),
-                Input::ShimGone { task, attempt } => {
-                    self.shim_gone(now, task, attempt, &mut wishes);
+                Input::Ended { .. } if self.has_had_its_turn(began) => later.push(input),
+                Input::Ended { task, attempt, end } => {
+                    self.attempt_ended(now, task, attempt, end, &mut wishes);
                 }
-                Input::MpsAnswered => self.to_launch.extend(self.for_mps.drain(..)),
-                Input::Removed(tasks) => self.pending.extend(tasks.into_iter().map(removed)),
+                Input::SharingReady => self.to_launch.extend(self.for_sharing.drain(..)),
+                Input::GpuError => self.hear_gpu_errors(now, &mut wishes),
+                Input::Removed(tasks) => {
+                    let at = self.clock.world_now();
+                    self.pending.extend(tasks.into_iter().map(|task| removed(task, at)));
+                }
                 Input::Seen(sighting) => self.seen(now, *sighting, &mut wishes),
+                Input::Sign { task, attempt, sign } => {
+                    self.sign_seen(now, task, attempt, sign, &mut wishes);
+                }
                 Input::Shutdown => self.stop = true,
             }
         }
         *inputs = later;
-        // Whatever people want is on the disk before the scheduler hears of it.
+        self.look_again_at_the_unclear(now, &mut wishes);
+        self.kill_the_overdue();
+        #[cfg(test)]
+        if kit::is_sabotaged(kit::Sabotage::AnswerUnwritten) {
+            answer(std::mem::take(&mut answers), None, |_| true);
+        }
+        // Whatever people want is on the disk before the scheduler decides, and before a task hears of it.
         let written = self.flush();
-        answer(answers, written);
+        self.send_signals(written);
+        let unwritten = (!written).then(|| self.why_unwritten());
+        answer(answers, unwritten, |task| self.is_noted(task));
         if self.wake_at <= now {
             self.wake_at = Time::NEVER;
+            self.mind_a_silent_monitor(now, &mut wishes);
             self.scheduler.note(now, Event::Wake, &mut wishes);
         }
         self.settle(now, wishes);
         if std::mem::take(&mut self.roots_changed) {
-            let _ = self.roots.send(self.task_roots());
+            self.executor.attribute_to(&mut self.on_gpus.iter().copied());
         }
     }
 
-    /// Decides and carries out until nobody is waiting at a gate because of it.
+    /// Decides and carries out until no other task becomes eligible because of it.
     fn settle(&mut self, now: Time, mut wishes: Vec<Effect>) {
         loop {
-            if self.flush() && !self.draining {
-                self.let_in(now, &mut wishes);
-                self.scheduler.decide(now, &mut wishes);
+            self.more_to_look_at = false;
+            if self.flush() && !self.draining && !self.is_paused() && self.many.is_none() {
+                // Nothing is decided until all are in: who comes last may go first.
+                match self.submit_eligible(now, &mut wishes) {
+                    true => self.scheduler.decide(now, &mut wishes),
+                    false => self.more_to_look_at = true,
+                }
             }
+            self.keep_promises();
             self.carry_out(now, std::mem::take(&mut wishes));
-            // Who waits to be launched has its next turn first: each launch may let somebody knock.
-            let busy = self.disk_full || self.draining || !self.to_launch.is_empty();
-            if busy || !self.gates.anyone_knocks() {
+            // Tasks to launch have the next turn: each launch may make others eligible.
+            let busy = self.disk_full || self.draining || self.is_paused() || self.has_more_to_do();
+            if busy || !self.eligibility.has_more() {
                 return;
             }
-        }
-    }
-
-    /// Puts what is pending on the disk. What cannot be written stays pending; says whether all is well.
-    fn flush(&mut self) -> bool {
-        if self.pending.is_empty() && !self.disk_full {
-            return true;
-        }
-        let written = match self.pending.is_empty() {
-            // Somebody has to find out that there is room again.
-            true => self.journal.try_to_write(),
-            false => self.journal.write(&self.pending),
-        };
-        match written {
-            Ok(()) => {
-                self.pending.clear();
-                if std::mem::take(&mut self.disk_full) {
-                    eprintln!("coloc daemon: there is room on the disk again");
-                }
-                true
-            }
-            Err(error) => {
-                // Said once: a log on the same disk must not fill what room there is.
-                if !std::mem::replace(&mut self.disk_full, true) {
-                    eprintln!("coloc daemon: {error}");
-                }
-                self.forget_unwritten_submissions();
-                false
-            }
-        }
-    }
-
-    /// A task changed: it is written down, told, and its story gets a line.
-    fn changed(&mut self, task: TaskId, what: Option<String>) {
-        let Some(live) = self.tasks.get(&task) else { return };
-        match live.record.phase.is_on_gpus() {
-            true => self.on_gpus.insert(task),
-            false => self.on_gpus.remove(&task),
-        };
-        self.pending.push(Entry::Task(Box::new(live.record.clone())));
-        if let Some(what) = what {
-            self.pending.push(Entry::Story(task, StoryLine { at: Moment::now(), what }));
-        }
-        if self.news.receiver_count() > 0 {
-            let _ = self.news.send(Arc::new(self.view(live)));
         }
     }
 
     /// Tasks that have, or may have, a process.
     fn at_work(&self) -> impl Iterator<Item = &Live> + '_ {
         self.on_gpus.iter().filter_map(|task| self.tasks.get(task))
-    }
-
-    fn task_roots(&self) -> Vec<TaskRoots> {
-        self.at_work()
-            .filter_map(|live| self.launcher.known.get(&live.record.id).cloned())
-            .collect()
     }
 }

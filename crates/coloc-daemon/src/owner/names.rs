@@ -32,12 +32,6 @@ impl Names {
         SignatureId(*self.signatures.entry(signature).or_insert(next))
     }
 
-    /// Those whose names begin so.
-    pub(super) fn beginning_with(&self, head: &str) -> Vec<SignatureId> {
-        let meant = self.signatures.iter().filter(|(name, _)| name.starts_with(head));
-        meant.map(|(_, &number)| SignatureId(number)).collect()
-    }
-
     /// A number that nobody has.
     pub(super) fn next(&self) -> SignatureId {
         SignatureId(self.signatures.len() as u32)

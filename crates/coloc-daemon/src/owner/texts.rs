@@ -1,63 +1,109 @@
-//! Texts that many tasks have in common are kept once: thousands of tasks come from one shell.
+//! Texts and environments that many tasks have in common are kept once: thousands of tasks come from one shell.
 
-use crate::spec::TaskSpec;
-use crate::text::RawText;
+use coloc_api::resource_limits::ResourceLimit;
+use coloc_api::spec::TaskSpec;
+use coloc_api::text::RawText;
+use coloc_api::variables::Variables;
 use rustc_hash::FxHashSet;
+use std::collections::VecDeque;
+use std::sync::Arc;
 
-/// Nobody looks for texts that are not needed any more below this many bytes.
+/// Nothing that is not needed any more is looked for below this many bytes.
 const WORTH_A_SWEEP: usize = 1 << 20;
 
-/// Texts of tasks that have not ended.
-#[derive(Default)]
-pub(super) struct Texts {
+/// Of so many shells the limits are remembered.
+const SHELLS: usize = 16;
+
+/// Texts and environments of tasks that have not ended.
+#[derive(Default, Debug)]
+pub(crate) struct Texts {
     known: FxHashSet<RawText>,
+    environments: FxHashSet<Variables>,
     bytes: usize,
     /// Bytes that the last sweep left.
     left: usize,
+    /// What the last few shells were held to.
+    limits: VecDeque<Arc<[ResourceLimit]>>,
+}
+
+fn size(environment: &Variables) -> usize {
+    size_of_val::<[_]>(environment)
 }
 
 impl Texts {
     /// Replaces a submission's texts by those that are known.
-    pub(super) fn share(&mut self, spec: &mut TaskSpec) {
-        let variables = spec.environment.iter_mut().flat_map(|(name, value)| [name, value]);
-        let others = spec.script.iter_mut().chain([&mut spec.directory]).chain(variables);
+    pub(crate) fn share(&mut self, spec: &mut TaskSpec) {
+        spec.environment = self.shared_environment(&spec.environment);
+        let others = spec.script.iter_mut().chain([&mut spec.directory]);
         for text in spec.command.iter_mut().chain(others) {
-            match self.known.get(text) {
-                Some(known) => *text = known.clone(),
-                None => {
-                    self.bytes += text.as_bytes().len();
-                    self.known.insert(text.clone());
-                }
+            *text = self.shared(text);
+        }
+        match self.limits.iter().find(|known| **known == spec.limits) {
+            Some(known) => spec.limits = known.clone(),
+            None => {
+                self.limits.truncate(SHELLS - 1);
+                self.limits.push_front(spec.limits.clone());
             }
         }
+        // As long as it is kept for each task, it should not be larger than it needs to be.
+        spec.command.shrink_to_fit();
         if self.bytes > WORTH_A_SWEEP.max(self.left * 2) {
             self.sweep();
         }
     }
 
+    fn shared(&mut self, text: &RawText) -> RawText {
+        if let Some(known) = self.known.get(text) {
+            return known.clone();
+        }
+        self.bytes += text.as_bytes().len();
+        self.known.insert(text.clone());
+        text.clone()
+    }
+
+    fn shared_environment(&mut self, environment: &Variables) -> Variables {
+        if let Some(known) = self.environments.get(environment) {
+            return known.clone();
+        }
+        let share = |(name, value): &(RawText, RawText)| (self.shared(name), self.shared(value));
+        let shared: Variables = environment.iter().map(share).collect();
+        self.bytes += size(&shared);
+        self.environments.insert(shared.clone());
+        shared
+    }
+
     fn sweep(&mut self) {
-        self.known.retain(|text| text.is_shared());
-        self.bytes = self.known.iter().map(|text| text.as_bytes().len()).sum();
+        self.environments.retain(Variables::is_shared);
+        self.known.retain(RawText::is_shared);
+        let texts = self.known.iter().map(|text| text.as_bytes().len()).sum::<usize>();
+        self.bytes = texts + self.environments.iter().map(size).sum::<usize>();
         self.left = self.bytes;
+        // A burst that is over gives its room back.
+        self.environments.shrink_to_fit();
+        self.known.shrink_to_fit();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::tests::spec;
+    use crate::record::tests::spec;
 
     #[test]
     fn one_text_for_all_and_none_when_they_are_gone() {
         let mut texts = Texts::default();
-        let mut all: Vec<TaskSpec> = (0..3).map(|_| spec(&["train", "--lr"])).collect();
+        let variables = || vec![("A".into(), "B".into()), ("C".into(), "B".into())].into();
+        let with = || TaskSpec { environment: variables(), ..spec(&["train", "--lr"]) };
+        let mut all: Vec<TaskSpec> = (0..3).map(|_| with()).collect();
         all.iter_mut().for_each(|spec| texts.share(spec));
-        assert_eq!(texts.known.len(), 3, "two words and a directory");
+        assert_eq!(texts.known.len(), 6, "two words, a directory, and three of the environment");
         assert!(std::ptr::eq(all[0].command[0].as_bytes(), all[2].command[0].as_bytes()));
+        assert!(std::ptr::eq(&raw const *all[0].environment, &raw const *all[2].environment));
         drop(all);
         let large = "x".repeat(WORTH_A_SWEEP + 1);
         texts.share(&mut spec(&[&large]));
         texts.sweep();
-        assert!(texts.known.is_empty());
+        assert!(texts.known.is_empty() && texts.environments.is_empty());
+        assert_eq!(texts.bytes, 0);
     }
 }

@@ -91,17 +91,9 @@ impl<'a> Seen<'a> {
             "utilization.gpu" => with("%", reading.gpu_percent.to_string()),
             "utilization.memory" => with("%", reading.memory_percent.to_string()),
             "temperature.gpu" => plain(reading.celsius.to_string()),
-            "power.draw" | "power.draw.instant" | "power.draw.average" => {
-                with("W", format!("{:.2}", f64::from(reading.milliwatts) / 1000.0))
+            name if name.trim_start_matches("enforced.").starts_with("power.") => {
+                return Ok(self.power(name));
             }
-            "power.limit" | "enforced.power.limit" => {
-                with("W", format!("{:.2}", gpu.limit_watts()))
-            }
-            "power.default_limit" | "power.max_limit" => {
-                with("W", format!("{:.2}", gpu.model().limit_watts()))
-            }
-            "power.min_limit" => with("W", format!("{:.2}", gpu.board().lowest_limit_watts)),
-            "power.management" | "accounting.mode" => plain("Enabled"),
             "pstate" => plain(format!("P{}", reading.performance_state)),
             "mig.mode.current" | "mig.mode.pending" => match gpu.model().mig() {
                 Some(_) => plain(enabled(gpu.mig_enabled())),
@@ -109,7 +101,7 @@ impl<'a> Seen<'a> {
             },
             "compute_mode" => plain(compute_mode(gpu.compute_mode())),
             "persistence_mode" => plain(enabled(gpu.persistence())),
-            "ecc.mode.current" | "ecc.mode.pending" => plain("Enabled"),
+            "ecc.mode.current" | "ecc.mode.pending" | "accounting.mode" => plain("Enabled"),
             "ecc.errors.corrected.volatile.total" | "ecc.errors.corrected.aggregate.total" => {
                 plain(corrected.to_string())
             }
@@ -120,6 +112,24 @@ impl<'a> Seen<'a> {
             _ => return Ok(self.clocks_and_links(name)),
         };
         Ok(value)
+    }
+
+    fn power(&self, name: &str) -> Option<Value> {
+        let Seen { gpu, reading, .. } = self;
+        match name {
+            "power.draw" | "power.draw.instant" | "power.draw.average" => {
+                with("W", format!("{:.2}", f64::from(reading.milliwatts) / 1000.0))
+            }
+            "power.limit" | "enforced.power.limit" => {
+                with("W", format!("{:.2}", gpu.limit_watts()))
+            }
+            "power.default_limit" | "power.max_limit" => {
+                with("W", format!("{:.2}", gpu.model().limit_watts()))
+            }
+            "power.min_limit" => with("W", format!("{:.2}", gpu.board().lowest_limit_watts)),
+            "power.management" => plain("Enabled"),
+            _ => None,
+        }
     }
 
     fn clocks_and_links(&self, all: &str) -> Option<Value> {

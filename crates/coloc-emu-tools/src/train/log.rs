@@ -67,6 +67,11 @@ impl Log {
         ))?)
     }
 
+    /// Says that it does not train yet.
+    pub(super) fn loading(&self) -> io::Result<()> {
+        line("loading data")
+    }
+
     /// Prints the line that is due, if one is. Returns the work at which the next one comes.
     pub(super) fn progress(&mut self, work_s: f64, rate: f64) -> io::Result<f64> {
         let share = (work_s / self.seconds).clamp(0.0, 1.0);

@@ -131,7 +131,9 @@ impl Training {
         log.start(client, places)?;
         let mut memory = Memory::open(client, places, &self.work, self.time_scale)?;
         client.declare(&self.work.profile)?;
-        client.set_busy(true)?;
+        if self.work.phases.load.is_some() {
+            log.loading()?;
+        }
         loop {
             let seen = client.emulator().changes().load(Ordering::Acquire);
             match self.step(client, &mut memory, &mut log, asked)? {
@@ -155,7 +157,10 @@ impl Training {
         if let Some(why) = view.ended {
             return Err(failure::ended(why));
         }
+        let stage = memory.stage(now_ns, clock.is_frozen());
+        // Loading is part of the run. After a checkpoint it takes its time again and leads no further.
         let before = self.resume.as_ref().map_or(0.0, |checkpoint| checkpoint.work_s);
+        let before = before.max(stage.loaded_s);
         let work_s = (before + view.work_s * self.time_scale).min(self.work.seconds);
         // A process that hangs in the driver answers to nobody.
         if !view.hung {
@@ -167,15 +172,24 @@ impl Training {
                 return Ok(Step::Over(128 + libc::SIGTERM as u8));
             }
         }
-        let grows_in = memory.grow(client, now_ns, clock.is_frozen(), work_s)?;
+        memory.follow(client, &stage, work_s)?;
+        if stage.trains && !view.busy {
+            client.set_busy(true)?;
+            return Ok(Step::Sleep(Duration::ZERO));
+        }
         if work_s >= self.work.seconds - 1e-9 {
+            if self.work.prints_oom {
+                eprint!("{}", failure::survived());
+            }
             log.finish()?;
             return Ok(Step::Over(0));
         }
-        let line_in = log.progress(work_s, view.rate)? - work_s;
-        // Until the next line or the end, at the speed of this moment; until memory grows, on the clock.
+        // A script that loads has nothing to tell: lines of progress are signs of training.
+        let line_in =
+            if stage.trains { log.progress(work_s, view.rate)? - work_s } else { f64::MAX };
+        // Until the next line or the end, at the speed of this moment; until memory changes, on the clock.
         let line_in = line_in / (view.rate * self.time_scale).max(1e-12);
-        let fleet_s = grows_in.map_or(line_in, |span| span.min(line_in));
+        let fleet_s = stage.next_in.map_or(line_in, |span| span.min(line_in));
         let host_s = clock.host_span_ns(fleet_s * 1e9).map_or(f64::INFINITY, |ns| ns / 1e9 + 1e-6);
         Ok(Step::Sleep(
             Duration::try_from_secs_f64(host_s).unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP),

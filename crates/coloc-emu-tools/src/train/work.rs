@@ -1,7 +1,7 @@
 //! What a training task does, from the catalogue or from numbers.
 
 use coloc_model::Bytes;
-use coloc_physics::{Profile, catalogue};
+use coloc_physics::{Phases, Profile, catalogue};
 
 /// Kernels of a kind, for showing what monitors make of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +42,10 @@ pub struct Work {
     pub seconds: f64,
     /// Memory that is added late, and the progress at which it comes.
     pub late_growth: Option<(f64, Bytes)>,
+    /// What it does beside warming up and training, on its own clock.
+    pub phases: Phases,
+    /// Before its end it prints an out-of-memory error that it survives.
+    pub prints_oom: bool,
 }
 
 impl Work {
@@ -56,6 +60,8 @@ impl Work {
             epochs: 1,
             seconds: workload.duration().secs(),
             late_growth: None,
+            phases: Phases::NONE,
+            prints_oom: false,
         })
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 #[test]
 fn energy_is_power_times_time() {
-    let options = Options { time_scale: 100.0, frozen: false };
+    let options = Options { time_scale: 100.0, frozen: false, shared: false };
     on_fleet("energy::energy_is_power_times_time", "2xA100-40GB", options, |emulator| {
         let nvml = nvml();
         let handle = device(&nvml, 0);

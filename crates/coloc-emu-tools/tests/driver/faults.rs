@@ -85,3 +85,23 @@ fn memory_errors_are_counted_and_nvml_can_be_slow() {
         assert!(start.elapsed() >= Duration::from_millis(50));
     });
 }
+
+#[test]
+fn critical_errors_end_whom_they_end_on_a_real_gpu() {
+    const TEST: &str = "faults::critical_errors_end_whom_they_end_on_a_real_gpu";
+    on_fleet(TEST, "1xA100-40GB", Options::default(), |emulator| {
+        let cuda = Cuda::with_context();
+        let inject = |fault| emulator.lock().expect("free").inject(fault).expect("possible");
+        let uncorrected = || emulator.lock().expect("free").gpu(0).expect("a GPU").ecc_errors().1;
+        for code in [13, 31, 63, 64] {
+            inject(Fault::Xid { gpu: 0, code });
+            assert_eq!(cuda.call("cuCtxSynchronize", []), 0, "XID {code} ends nobody");
+        }
+        inject(Fault::Remap { gpu: 0, failed: false });
+        assert_eq!((cuda.call("cuCtxSynchronize", []), uncorrected()), (0, 0));
+        inject(Fault::Xid { gpu: 0, code: 94 });
+        assert_ne!(cuda.call("cuCtxSynchronize", []), 0);
+        assert_eq!(uncorrected(), 1);
+        emulator.lock().expect("free").sanity_check().expect("the books are right");
+    });
+}

@@ -19,7 +19,7 @@ fn join(state: &mut State, which: u32, place: Place, name: &str) -> ProcessSlot 
 
 #[test]
 fn sharers_run_at_the_models_speed() {
-    let frozen = Options { time_scale: 1.0, frozen: true };
+    let frozen = Options { time_scale: 1.0, frozen: true, shared: false };
     on_fleet("physics::sharers_run_at_the_models_speed", "1xA100-40GB", frozen, |emulator| {
         let mut state = emulator.lock().expect("free");
         let place = Place::whole(0);
@@ -46,7 +46,7 @@ fn sharers_run_at_the_models_speed() {
 
 #[test]
 fn a_slice_is_slower_and_undisturbed() {
-    let frozen = Options { time_scale: 1.0, frozen: true };
+    let frozen = Options { time_scale: 1.0, frozen: true, shared: false };
     on_fleet("physics::a_slice_is_slower_and_undisturbed", "1xA100-40GB", frozen, |emulator| {
         let mut state = emulator.lock().expect("free");
         state.set_mig_mode(0, true).expect("idle");

@@ -1,7 +1,7 @@
 //! Things that go wrong on request, so that those who watch for them can be tested.
 
 use super::State;
-use super::layout::{Event, MAX_EVENTS};
+use super::layout::{Event, Gpu, MAX_EVENTS};
 use super::processes::ENDED_BY_LOSS;
 use crate::error::{DriverError, ErrorKind};
 
@@ -13,17 +13,24 @@ pub enum Fault {
         /// Which one.
         gpu: u32,
     },
-    /// A lost GPU is back, empty.
+    /// A GPU was reset: one that was lost is back, empty, and what waited for a reset is done.
     Restored {
         /// Which one.
         gpu: u32,
     },
-    /// A critical error is reported.
+    /// A critical error is reported, with what it does to the GPU and to those on it.
     Xid {
         /// Of which GPU.
         gpu: u32,
         /// Which error.
         code: u32,
+    },
+    /// A row of memory waits for a reset to be replaced by a spare one, or none is left to replace it.
+    Remap {
+        /// On which GPU.
+        gpu: u32,
+        /// No spare row is left.
+        failed: bool,
     },
     /// Memory errors are counted.
     Ecc {
@@ -60,30 +67,51 @@ pub enum Fault {
     },
 }
 
-/// "GPU has fallen off the bus".
-const XID_OFF_THE_BUS: u32 = 79;
+/// Critical errors that the emulated driver knows more of than their number, by NVIDIA's table of XIDs.
+mod xid {
+    /// "Double bit ECC error".
+    pub(super) const UNCORRECTED: u32 = 48;
+    /// "Row remapping event", or "page retirement event" before Ampere.
+    pub(super) const REMAPPED: u32 = 63;
+    /// "Row remapping failure".
+    pub(super) const NOT_REMAPPED: u32 = 64;
+    /// "GPU has fallen off the bus".
+    pub(super) const OFF_THE_BUS: u32 = 79;
+    /// "Contained ECC error": the process that met it ends.
+    pub(super) const CONTAINED: u32 = 94;
+    /// "Uncontained ECC error": every process on the GPU ends.
+    pub(super) const UNCONTAINED: u32 = 95;
+}
 
 impl State {
     /// Makes something go wrong.
     pub fn inject(&mut self, fault: Fault) -> Result<(), DriverError> {
         match fault {
-            Fault::Lost { gpu } => {
-                self.gpu_mut(gpu)?.lost = 1;
-                self.report_xid(gpu, XID_OFF_THE_BUS)?;
-                self.end_residents(gpu);
-            }
-            Fault::Restored { gpu } => self.gpu_mut(gpu)?.lost = 0,
-            Fault::Xid { gpu, code } => self.report_xid(gpu, code)?,
+            Fault::Lost { gpu } => self.xid(gpu, xid::OFF_THE_BUS)?,
+            Fault::Restored { gpu } => self.gpu_mut(gpu)?.reset(),
+            Fault::Xid { gpu, code } => self.xid(gpu, code)?,
             Fault::Ecc { gpu, corrected, uncorrected } => {
-                let gpu = self.gpu_mut(gpu)?;
-                gpu.ecc_corrected = gpu.ecc_corrected.saturating_add(corrected);
-                gpu.ecc_uncorrected = gpu.ecc_uncorrected.saturating_add(uncorrected);
+                self.gpu_mut(gpu)?.count_ecc(corrected, uncorrected);
+            }
+            Fault::Remap { gpu, failed } => {
+                let row = self.gpu_mut(gpu)?;
+                let code = match failed {
+                    true => {
+                        row.remap_failed = 1;
+                        xid::NOT_REMAPPED
+                    }
+                    false => {
+                        row.remap_pending = 1;
+                        xid::REMAPPED
+                    }
+                };
+                self.report_xid(gpu, code)?;
             }
             Fault::Hang { pid } => self.set_hung(pid, true)?,
             Fault::Unhang { pid } => self.set_hung(pid, false)?,
             Fault::Unloaded => {
                 self.unloaded = 1;
-                (0..self.gpu_count).for_each(|gpu| self.end_residents(gpu));
+                (0..self.gpu_count).for_each(|gpu| self.end_residents(gpu, None));
             }
             Fault::Loaded => self.unloaded = 0,
             Fault::NvmlDelay { millis } => self.nvml_delay_ms = millis,
@@ -99,6 +127,28 @@ impl State {
         Ok(())
     }
 
+    /// A critical error with what it does to the GPU and to those on it. Others are only reported.
+    fn xid(&mut self, gpu: u32, code: u32) -> Result<(), DriverError> {
+        let device = self.gpu_mut(gpu)?;
+        match code {
+            xid::OFF_THE_BUS => device.lost = 1,
+            xid::UNCORRECTED | xid::CONTAINED | xid::UNCONTAINED => device.count_ecc(0, 1),
+            _ => {}
+        }
+        self.report_xid(gpu, code)?;
+        match code {
+            xid::OFF_THE_BUS | xid::UNCORRECTED | xid::UNCONTAINED => self.end_residents(gpu, None),
+            // The emulator does not know who met it: the one that came first did.
+            xid::CONTAINED => {
+                let first = self.resident_slots().find(|(_, resident)| resident.gpu == gpu);
+                let process = first.map(|(_, resident)| resident.process);
+                process.into_iter().for_each(|process| self.end_residents(gpu, Some(process)));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     fn report_xid(&mut self, gpu: u32, xid: u32) -> Result<(), DriverError> {
         self.gpu_mut(gpu)?.last_xid = xid;
         self.events[(self.event_count % MAX_EVENTS as u64) as usize] = Event { gpu, xid };
@@ -106,11 +156,12 @@ impl State {
         Ok(())
     }
 
-    /// Every process on the device gets errors from now on, and its memory is gone.
-    fn end_residents(&mut self, gpu: u32) {
+    /// Every process on the device, or one of them, gets errors from now on, and its memory is gone.
+    fn end_residents(&mut self, gpu: u32, only: Option<u32>) {
         let slots: Vec<(usize, u32)> = self
             .resident_slots()
             .filter(|(_, resident)| resident.gpu == gpu)
+            .filter(|(_, resident)| only.is_none_or(|process| resident.process == process))
             .map(|(at, resident)| (at, resident.process))
             .collect();
         for (at, process) in slots {
@@ -119,10 +170,12 @@ impl State {
                 process.ended = ENDED_BY_LOSS;
             }
         }
-        if let Ok(gpu) = self.gpu_mut(gpu) {
-            gpu.held = 0;
-        }
         self.shrink();
+        let held = self.resident_slots().filter(|(_, resident)| resident.gpu == gpu);
+        let held = held.map(|(_, resident)| resident.held).sum();
+        if let Ok(gpu) = self.gpu_mut(gpu) {
+            gpu.held = held;
+        }
     }
 
     /// How slow NVML is at the moment, and whether this call times out.
@@ -149,5 +202,19 @@ impl State {
             let Event { gpu, xid } = self.events[(number % MAX_EVENTS as u64) as usize];
             (number, gpu, xid)
         })
+    }
+}
+
+impl Gpu {
+    fn count_ecc(&mut self, corrected: u64, uncorrected: u64) {
+        self.ecc_corrected = self.ecc_corrected.saturating_add(corrected);
+        self.ecc_uncorrected = self.ecc_uncorrected.saturating_add(uncorrected);
+    }
+
+    /// Volatile counters begin anew, and a row that waited for it is replaced. A row that could not be stays so.
+    fn reset(&mut self) {
+        self.lost = 0;
+        (self.ecc_corrected, self.ecc_uncorrected) = (0, 0);
+        self.remapped_rows += std::mem::take(&mut self.remap_pending).min(1);
     }
 }

@@ -9,7 +9,7 @@ use coloc_model::{Activity, Fraction};
 use coloc_physics::Profile;
 
 /// Bumped whenever a table changes.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 /// GPUs of one fleet.
 pub const MAX_GPUS: usize = 128;
 /// Processes that have joined at one time.
@@ -131,6 +131,13 @@ pub struct Gpu {
     pub(crate) last_xid: u32,
     pub(crate) ecc_corrected: u64,
     pub(crate) ecc_uncorrected: u64,
+    /// A row waits for a reset to be replaced by a spare one.
+    pub(crate) remap_pending: u32,
+    /// There was no spare row left.
+    pub(crate) remap_failed: u32,
+    /// Rows that were replaced since the board was made.
+    pub(crate) remapped_rows: u32,
+    pub(crate) unused: u32,
 }
 
 /// A process that uses the driver.

@@ -196,6 +196,21 @@ impl Gpu {
         (self.ecc_corrected, self.ecc_uncorrected)
     }
 
+    /// Rows of memory that were replaced by spare ones.
+    pub fn remapped_rows(&self) -> u32 {
+        self.remapped_rows
+    }
+
+    /// A row waits for a reset to be replaced.
+    pub fn remap_pending(&self) -> bool {
+        self.remap_pending != 0
+    }
+
+    /// A row could not be replaced.
+    pub fn remap_failed(&self) -> bool {
+        self.remap_failed != 0
+    }
+
     /// The last critical error.
     pub fn last_xid(&self) -> u32 {
         self.last_xid

@@ -24,8 +24,6 @@ pub(crate) struct Facts {
     pub(crate) last_reader: Vec<u32>,
     /// A parameter that is trained stands upstream of a node, so a gradient flows through.
     pub(crate) differentiable: Vec<bool>,
-    /// Blocks that do what the block before does.
-    pub(crate) like_before: Vec<bool>,
     pub(super) convolutions: bool,
     pub(super) attention: bool,
     pub(super) unknown: bool,
@@ -44,8 +42,6 @@ impl Facts {
             facts.add(index, node, graph.inputs(node));
         }
         facts.first_parameter.push(facts.parameters.len() as u32);
-        let alike = |block| block > 0 && facts.is_like_before(graph, block);
-        facts.like_before = (0..graph.blocks.len()).map(alike).collect();
         facts
     }
 
@@ -76,69 +72,14 @@ impl Facts {
 
     /// The parameters of a node.
     pub(crate) fn parameters_of(&self, node: usize) -> Range<usize> {
-        self.parameters_of_all(node..node + 1)
+        self.first_parameter[node] as usize..self.first_parameter[node + 1] as usize
     }
-
-    /// The parameters of some nodes.
-    pub(crate) fn parameters_of_all(&self, nodes: Range<usize>) -> Range<usize> {
-        self.first_parameter[nodes.start] as usize..self.first_parameter[nodes.end] as usize
-    }
-
-    fn is_like_before(&self, graph: &Graph, block: usize) -> bool {
-        let (before, nodes) = (&graph.blocks[block - 1], &graph.blocks[block]);
-        let length = nodes.len();
-        if before.start == 0 || before.end != nodes.start || before.len() != length {
-            return false;
-        }
-        let mut pairs = graph.nodes[before.clone()].iter().zip(&graph.nodes[nodes.clone()]);
-        // Who reads last what is read within the block: what it makes, but for its result, and what it reads.
-        let readers = |nodes: &Range<usize>| &self.last_reader[nodes.start - 1..nodes.end - 1];
-        let mut last_readers = readers(before).iter().zip(readers(nodes));
-        self.differentiable[before.clone()] == self.differentiable[nodes.clone()]
-            && last_readers.all(|(one, other)| one + length as u32 == *other)
-            && pairs.all(|(one, other)| {
-                one.op == other.op
-                    && one.shape == other.shape
-                    && one.frozen == other.frozen
-                    && same_inputs(graph, one, other, length, before.start - 1)
-            })
-    }
-}
-
-/// Whether two nodes read the same, each in its own block or right before it.
-fn same_inputs(graph: &Graph, one: &Node, other: &Node, length: usize, from: usize) -> bool {
-    let (inputs, others) = (graph.inputs(one), graph.inputs(other));
-    inputs.len() == others.len()
-        && inputs
-            .iter()
-            .zip(others)
-            .all(|(one, other)| one.index() >= from && one.index() + length == other.index())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::graph::{GraphBuilder, Loss, Shape};
-
-    /// Blocks of a width each.
-    fn blocks(widths: &[u32]) -> Graph {
-        let mut builder = GraphBuilder::new(Shape::features(8));
-        builder.linear(builder.last(), 8, true);
-        for &width in widths {
-            let start = builder.len();
-            let wide = builder.linear(builder.last(), width, true);
-            builder.linear(wide, 8, true);
-            builder.block_since(start);
-        }
-        builder.finish(Loss::CrossEntropy)
-    }
-
-    #[test]
-    fn only_equal_blocks_in_a_row_are_alike() {
-        let alike = |widths: &[u32]| blocks(widths).facts.like_before;
-        assert_eq!(alike(&[4, 4, 4]), [false, true, true]);
-        assert_eq!(alike(&[4, 5, 5]), [false, false, true]);
-    }
 
     #[test]
     fn running_statistics_come_after_their_own_normalisation() {

@@ -67,7 +67,7 @@ pub enum Activation {
     Hardswish,
     LeakyReLU,
     Mish,
-    /// GELU's tanh formula written out in Python: eight kernels, five tensors kept.
+    /// GELU's tanh formula written out in Python: eight kernels, four tensors kept.
     NewGELU,
     PReLU,
     ReLU,

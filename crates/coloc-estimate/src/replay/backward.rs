@@ -1,7 +1,7 @@
 //! Backward: the gradients that flow, and the memory that each step frees.
 
-use super::script::{Size, Tensor};
-use super::trainer::Trainer;
+use super::memory::Tensor;
+use super::trainer::{Thread, Trainer};
 use super::workspace::Pass;
 use crate::graph::{Activation, Attention, Conv, Loss, Node, NodeId, Op};
 
@@ -13,18 +13,15 @@ impl Trainer<'_> {
         let graph = self.graph;
         let mut segment = graph.checkpoints.len();
         let mut end = last + 1;
-        for (layer, nodes) in graph.blocks.iter().enumerate().rev() {
+        for nodes in graph.blocks.iter().rev() {
             for index in (nodes.end..end).rev() {
                 self.node_back(index, &mut segment);
                 self.drop_kept(index);
             }
             // Measured transformers hold more than autograd's rule of freeing after each operation
-            // explains; freeing a layer at a time meets the measurements. From the last to the first is as
-            // good as any order, and the quickest for the allocator.
-            if !self.repeat_backward(layer) {
-                nodes.clone().rev().for_each(|index| self.node_back(index, &mut segment));
-                nodes.clone().rev().for_each(|index| self.drop_kept(index));
-            }
+            // explains; freeing a layer at a time meets the measurements.
+            nodes.clone().rev().for_each(|index| self.node_back(index, &mut segment));
+            nodes.clone().rev().for_each(|index| self.drop_kept(index));
             end = nodes.start;
         }
         for index in (1..end).rev() {
@@ -50,13 +47,13 @@ impl Trainer<'_> {
 
     /// The gradient of the loss, one tensor per step of the loss.
     fn loss_gradient(&mut self, kept: Vec<Tensor>) -> Tensor {
-        let logits = Size::per_sample(4 * self.graph.output().shape.elements());
+        let logits = self.batch * 4 * self.graph.output().shape.elements();
         let steps = match self.graph.loss {
             Loss::Elementwise => 1,
             Loss::CrossEntropy => 2,
             Loss::CausalLanguage => 3,
         };
-        let one = self.activation(Size::fixed(4));
+        let one = self.activation(4);
         let first = self.activation(logits);
         let mut flow = first;
         for step in 1..steps {
@@ -101,7 +98,7 @@ impl Trainer<'_> {
             }
             _ => {
                 if matches!(node.op, Op::Linear { .. }) {
-                    self.multiply_backward();
+                    self.multiply(Thread::Backward);
                 }
                 for (slot, &id) in gradients.iter_mut().zip(inputs) {
                     *slot = self.new_flow(id);
@@ -158,11 +155,11 @@ impl Trainer<'_> {
     }
 
     fn attention_back(&mut self, node: &Node, attention: Attention) {
-        self.multiply_backward();
+        self.multiply(Thread::Backward);
         if attention.eager {
             let width = self.run.precision.activation_bytes();
             let rows = u64::from(attention.heads) * node.shape.positions();
-            let size = Size::per_sample(rows * u64::from(attention.keys) * width);
+            let size = self.batch * rows * u64::from(attention.keys) * width;
             let scores = self.activation(size);
             self.memory.scratch(size);
             self.memory.drop(scores);

@@ -1,14 +1,13 @@
 //! Forward: which tensors an operation makes, and which of them autograd keeps.
 
-use super::memory::Purpose;
-use super::script::{Size, Tensor};
-use super::trainer::Trainer;
+use super::memory::{Purpose, Tensor};
+use super::trainer::{Thread, Trainer};
 use super::workspace::Pass;
 use crate::graph::{Activation, Attention, Node, NodeId, Op};
 use std::ops::Range;
 
 /// cublasLt's workspace for a product with a bias.
-const CUBLAS_LT_WORKSPACE: Size = Size::fixed(1 << 20);
+const CUBLAS_LT_WORKSPACE: u64 = 1 << 20;
 
 impl Trainer<'_> {
     /// Runs every node and returns the last one's result.
@@ -22,8 +21,8 @@ impl Trainer<'_> {
             self.run_nodes(range.clone(), false);
             next = range.end;
         }
-        self.run_layers(next);
         let last = self.graph.nodes().len() - 1;
+        self.run_nodes(next..last + 1, true);
         self.values[last].take().expect("the last node has no reader that could drop it")
     }
 
@@ -80,7 +79,7 @@ impl Trainer<'_> {
     pub(super) fn gather_weights(&mut self, index: usize) {
         if self.run.sharding.ways(3) > 1 {
             let bytes = self.parameter_numbers(index) * self.widths.weight;
-            self.memory.scratch(Size::fixed(bytes));
+            self.memory.scratch(bytes);
         }
     }
 
@@ -97,7 +96,7 @@ impl Trainer<'_> {
         self.kept[index].push(shared);
     }
 
-    fn keep_new(&mut self, index: usize, size: Size) {
+    fn keep_new(&mut self, index: usize, size: u64) {
         let tensor = self.activation(size);
         self.kept[index].push(tensor);
     }
@@ -157,13 +156,13 @@ impl Trainer<'_> {
         match node.op {
             Op::BatchNorm => {
                 self.keep_arguments(index, node);
-                let statistics = Size::fixed(4 * u64::from(node.shape.channels));
+                let statistics = 4 * u64::from(node.shape.channels);
                 self.keep_new(index, statistics);
                 self.keep_new(index, statistics);
             }
             Op::LayerNorm { bias } => {
                 self.keep_arguments(index, node);
-                let statistics = Size::per_sample(4 * node.shape.positions());
+                let statistics = self.batch * 4 * node.shape.positions();
                 self.keep_new(index, statistics);
                 if bias {
                     self.keep_new(index, statistics);
@@ -172,13 +171,13 @@ impl Trainer<'_> {
                     self.keep_new(index, self.tensor_size(node));
                 }
             }
-            Op::Dropout { in_place: false } => self.keep_new(index, Size::per_sample(numbers)),
+            Op::Dropout { in_place: false } => self.keep_new(index, self.batch * numbers),
             Op::MaxPool => {
                 self.keep_arguments(index, node);
-                self.keep_new(index, Size::per_sample(8 * numbers));
+                self.keep_new(index, self.batch * 8 * numbers);
             }
             Op::AvgPool | Op::Multiply | Op::Embedding { .. } => self.keep_arguments(index, node),
-            Op::FrozenBatchNorm => self.keep_new(index, Size::fixed(0)),
+            Op::FrozenBatchNorm => self.keep_new(index, 0),
             Op::Unknown { .. } => {
                 self.keep_arguments(index, node);
                 self.keep(index, result);
@@ -192,7 +191,7 @@ impl Trainer<'_> {
         if bias {
             self.memory.scratch(CUBLAS_LT_WORKSPACE);
         }
-        self.multiply_forward();
+        self.multiply(Thread::Forward);
         if recorded && !node.frozen {
             self.keep_arguments(index, node);
         }
@@ -206,7 +205,7 @@ impl Trainer<'_> {
     #[inline]
     fn keep_cast_weights(&mut self, index: usize) {
         if self.widths.cast > 0 {
-            let size = Size::fixed(self.parameter_numbers(index) * self.widths.cast);
+            let size = self.parameter_numbers(index) * self.widths.cast;
             let copy = self.memory.make(size, Purpose::Weights);
             self.kept[index].push(copy);
         }
@@ -246,7 +245,7 @@ impl Trainer<'_> {
         &mut self,
         index: usize,
         argument: Tensor,
-        size: Size,
+        size: u64,
         recorded: bool,
     ) -> Tensor {
         let half = self.activation(size);
@@ -280,17 +279,17 @@ impl Trainer<'_> {
     ) -> Tensor {
         let width = self.run.precision.activation_bytes();
         let rows = u64::from(attention.heads) * node.shape.positions();
-        self.multiply_forward();
+        self.multiply(Thread::Forward);
         if attention.eager {
             // Only where they are kept is it certain that they can be counted.
             let scores = rows * u64::from(attention.keys);
-            let score_size = Size::per_sample(scores * width);
+            let score_size = self.batch * scores * width;
             let raw = self.activation(score_size);
             let softmax = self.activation(score_size);
             self.memory.drop(raw);
             let (mask, dropped) = if attention.dropout {
                 let dropped = self.activation(score_size);
-                (Some(self.activation(Size::per_sample(scores))), dropped)
+                (Some(self.activation(self.batch * scores)), dropped)
             } else {
                 (None, self.memory.share(softmax))
             };
@@ -308,7 +307,7 @@ impl Trainer<'_> {
             return result;
         }
         let result = self.activation(self.tensor_size(node));
-        let row_sums = self.activation(Size::per_sample(4 * rows));
+        let row_sums = self.activation(self.batch * 4 * rows);
         if recorded {
             self.keep_arguments(index, node);
             self.keep(index, result);

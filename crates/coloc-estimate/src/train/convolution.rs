@@ -6,7 +6,7 @@ use crate::bounds::{CALIBRATED, Margin, conformal_quantile};
 use crate::dataset::{Row, Standing};
 use crate::environment::Environment;
 use crate::features::{Replays, residual_features};
-use crate::replay::{CopyRule, Recording};
+use crate::replay::{CopyRule, replay};
 use crate::replay_estimator::{Family, residual_base, spread_of};
 
 const RESIDUAL: Settings = Settings {
@@ -46,9 +46,8 @@ pub(super) fn examples(rows: &[&Row], environment: Environment) -> Vec<Example> 
         .filter(|row| row.standing == Standing::Trained && row.measured_mib <= SATURATED_MIB)
         .filter_map(|row| {
             let graph = row.graph.as_ref()?;
-            let recording = Recording::new(graph, &row.run);
-            let rule = recording.replay(&CopyRule::default());
-            let replays = Replays::beside(&recording, rule);
+            let rule = replay(graph, &row.run, &CopyRule::default());
+            let replays = Replays::beside(rule, graph, &row.run);
             let base = residual_base(environment, graph, &rule);
             let ratio = (row.measured_mib - environment.base_mib).max(1.0) / base;
             Some(Example {

@@ -51,6 +51,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
         return findings;
     }
     findings.extend(silent(facts));
+    findings.extend(facts.gpus.iter().flat_map(faults));
     if !facts.gpus.is_empty() {
         findings.extend([
             activity(facts),
@@ -89,6 +90,12 @@ fn silent(facts: &Facts) -> impl Iterator<Item = Finding> {
         .silent
         .iter()
         .map(|(index, error)| finding("gpu", Health::Broken, format!("GPU {index}: {error}")))
+}
+
+fn faults(gpu: &GpuFacts) -> impl Iterator<Item = Finding> {
+    let index = gpu.identity.index;
+    let told = move |fault| finding("gpu", Health::Broken, format!("GPU {index}: {fault}"));
+    gpu.condition.faults().map(told)
 }
 
 fn activity(facts: &Facts) -> Finding {
@@ -223,11 +230,16 @@ mod tests {
     use super::*;
     use crate::device::{MigMode, Versions};
     use crate::driver::scripted::identity;
+    use crate::health::Condition;
+
+    fn gpu(mig: MigMode, gpm: bool) -> GpuFacts {
+        GpuFacts { identity: identity(0), mig, gpm, condition: Condition::default() }
+    }
 
     fn facts() -> Facts {
         Facts {
             driver: Ok(Versions { driver: "570.86.15".to_owned(), cuda: (12, 8) }),
-            gpus: vec![GpuFacts { identity: identity(0), mig: MigMode::Disabled, gpm: false }],
+            gpus: vec![gpu(MigMode::Disabled, false)],
             silent: Vec::new(),
             root: false,
             mps_control: None,
@@ -258,7 +270,7 @@ mod tests {
     #[test]
     fn a_well_kept_server_has_nothing_to_do() {
         let server = Facts {
-            gpus: vec![GpuFacts { identity: identity(0), mig: MigMode::Enabled, gpm: true }],
+            gpus: vec![gpu(MigMode::Enabled, true)],
             root: true,
             mps_control: Some("/usr/bin/nvidia-cuda-mps-control".into()),
             kernel: Some((6, 14)),
@@ -267,6 +279,21 @@ mod tests {
         };
         insta::assert_snapshot!(says(&server));
         assert!(diagnose(&server).iter().all(|f| f.health == Health::Ok && f.next.is_none()));
+    }
+
+    #[test]
+    fn faulty_memory_is_broken() {
+        let condition =
+            Condition { remap_pending: true, ecc_uncorrected: Some(3), remap_failed: false };
+        let faulty = GpuFacts { condition, ..gpu(MigMode::Disabled, false) };
+        let told = diagnose(&Facts { gpus: vec![faulty], ..facts() });
+        let broken: Vec<&str> = told
+            .iter()
+            .filter(|finding| finding.health == Health::Broken)
+            .map(|finding| finding.what.as_str())
+            .collect();
+        assert_eq!(broken[0], "GPU 0: 3 uncorrected ECC errors");
+        assert!(broken[1].contains("a row remap is pending") && broken.len() == 2, "{broken:?}");
     }
 
     #[test]

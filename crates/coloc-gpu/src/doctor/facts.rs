@@ -1,14 +1,15 @@
 //! What is there.
 
-use crate::device::{Identity, MigMode, Versions};
+use crate::device::{Identity, MigMode, Versions, Vitals};
 use crate::driver::{DriverError, Guarded};
 use crate::enforce::{Dmem, Facilities};
+use crate::health::Condition;
 use crate::program;
 use crate::sample::dcgm::{DmonParser, Endpoint, parse_exposition};
 use crate::snapshot;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 /// Where to look; other places in tests.
@@ -44,6 +45,8 @@ pub struct GpuFacts {
     pub mig: MigMode,
     /// NVML sees its SM activity.
     pub gpm: bool,
+    /// How its memory is.
+    pub condition: Condition,
 }
 
 /// A `dcgmi` that is installed.
@@ -58,7 +61,7 @@ pub struct Dcgmi {
 impl Dcgmi {
     /// Tries it: being there is not working. Without a host engine, or beside a second one, it has nothing to tell.
     fn at(program: PathBuf) -> Self {
-        let mut command = Command::new(&program);
+        let mut command = program::command(&program);
         command.args(["dmon", "-e", SM_ACTIVITY, "-d", "100", "-c", "2"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let trouble = match program::run(&mut command, None, PATIENCE) {
@@ -128,7 +131,8 @@ impl Facts {
                 match told {
                     Ok((identity, vitals, ..)) => {
                         let gpm = driver.gpm(index).is_ok();
-                        gpus.push(GpuFacts { identity, mig: vitals.mig, gpm });
+                        let Vitals { mig, condition, .. } = vitals;
+                        gpus.push(GpuFacts { identity, mig, gpm, condition });
                     }
                     Err(error) => silent.push((index, error)),
                 }

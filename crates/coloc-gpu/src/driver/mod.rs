@@ -7,9 +7,11 @@ mod guarded;
 pub mod nvml;
 #[cfg(test)]
 pub(crate) mod scripted;
+mod xids;
 
 pub use error::DriverError;
 pub use guarded::{Connect, Guarded};
+pub use xids::{XidEvent, Xids};
 
 use crate::device::{DeviceProcess, Identity, ProcessUtilization, Versions, Vitals};
 use crate::mig::{Board, ComputeInstanceId, GpuInstanceId, MigDevice, Place};

@@ -56,6 +56,7 @@ pub(crate) fn vitals() -> Vitals {
         sm_clock_mhz: Some(1410),
         memory_clock_mhz: Some(1215),
         mig: MigMode::Disabled,
+        condition: crate::health::Condition::default(),
     }
 }
 

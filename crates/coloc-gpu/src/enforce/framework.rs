@@ -1,38 +1,6 @@
 //! Caps that a framework keeps by itself when its environment says so.
 
-use coloc_model::Bytes;
-use serde::{Deserialize, Serialize};
-use std::str::FromStr;
-
-/// A framework whose allocator coloc knows something about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Framework {
-    /// PyTorch.
-    PyTorch,
-    /// JAX.
-    Jax,
-    /// TensorFlow.
-    TensorFlow,
-}
-
-/// A framework of which nothing is known here.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0:?} is none of pytorch, jax and tensorflow")]
-pub struct UnknownFramework(String);
-
-impl FromStr for Framework {
-    type Err = UnknownFramework;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name.to_ascii_lowercase().as_str() {
-            "pytorch" | "torch" => Ok(Framework::PyTorch),
-            "jax" => Ok(Framework::Jax),
-            "tensorflow" | "tf" => Ok(Framework::TensorFlow),
-            _ => Err(UnknownFramework(name.chars().take(40).collect())),
-        }
-    }
-}
+use coloc_model::{Bytes, Framework};
 
 /// What can be done by environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -109,14 +77,6 @@ mod tests {
         };
         assert_eq!(variables, [("COLOC_GPU_MEMORY_FRACTION", "0.2000".to_owned())]);
         assert!(instead.contains("set_per_process_memory_fraction"));
-    }
-
-    #[test]
-    fn frameworks_are_known_by_name() {
-        assert_eq!("PyTorch".parse(), Ok(Framework::PyTorch));
-        assert_eq!("tf".parse(), Ok(Framework::TensorFlow));
-        let error = "caffe".parse::<Framework>().expect_err("unknown").to_string();
-        assert_eq!(error, "\"caffe\" is none of pytorch, jax and tensorflow");
     }
 
     #[test]

@@ -8,11 +8,11 @@ mod framework;
 mod watchdog;
 
 pub use dmem::{Dmem, DmemError, Region};
-pub use framework::{Cap, Framework, UnknownFramework, cap};
+pub use framework::{Cap, cap};
 pub use watchdog::{Verdict, Watchdog};
 
 use crate::mps::ClientLimits;
-use coloc_model::{Bytes, Share, TaskId};
+use coloc_model::{Bytes, Framework, Share, TaskId};
 use serde::Serialize;
 use std::fmt;
 

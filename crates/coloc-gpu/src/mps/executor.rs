@@ -94,7 +94,7 @@ impl<'a> Control<'a> {
     }
 
     fn command(&self) -> std::process::Command {
-        let mut command = std::process::Command::new(&self.program.0);
+        let mut command = program::command(&self.program.0);
         let gpus: Vec<&str> = self.layout.gpus.iter().map(|gpu| gpu.as_str()).collect();
         command
             .env("CUDA_MPS_PIPE_DIRECTORY", &self.layout.pipe)

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Facts about a process. A PID alone names nobody: it is given again after the process ends.
+/// Facts about a process. A PID alone does not name one: it is given again after the process ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProcessFacts {
     /// Its PID.

@@ -20,7 +20,7 @@ pub(crate) fn on_fleet(name: &str, spec: &str, body: impl FnOnce(Stage)) {
         return;
     }
     let fleet = spec.parse().expect("a fleet spec");
-    let options = Options { time_scale: 1.0, frozen: false };
+    let options = Options { time_scale: 1.0, frozen: false, shared: false };
     let home = FleetHome::create(None, &fleet, options).expect("an emulated fleet");
     let output = Command::new(std::env::current_exe().expect("this program"))
         .args([name, "--exact", "--nocapture"])

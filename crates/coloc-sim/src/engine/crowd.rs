@@ -1,10 +1,11 @@
 //! What neighbours do to each other's speed, and what a monitor sees of it.
 
 use super::Observer;
-use super::clock::Due;
 use super::device::{Figures, Guest};
+use super::due::Due;
 use super::run::Run;
 use super::seats::Seat;
+use crate::event_loop::World as _;
 use coloc_core::Event;
 use coloc_model::{GpuId, Slot, Time};
 use coloc_physics::Resident;
@@ -102,7 +103,7 @@ impl<O: Observer> Run<'_, O> {
         if end < progress.queued {
             progress.queued = end;
             let stamp = self.seats.stamp(seat);
-            self.agenda.add(Due::finish(end, task, seat, stamp));
+            self.events.agenda.add(end, Due::finish(task, seat, stamp));
         }
         true
     }

@@ -1,14 +1,17 @@
 //! A task's life on its GPUs: launch, memory growth, and the ways to leave.
 
-use super::clock::Due;
 use super::device::Guest;
+use super::due::Due;
 use super::run::Run;
 use super::seats::{Progress, Seat, Stamp, Stay};
 use super::{Observer, Simulation};
+use crate::event_loop::World as _;
 use crate::timeline::AttemptEnd;
 use coloc_core::Event;
-use coloc_model::{Bytes, GpuId, GpuModel, Millis, Outcome, Placement, Slot, TaskId, Time};
-use coloc_physics::{Growth, Part};
+use coloc_model::{
+    Activity, Bytes, Fraction, GpuId, GpuModel, Millis, Outcome, Placement, Slot, TaskId, Time,
+};
+use coloc_physics::{Course, Growth, Part, Phases, Profile};
 
 /// The speed of a task on a device that it was not meant for.
 const SLOWEST: f64 = 0.001;
@@ -25,8 +28,9 @@ impl<O: Observer> Run<'_, O> {
         let attempt = result.preemptions + result.ooms;
         result.start.get_or_insert(now);
         let slots = placement.slots.clone();
-        let plateau = traced.profile.memory;
-        let growth = self.growth(plateau, &slots);
+        let course = traced.course();
+        let plateau = course.plateau;
+        let growth = self.growth(&course, &slots);
         let left = self.left[task.index()];
         // Whoever has done some of its work was preempted, and its state comes back first.
         let begun = left < traced.duration.0 as f64;
@@ -54,26 +58,30 @@ impl<O: Observer> Run<'_, O> {
             if growth.is_none() {
                 guest.held = plateau;
             }
+            if !course.trains(Millis::ZERO) {
+                guest.profile.activity = Activity::default();
+            }
             let device = &mut self.devices[slot.gpu.index()];
             device.account(now, &self.simulation.power);
             device.guests.push(guest);
             device.guests_changed();
         }
-        if let Some((after, _)) = growth.and_then(Growth::next) {
-            self.agenda.add(Due::grow(now + after, task, seat, stamp));
+        if let Some(next) = growth.and_then(|at| course.next(at)) {
+            self.events.agenda.add(now + next, Due::grow(task, seat, stamp));
         }
         self.crowd_changed(now, &slots);
-        if let Some(growth) = growth {
-            self.allocate(now, task, seat, &slots, growth.held(plateau));
+        if let Some(at) = growth {
+            self.allocate(now, task, seat, &slots, at);
         }
     }
 
     /// How a task's memory grows, step by step; `None` where it has room and nobody looks: then it holds
     /// all from the start, and what is too much is taken off at its end.
-    fn growth(&self, plateau: Bytes, slots: &[Slot]) -> Option<Growth> {
-        let fits = |slot: &Slot| plateau <= limit(self.devices[slot.gpu.index()].model, slot);
-        let skip = self.unseen && slots.iter().all(fits);
-        (!skip).then_some(Growth::LAUNCH)
+    fn growth(&self, course: &Course, slots: &[Slot]) -> Option<Millis> {
+        let fits =
+            |slot: &Slot| course.plateau <= limit(self.devices[slot.gpu.index()].model, slot);
+        let skip = self.unseen && course.phases == Phases::NONE && slots.iter().all(fits);
+        (!skip).then_some(Millis::ZERO)
     }
 
     /// A task as one of its devices sees it.
@@ -109,19 +117,40 @@ impl<O: Observer> Run<'_, O> {
     /// The next step of a task's memory, unless the task is gone.
     pub(super) fn grow(&mut self, now: Time, seat: Seat, stamp: Stamp) {
         let Some(stay) = self.seats.launched(seat, stamp) else { return };
-        let Some((_, growth)) = stay.growth.and_then(Growth::next) else { return };
-        stay.growth = Some(growth);
-        let (started, slots) = (stay.started, stay.placement.slots.clone());
+        let (at, started) = (now.since(stay.started), stay.started);
+        let Some(before) = stay.growth.replace(at) else { return };
+        let slots = stay.placement.slots.clone();
         let task = self.seats.progress(seat).task;
-        if let Some((after, _)) = growth.next() {
-            self.agenda.add(Due::grow(started + after, task, seat, stamp));
+        let traced = self.trace.tasks()[task.index()];
+        let course = traced.course();
+        if let Some(next) = course.next(at) {
+            self.events.agenda.add(started + next, Due::grow(task, seat, stamp));
         }
-        let held = growth.held(self.trace.tasks()[task.index()].profile.memory);
-        self.allocate(now, task, seat, &slots, held);
+        if course.trains(at) && !course.trains(before) {
+            self.begin_to_train(now, seat, &traced.profile, &slots);
+        }
+        self.allocate(now, task, seat, &slots, at);
     }
 
-    /// A task wants to hold `held` on each of its GPUs. If one has no room, the task that asked dies.
-    fn allocate(&mut self, now: Time, task: TaskId, seat: Seat, slots: &[Slot], held: Bytes) {
+    /// A task has loaded what it needs: its GPUs are at work from now on.
+    fn begin_to_train(&mut self, now: Time, seat: Seat, profile: &Profile, slots: &[Slot]) {
+        for slot in slots {
+            let device = &mut self.devices[slot.gpu.index()];
+            device.account(now, &self.simulation.power);
+            device.guest_mut(seat).profile = *profile;
+            device.guests_changed();
+        }
+        self.crowd_changed(now, slots);
+    }
+
+    /// A task wants to hold on each of its GPUs what it holds so long after its launch. If one has no room, the task
+    /// that asked dies.
+    fn allocate(&mut self, now: Time, task: TaskId, seat: Seat, slots: &[Slot], at: Millis) {
+        let traced = &self.trace.tasks()[task.index()];
+        let course = traced.course();
+        let held = course.held(at);
+        // As a monitor sees it that can tell what each process does.
+        let own = if course.trains(at) { traced.profile.activity.sm } else { Fraction::ZERO };
         let fits = slots.iter().all(|slot| {
             let device = &mut self.devices[slot.gpu.index()];
             let (capacity, used) = (device.model.memory(), device.used());
@@ -142,7 +171,7 @@ impl<O: Observer> Run<'_, O> {
             self.show(now, slot.gpu);
         }
         if self.watched {
-            self.tell(now, Event::TaskSeen { task, used: held });
+            self.tell(now, Event::TaskSeen { task, used: held, activity: Some(own) });
         }
     }
 
@@ -158,7 +187,7 @@ impl<O: Observer> Run<'_, O> {
             return self.leave(now, seat, AttemptEnd::Completed, Outcome::Completed);
         }
         progress.queued = end;
-        self.agenda.add(Due::finish(end, progress.task, seat, stamp));
+        self.events.agenda.add(end, Due::finish(progress.task, seat, stamp));
     }
 
     /// A task's process ended, well or not.

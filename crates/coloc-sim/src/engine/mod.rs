@@ -1,8 +1,8 @@
-//! The event loop: a virtual clock, modelled devices, and the real scheduler between them.
+//! Simulation runs: a trace and modelled devices around the real scheduler.
 
-mod clock;
 mod crowd;
 mod device;
+mod due;
 mod life;
 mod run;
 mod seats;
@@ -16,7 +16,8 @@ use coloc_core::accounts::Accounts;
 use coloc_core::service::GpuTime;
 use coloc_core::{Policy, RejectedTask, Scheduler};
 use coloc_model::{
-    Bytes, Fleet, GpuSignal, Millis, Share, SignatureId, Slot, SpeedTable, Task, TaskId, Time,
+    Bytes, Fleet, GpuSignal, Memory, Millis, Share, SignatureId, Slot, SpeedTable, Task, TaskId,
+    Time,
 };
 use coloc_physics::{Noise, PowerModel, SharedGpu, skew};
 
@@ -141,6 +142,17 @@ pub struct Simulation {
     pub spread_speed: f64,
     /// Weights and quotas of users and groups.
     pub accounts: Accounts,
+    /// What tasks declare whose trace does not say.
+    pub declarations: Declarations,
+}
+
+/// What the users of a trace declare.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct Declarations {
+    /// So many times what a task truly needs; without it, nothing.
+    pub factor: Option<f64>,
+    /// What they declare and do not use is lent, and they borrow what others lend.
+    pub reclaim: bool,
 }
 
 impl Simulation {
@@ -160,6 +172,7 @@ impl Simulation {
             speeds: SpeedTable::default(),
             spread_speed: 1.0,
             accounts: Accounts::default(),
+            declarations: Declarations::default(),
         }
     }
 
@@ -196,19 +209,29 @@ impl Simulation {
             return Err(SimulationError::NoMig { model });
         }
         let mut estimates = Estimates::new(self.estimator, self.surroundings.as_ref());
+        let Declarations { factor, reclaim } = self.declarations;
         let mut submission = |id: TaskId, task: &TraceTask| {
+            let peak = task.course().peak();
+            let estimate = estimates.of(trace, task)?;
+            let declared = task.declared.or(factor.map(|factor| peak.scale(factor)));
             let submission = Task {
                 id,
                 signature: task.signature,
                 user: task.user,
                 gpus: task.gpus,
                 exclusive: task.exclusive,
-                estimate: estimates.of(trace, task)?,
+                models: None,
+                memory: match declared {
+                    Some(bytes) => Memory::Declared { bytes, reclaim },
+                    None => estimate.into(),
+                },
+                sm: estimate.and_then(|estimate| estimate.sm),
+                borrows: reclaim,
                 duration: Some(task.duration),
                 priority: task.priority,
             };
             scheduler.check(&submission)?;
-            let (need, largest) = (task.profile.memory, scheduler.most_memory(task.gpus));
+            let (need, largest) = (peak, scheduler.most_memory(task.gpus));
             if need > largest {
                 let name = trace.name(task).to_owned();
                 return Err(SimulationError::TooLarge { task: id, name, need, largest });

@@ -1,15 +1,16 @@
 //! One simulation run.
 
-use super::clock::{Agenda, What};
 use super::crowd::Scratch;
 use super::device::{Device, Figures};
+use super::due::{Due, Kind};
 use super::seats::Seats;
 use super::{Observer, Simulation, SimulationError};
 use crate::bound::makespan_bound;
+use crate::event_loop::{EventLoop, What, World};
 use crate::metrics::{FleetTotals, Summary, TaskResult};
 use crate::trace::Trace;
 use coloc_core::{Effect, Event, Scheduler};
-use coloc_model::{Share, Task, TaskState, Time};
+use coloc_model::{Share, Task, TaskId, TaskState, Time};
 
 /// With more live tasks than this, invariants are checked only now and then.
 const CHECK_EVERY_STEP: usize = 500;
@@ -22,7 +23,7 @@ pub(super) struct Run<'a, O> {
     pub(super) trace: &'a Trace,
     submissions: std::vec::IntoIter<Task>,
     next_submission: usize,
-    scheduler: Scheduler,
+    pub(super) events: EventLoop<Due>,
     /// The scheduler wants to know what a monitor sees.
     pub(super) monitored: bool,
     /// It wants to know how much memory tasks hold.
@@ -34,7 +35,6 @@ pub(super) struct Run<'a, O> {
     /// So that nobody's speed depends on anybody else.
     pub(super) alone: bool,
     pub(super) observer: &'a mut O,
-    pub(super) agenda: Agenda,
     pub(super) devices: Vec<Device>,
     pub(super) seats: Seats,
     pub(super) results: Vec<TaskResult>,
@@ -46,13 +46,6 @@ pub(super) struct Run<'a, O> {
     makespan: Time,
     steps: u64,
     pub(super) scratch: Scratch,
-    /// The moment that is being played.
-    now: Time,
-    /// Effects of this moment in the order of their decision, and how many were carried out.
-    wishes: Vec<Effect>,
-    done: usize,
-    /// They are being carried out.
-    busy: bool,
 }
 
 impl<'a, O: Observer> Run<'a, O> {
@@ -94,9 +87,8 @@ impl<'a, O: Observer> Run<'a, O> {
             unseen,
             // A part of a GPU is slower than the whole.
             alone: unseen && simulation.policy.share != Share::Mig,
-            scheduler,
+            events: EventLoop::new(scheduler, Time::START),
             observer,
-            agenda: Agenda::default(),
             devices,
             seats: Seats::default(),
             fruitless: 0,
@@ -104,30 +96,15 @@ impl<'a, O: Observer> Run<'a, O> {
             makespan: Time::START,
             steps: 0,
             scratch: Scratch::default(),
-            now: Time::START,
-            wishes: Vec::new(),
-            done: 0,
-            busy: false,
         }
     }
 
     pub(super) fn play(mut self) -> Result<(Summary, Vec<TaskResult>), SimulationError> {
-        loop {
+        while let Some(at) = self.next_time() {
             if self.fruitless > FRUITLESS {
-                return Err(SimulationError::NoProgress { at: self.now });
+                return Err(SimulationError::NoProgress { at: self.events.now });
             }
-            let arrival = self.trace.tasks().get(self.next_submission).map(|task| task.submit);
-            let due = self.agenda.next_time();
-            match (arrival, due) {
-                (None, None) => break,
-                // Whatever is due first, ends before arrivals at one moment, wake-ups after both.
-                (Some(arrival), due) if due.is_none_or(|due| arrival < due) => self.submit(arrival),
-                (Some(arrival), Some(due)) if arrival == due && self.agenda.only_wakes_at(due) => {
-                    self.submit(arrival);
-                }
-                _ => self.step(),
-            }
-            self.decide_at_end_of_moment();
+            self.advance(at);
             // Once all tasks have ended only stale entries are left.
             if self.ended == self.results.len() {
                 break;
@@ -137,71 +114,19 @@ impl<'a, O: Observer> Run<'a, O> {
         Ok(self.finish())
     }
 
-    fn submit(&mut self, now: Time) {
-        self.next_submission += 1;
-        if let Some(task) = self.submissions.next() {
-            self.tell(now, Event::Submitted(task));
-        }
+    /// When the next task of the trace is submitted.
+    fn next_submit(&self) -> Option<Time> {
+        self.trace.tasks().get(self.next_submission).map(|task| task.submit)
     }
 
-    fn step(&mut self) {
-        let Some(due) = self.agenda.pop() else { return };
-        match due.what {
-            What::Finish => self.finish_due(due.at, due.seat, due.stamp),
-            What::Grow => self.grow(due.at, due.seat, due.stamp),
-            What::Wake => self.tell(due.at, Event::Wake),
-        }
-    }
-
-    /// Tells the scheduler, which decides once it has heard everything that happens at this moment.
-    pub(super) fn tell(&mut self, now: Time, event: Event) {
-        self.now = now;
-        self.scheduler.note(now, event, &mut self.wishes);
-        self.carry_out_wishes();
-    }
-
-    /// Lets the scheduler decide, unless more happens at this moment.
-    fn decide_at_end_of_moment(&mut self) {
-        let arrival = self.trace.tasks().get(self.next_submission).map(|task| task.submit);
-        if arrival == Some(self.now) || self.agenda.next_time() == Some(self.now) {
-            return;
-        }
-        self.scheduler.decide(self.now, &mut self.wishes);
-        self.carry_out_wishes();
-    }
-
-    /// Does what the scheduler wants. What it wants on being told of one effect's consequences comes
-    /// after the effects that were decided before.
-    fn carry_out_wishes(&mut self) {
-        if self.wishes.is_empty() || std::mem::replace(&mut self.busy, true) {
-            return;
-        }
-        while let Some(effect) = self.wishes.get_mut(self.done) {
-            let effect = std::mem::replace(effect, Effect::WakeAt(Time::NEVER));
-            self.done += 1;
-            self.carry_out(self.now, effect);
-        }
-        self.wishes.clear();
-        self.done = 0;
-        self.busy = false;
-    }
-
-    fn carry_out(&mut self, now: Time, effect: Effect) {
-        match effect {
-            Effect::Launch { task, placement } => self.launch(now, task, placement),
-            Effect::Retire { task, state } => {
-                let result = &mut self.results[task.index()];
-                result.state = state;
-                result.end = Some(now);
-                self.makespan = self.makespan.max(now);
-                self.ended += 1;
-                if self.ended.is_multiple_of(PROGRESS_STEP) {
-                    self.observer.progress(self.ended);
-                }
-            }
-            Effect::WakeAt(at) => self.agenda.wake_at(at),
-            Effect::Preempt(task) => self.preempt(now, task),
-            Effect::Stop(task) => unreachable!("nobody cancels task {task} in a trace"),
+    fn retire(&mut self, now: Time, task: TaskId, state: TaskState) {
+        let result = &mut self.results[task.index()];
+        result.state = state;
+        result.end = Some(now);
+        self.makespan = self.makespan.max(now);
+        self.ended += 1;
+        if self.ended.is_multiple_of(PROGRESS_STEP) {
+            self.observer.progress(self.ended);
         }
     }
 
@@ -209,7 +134,7 @@ impl<'a, O: Observer> Run<'a, O> {
         self.steps += 1;
         let rarely = self.seats.len() > CHECK_EVERY_STEP && !self.steps.is_multiple_of(4096);
         if cfg!(debug_assertions) && !rarely {
-            self.scheduler.sanity_check();
+            self.events.scheduler.sanity_check();
         }
     }
 
@@ -229,7 +154,52 @@ impl<'a, O: Observer> Run<'a, O> {
             totals.memory_mean_bytes /= device_seconds;
         }
         let bound = makespan_bound(self.trace, &self.simulation.fleet);
-        let summary = Summary::new(self.trace, &self.results, makespan, bound, totals);
+        let mut summary = Summary::new(self.trace, &self.results, makespan, bound, totals);
+        let contract = self.simulation.policy.contract;
+        summary.contract = contract.map(|_| self.events.scheduler.settling().into());
         (summary, self.results)
+    }
+}
+
+impl<O: Observer> World for Run<'_, O> {
+    type Due = Due;
+
+    fn event_loop(&mut self) -> &mut EventLoop<Due> {
+        &mut self.events
+    }
+
+    fn next_time(&self) -> Option<Time> {
+        self.next_submit().into_iter().chain(self.events.agenda.next_time()).min()
+    }
+
+    /// At one time, ends and memory steps come before submissions, and wake-ups after them.
+    fn happen(&mut self, at: Time) {
+        let agenda = &self.events.agenda;
+        let is_due = agenda.next_time() == Some(at);
+        if self.next_submit() == Some(at) && (!is_due || agenda.only_wakes_at(at)) {
+            self.next_submission += 1;
+            if let Some(task) = self.submissions.next() {
+                self.tell(at, Event::Submitted(task));
+            }
+            return;
+        }
+        match self.events.agenda.pop() {
+            Some((at, What::Due(due))) => match due.kind {
+                Kind::Finish => self.finish_due(at, due.seat, due.stamp),
+                Kind::Grow => self.grow(at, due.seat, due.stamp),
+            },
+            Some((at, What::Wake)) => self.tell(at, Event::Wake),
+            None => {}
+        }
+    }
+
+    fn carry_out(&mut self, now: Time, effect: Effect) {
+        match effect {
+            Effect::Launch { task, placement } => self.launch(now, task, placement),
+            Effect::Retire { task, state } => self.retire(now, task, state),
+            Effect::Preempt(task) => self.preempt(now, task),
+            Effect::WakeAt(at) => self.events.wake_at(at),
+            Effect::Stop(task) => unreachable!("nobody cancels task {task} in a trace"),
+        }
     }
 }

@@ -2,7 +2,6 @@
 //! many tasks a trace has.
 
 use coloc_model::{GpuId, Millis, Placement, TaskId, Time};
-use coloc_physics::Growth;
 
 /// Where a running task is kept.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
@@ -55,8 +54,8 @@ impl Progress {
 pub(super) struct Stay {
     pub(super) placement: Placement,
     pub(super) started: Time,
-    /// `None` where it is of no interest.
-    pub(super) growth: Option<Growth>,
+    /// How long after its launch its memory last changed; `None` where that is of no interest.
+    pub(super) growth: Option<Millis>,
 }
 
 /// Which entries of the agenda are valid for a seat.

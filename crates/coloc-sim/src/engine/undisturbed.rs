@@ -3,13 +3,13 @@
 
 use super::Observer;
 use super::run::Run;
-use coloc_model::{GpuModel, Slot, TaskId, Time};
-use coloc_physics::{Growth, Power, SharedGpu};
+use coloc_model::{GpuModel, Millis, Slot, TaskId, Time};
+use coloc_physics::{Power, SharedGpu};
 use std::iter;
 
 impl<O: Observer> Run<'_, O> {
     /// A task whose memory grows like this is left alone until it goes.
-    pub(super) fn is_undisturbed(&self, growth: Option<Growth>) -> bool {
+    pub(super) fn is_undisturbed(&self, growth: Option<Millis>) -> bool {
         self.alone && growth.is_none()
     }
 

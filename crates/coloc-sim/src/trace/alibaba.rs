@@ -6,7 +6,7 @@ use super::TraceTask;
 use super::read::{Known, Taken};
 use super::table::{Fault, Header, Layout, Row, empty};
 use coloc_model::{Bytes, SignatureId};
-use coloc_physics::Profile;
+use coloc_physics::{Phases, Profile};
 
 pub(super) const LAYOUT: Layout = Layout {
     columns: &[
@@ -53,5 +53,8 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Taken, Fault> {
         profile: Profile::new(part, part, part / 2.0, part / 2.0, WHOLE.scale(part)),
         exclusive: part >= 1.0,
         priority: 0,
+        phases: Phases::NONE,
+        declared: None,
+        recorded: None,
     }))
 }

@@ -64,6 +64,9 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Taken, Fault> {
         profile: measured.profile(),
         exclusive: false,
         priority: 0,
+        phases: coloc_physics::Phases::NONE,
+        declared: None,
+        recorded: None,
     }))
 }
 

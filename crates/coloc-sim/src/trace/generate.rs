@@ -2,7 +2,7 @@
 
 use super::{Trace, TraceTask};
 use crate::Names;
-use coloc_model::{Millis, SignatureId, Time, UserId};
+use coloc_model::{MOST_GPUS, Millis, SignatureId, Time, UserId};
 use coloc_physics::catalogue::{self, Class, Workload};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -48,7 +48,7 @@ pub struct Generator {
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum GenerateError {
     /// No tasks or no GPUs, or too many.
-    #[error("a trace needs 1 to 100,000,000 tasks and at least one GPU")]
+    #[error("a trace needs 1 to 100,000,000 tasks, and 1 to {MOST_GPUS} GPUs")]
     Size,
     /// A load that means nothing.
     #[error("the load must lie above 0 and at most 100, not {0}")]
@@ -58,10 +58,15 @@ pub enum GenerateError {
     NoSamples,
 }
 
+/// There can be so many GPUs.
+pub(super) fn is_a_fleet(gpus: u32) -> bool {
+    (1..=MOST_GPUS).contains(&u64::from(gpus))
+}
+
 impl Generator {
     /// Makes the trace.
     pub fn generate(&self) -> Result<Trace, GenerateError> {
-        if !(1..=100_000_000).contains(&self.tasks) || self.gpus == 0 || self.widest == 0 {
+        if !(1..=100_000_000).contains(&self.tasks) || !is_a_fleet(self.gpus) || self.widest == 0 {
             return Err(GenerateError::Size);
         }
         if !(self.load > 0.0 && self.load <= 100.0) {
@@ -121,6 +126,9 @@ impl Generator {
             profile: workload.profile(),
             exclusive: false,
             priority: 0,
+            phases: coloc_physics::Phases::NONE,
+            declared: None,
+            recorded: None,
         }
     }
 

@@ -60,6 +60,9 @@ pub fn mix90() -> Trace {
             profile: workload.profile(),
             exclusive: false,
             priority: 0,
+            phases: coloc_physics::Phases::NONE,
+            declared: None,
+            recorded: None,
         })
     });
     let tasks = tasks.collect();

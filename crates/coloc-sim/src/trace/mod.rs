@@ -25,9 +25,9 @@ pub use sampled::Sampled;
 pub use write::write;
 
 use crate::Names;
-use coloc_model::{GroupId, Millis, SignatureId, TaskId, Time, UserId};
-use coloc_physics::Profile;
+use coloc_model::{Bytes, Estimate, GroupId, Millis, SignatureId, TaskId, Time, UserId};
 use coloc_physics::catalogue::{self, Class};
+use coloc_physics::{Course, Phases, Profile};
 use origin::Source;
 
 /// One submission.
@@ -49,6 +49,34 @@ pub struct TraceTask {
     pub exclusive: bool,
     /// Higher goes first.
     pub priority: i32,
+    /// What it does beside warming up and training.
+    pub phases: Phases,
+    /// What its user says that it needs on each GPU.
+    pub declared: Option<Bytes>,
+    /// What was estimated when it was submitted, for [`crate::Estimator::Recorded`].
+    pub recorded: Option<Recorded>,
+}
+
+/// An estimate that came with a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recorded {
+    /// What the task was expected to hold on each GPU.
+    pub peak: Bytes,
+    /// What it would stay below with high confidence.
+    pub bound: Bytes,
+}
+
+impl From<Recorded> for Estimate {
+    fn from(Recorded { peak, bound }: Recorded) -> Self {
+        Estimate { peak, bound, sm: None }
+    }
+}
+
+impl TraceTask {
+    /// What its memory does over a run.
+    pub fn course(&self) -> Course {
+        Course { plateau: self.profile.memory, phases: self.phases }
+    }
 }
 
 /// A workload over time, ordered by submission.

@@ -68,6 +68,9 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Taken, Fault> {
         profile: tiresias::profile(),
         exclusive: true,
         priority: 0,
+        phases: coloc_physics::Phases::NONE,
+        declared: None,
+        recorded: None,
     }))
 }
 

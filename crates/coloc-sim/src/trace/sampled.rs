@@ -1,6 +1,7 @@
 //! Synthetic traces with the service of real jobs: GPU seconds drawn from samples, gangs as in the
 //! Tiresias simulator's own trace, Poisson arrivals at a load.
 
+use super::generate::is_a_fleet;
 use super::{GenerateError, Trace, TraceTask, tiresias};
 use crate::Names;
 use coloc_model::{Millis, SignatureId, Time, UserId};
@@ -31,7 +32,7 @@ pub struct Sampled {
 impl Sampled {
     /// Makes the trace; every job is alone on its GPUs.
     pub fn generate(&self) -> Result<Trace, GenerateError> {
-        if !(1..=100_000_000).contains(&self.tasks) || self.gpus == 0 || self.widest == 0 {
+        if !(1..=100_000_000).contains(&self.tasks) || !is_a_fleet(self.gpus) || self.widest == 0 {
             return Err(GenerateError::Size);
         }
         if self.samples.is_empty() {
@@ -58,6 +59,9 @@ impl Sampled {
                 profile,
                 exclusive: true,
                 priority: 0,
+                phases: coloc_physics::Phases::NONE,
+                declared: None,
+                recorded: None,
             }
         };
         let mut tasks: Vec<TraceTask> = (0..self.tasks).map(|_| draw(&mut rng)).collect();

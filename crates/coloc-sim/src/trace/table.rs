@@ -111,6 +111,11 @@ impl Row<'_> {
         self.record.get(self.positions[index]?).filter(|text| !text.is_empty())
     }
 
+    /// The file has any of the columns from this one on.
+    pub(super) fn has_any_from(&self, first: usize) -> bool {
+        self.positions[first..].iter().any(Option::is_some)
+    }
+
     /// A value, if the column has one.
     pub(super) fn parsed<T>(
         &self,

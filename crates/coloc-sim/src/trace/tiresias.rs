@@ -5,7 +5,7 @@ use super::TraceTask;
 use super::read::{Known, Taken};
 use super::table::{Fault, Layout, Row, empty};
 use coloc_model::{Bytes, SignatureId};
-use coloc_physics::Profile;
+use coloc_physics::{Phases, Profile};
 
 pub(super) const LAYOUT: Layout = Layout::strict(
     &["num_gpu", "submit_time", "duration", "job_id", "iterations", "model_name", "interval"],
@@ -33,5 +33,8 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Taken, Fault> {
         profile: profile(),
         exclusive: true,
         priority: 0,
+        phases: Phases::NONE,
+        declared: None,
+        recorded: None,
     }))
 }

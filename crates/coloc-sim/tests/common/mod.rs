@@ -8,7 +8,7 @@ pub(crate) use shared::shared;
 use coloc_core::policy::{Place, Queue};
 use coloc_core::{Policy, Preset};
 use coloc_model::{Bytes, Fleet, Millis, Share, SignatureId, Time, UserId};
-use coloc_physics::Profile;
+use coloc_physics::{Phases, Profile};
 use coloc_sim::trace::{Format, read};
 use coloc_sim::{Estimator, Names, Silent, Simulation, Summary, TaskResult, Trace, TraceTask};
 use std::fs::File;
@@ -54,6 +54,9 @@ pub(crate) fn trace(tasks: &[(u64, u64, u32, u64, f64)]) -> Trace {
             profile: Profile::new(sm, sm, sm / 2.0, sm / 2.0, Bytes::from_mib(gib * 1024)),
             exclusive: false,
             priority: 0,
+            phases: Phases::NONE,
+            declared: None,
+            recorded: None,
         });
     let tasks = tasks.collect();
     Trace::new(tasks, names, users)

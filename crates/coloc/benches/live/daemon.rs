@@ -14,20 +14,31 @@ impl Daemon {
     /// Starts it and waits until it answers.
     pub(crate) fn start() -> Self {
         let place = tempfile::tempdir().expect("a temporary directory");
-        let child = Command::new(env!("CARGO_BIN_EXE_coloc"))
-            .args(["daemon", "--emulate", "4xA100-40GB", "--state"])
-            .arg(place.path().join("state"))
-            .arg("--socket")
-            .arg(place.path().join("socket"))
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the daemon starts");
+        let child = spawn(place.path());
         let daemon = Daemon { place, child };
-        wait_for("the daemon", || {
-            daemon.command().arg("queue").output().is_ok_and(|output| output.status.success())
-        });
+        daemon.wait();
         daemon
+    }
+
+    /// Stops it and starts it again on the same state; how long it took from the start to the first answer.
+    pub(crate) fn start_again(&mut self) -> Duration {
+        self.stop();
+        let began = Instant::now();
+        self.child = spawn(self.path());
+        self.wait();
+        began.elapsed()
+    }
+
+    fn wait(&self) {
+        wait_for("the daemon", || {
+            self.command().args(["queue", "--me"]).output().is_ok_and(|o| o.status.success())
+        });
+    }
+
+    fn stop(&mut self) {
+        let pid = self.child.id().to_string();
+        let _ = Command::new("kill").args(["-TERM", &pid]).status();
+        let _ = self.child.wait();
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -59,10 +70,20 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.command().args(["cancel", "all"]).output();
-        let pid = self.child.id().to_string();
-        let _ = Command::new("kill").args(["-TERM", &pid]).status();
-        let _ = self.child.wait();
+        self.stop();
     }
+}
+
+fn spawn(place: &Path) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_coloc"))
+        .args(["daemon", "--emulate", "4xA100-40GB", "--state"])
+        .arg(place.join("state"))
+        .arg("--socket")
+        .arg(place.join("socket"))
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the daemon starts")
 }
 
 /// Bytes of memory that a process has.

@@ -1,7 +1,7 @@
 //! Who is owed how much and may hold how much: `--weight`, `--quota`, `--half-life`.
 
 use super::policy::FairOrderFlag;
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use clap::Args;
 use coloc_core::accounts::{Account, Accounts, Quota};
 use coloc_daemon::agreements::Agreements;
@@ -113,7 +113,7 @@ impl AccountArgs {
     /// Refuses what makes no sense.
     pub(crate) fn check(&self) -> Result<(), CliError> {
         if self.half_life.is_some_and(|span| span == Millis::ZERO) {
-            return Err(CliError::Usage("--half-life must be above 0".to_owned()));
+            return Err(UsageError::value("--half-life", "more than 0", "0").into());
         }
         Ok(())
     }
@@ -189,7 +189,7 @@ fn find(names: &Names, name: &str, flag: &str, what: &str) -> Result<u32, CliErr
             known.push("…");
         }
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        CliError::Usage(format!("{flag}: the trace has no {what} {name:?}; it has {known}"))
+        UsageError::flag(flag, format!("the trace has no {what} {name:?}; it has {known}")).into()
     })
 }
 

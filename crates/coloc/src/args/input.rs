@@ -6,7 +6,7 @@ use coloc_model::{Fleet, FleetFile};
 use coloc_sim::Trace;
 use coloc_sim::trace::{self, Format, TraceError};
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 /// A trace file format.
@@ -93,6 +93,9 @@ fn open(file: &Path) -> Result<BufReader<File>, TraceError> {
     File::open(file).map(BufReader::new).map_err(fail)
 }
 
+/// The largest file that is read as a fleet, in bytes.
+const LARGEST_FLEET: u64 = 1 << 20;
+
 /// A fleet from a spec, or from a TOML file if the text ends like one or names one.
 pub(crate) fn read_fleet(spec: &str) -> Result<Fleet, CliError> {
     let file = Path::new(spec);
@@ -100,7 +103,13 @@ pub(crate) fn read_fleet(spec: &str) -> Result<Fleet, CliError> {
         return Ok(spec.parse()?);
     }
     let fail = |problem: String| CliError::FleetFile { file: file.to_owned(), problem };
-    let text = std::fs::read_to_string(file).map_err(|error| fail(error.to_string()))?;
+    let mut text = String::new();
+    let read =
+        File::open(file).and_then(|file| file.take(LARGEST_FLEET + 1).read_to_string(&mut text));
+    let read = read.map_err(|error| fail(error.to_string()))?;
+    if read as u64 > LARGEST_FLEET {
+        return Err(fail(format!("a fleet's file has at most {LARGEST_FLEET} bytes; use `count`")));
+    }
     let parsed: FleetFile = toml::from_str(&text).map_err(|error| fail(error.to_string()))?;
     Fleet::try_from(parsed).map_err(|error| fail(error.to_string()))
 }

@@ -1,11 +1,11 @@
 //! Where the daemon is, and which tasks are meant.
 
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use coloc_daemon::client::{Address, Client, Host, Secret, Wanted, Whose};
-use coloc_daemon::fingerprint::Fingerprint;
-use coloc_daemon::tls::Trust;
+use coloc_api::client::{Address, Client, Host, Secret, Wanted, Whose};
+use coloc_api::fingerprint::Fingerprint;
+use coloc_api::tls::Trust;
 use std::io;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::PermissionsExt as _;
@@ -46,7 +46,7 @@ impl SocketArg {
             let trust = match (fingerprint, said(self.ca.as_ref())) {
                 (Some(fingerprint), _) => Trust::Pinned(*fingerprint),
                 (None, Some(file)) => Trust::Authorities(file.clone()),
-                (None, None) => Trust::Nobody,
+                (None, None) => Trust::None,
             };
             let token = token(said(self.token_file.as_ref()).map(PathBuf::as_path))?;
             return Ok(Client::reach(Address::Remote { host, token, trust })?);
@@ -105,7 +105,7 @@ fn token(named: Option<&Path>) -> Result<Option<Secret>, CliError> {
     }
     let usual = || Some(crate::config::user_file()?.with_file_name("token"));
     let Some(file) = named.map(Path::to_owned).or_else(usual) else { return Ok(None) };
-    let wrong = |problem: String| CliError::Usage(format!("{}: {problem}", file.display()));
+    let wrong = |problem: String| UsageError::file(&file, problem);
     let metadata = match std::fs::metadata(&file) {
         Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => {
             return Ok(None);
@@ -115,7 +115,7 @@ fn token(named: Option<&Path>) -> Result<Option<Secret>, CliError> {
     let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         let problem = format!("others can read this token (mode {mode:o}): chmod 600 it");
-        return Err(wrong(problem));
+        return Err(wrong(problem).into());
     }
     let text = std::fs::read_to_string(&file).map_err(|error| wrong(error.to_string()))?;
     Ok(Some(Secret(text.trim().to_owned())))
@@ -145,8 +145,9 @@ pub(crate) fn directory_in(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-fn is_root() -> bool {
-    coloc_daemon::users::is_root()
+/// Whether this process may do everything.
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 /// Tasks: `7`, `3-9`, `1,4-6`, `12_3` of an array, `last`, `all`.
@@ -258,12 +259,12 @@ pub(crate) fn resolve_of(
                 let tasks = client.list(true, 0.0)?.tasks;
                 let place = (Some(*array), Some(*index));
                 let found = tasks.iter().find(|task| (task.array_id, task.array_index) == place);
-                let missing = || CliError::Usage(format!("there is no task {array}_{index}"));
+                let missing = || UsageError::NoTask(format!("{array}_{index}"));
                 ids.push(found.ok_or_else(missing)?.id);
             }
             Selection::Last => {
                 let newest = list(client, true)?.iter().map(|task| task.id).max();
-                let none = || CliError::Usage("there is no task of yours yet".into());
+                let none = || UsageError::NoTaskYet;
                 ids.push(newest.ok_or_else(none)?);
             }
             Selection::All => ids.extend(list(client, false)?.iter().map(|task| task.id)),

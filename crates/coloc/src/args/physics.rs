@@ -1,13 +1,13 @@
 //! How the modelled devices behave.
 
-use super::table;
-use crate::error::CliError;
+use super::policy::positive;
+use crate::error::{CliError, UsageError};
+use crate::tables::{slowdowns, speeds};
 use clap::Args;
-use coloc_model::{Share, SignatureId};
-use coloc_physics::{Interference, Noise, PairTable, SharedGpu, SlowdownPair};
+use coloc_physics::{Interference, Noise, PairTable, SharedGpu};
 use coloc_sim::trace::published_speeds;
-use coloc_sim::{Names, PreemptionCost, Simulation, Trace};
-use std::path::{Path, PathBuf};
+use coloc_sim::{Declarations, PreemptionCost, Simulation, Trace};
+use std::path::PathBuf;
 
 /// The model behind a simulation.
 #[derive(Args, Clone, Debug)]
@@ -37,6 +37,12 @@ pub(crate) struct PhysicsArgs {
     /// Seconds that it loses for each GiB that it holds on a GPU
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pub(crate) preempt_cost_per_gib: f64,
+    /// Every task declares so many times the memory that it truly needs, such as 1.5; a trace's column declared_mib wins
+    #[arg(long, value_name = "FACTOR", value_parser = positive)]
+    pub(crate) declare: Option<f64>,
+    /// What tasks declare and do not use is lent to others until they want it back
+    #[arg(long)]
+    pub(crate) reclaim: bool,
 }
 
 impl Default for PhysicsArgs {
@@ -50,6 +56,8 @@ impl Default for PhysicsArgs {
             speeds: None,
             preempt_cost: 0.0,
             preempt_cost_per_gib: 0.0,
+            declare: None,
+            reclaim: false,
         }
     }
 }
@@ -59,66 +67,39 @@ impl PhysicsArgs {
     pub(crate) fn apply(&self, simulation: &mut Simulation, trace: &Trace) -> Result<(), CliError> {
         let names = trace.names();
         if !(0.0..=100.0).contains(&self.interference) {
-            let message = format!("--interference takes 0 to 100, not {}", self.interference);
-            return Err(CliError::Usage(message));
+            let given = self.interference;
+            return Err(UsageError::value("--interference", "0 to 100", given).into());
         }
         let pairs = match &self.pairs {
-            Some(file) => read_pairs(file, names)?,
+            Some(file) => slowdowns::read(file, names)?,
             None => PairTable::default(),
         };
         let interference = Interference::default().scaled(self.interference);
         simulation.physics = SharedGpu { interference, pairs };
         if !(0.001..=1.0).contains(&self.spread_speed) {
-            let message = format!("--spread-speed takes 0.001 to 1, not {}", self.spread_speed);
-            return Err(CliError::Usage(message));
+            let given = self.spread_speed;
+            return Err(UsageError::value("--spread-speed", "0.001 to 1", given).into());
         }
         simulation.spread_speed = self.spread_speed;
         simulation.speeds = published_speeds(trace);
         if let Some(file) = &self.speeds {
-            let told = super::speeds::read(file, names)?;
+            let told = speeds::read(file, names)?;
             simulation.speeds = told.or(std::mem::take(&mut simulation.speeds));
         }
-        let costs = [self.preempt_cost, self.preempt_cost_per_gib];
-        if let Some(wrong) = costs.iter().find(|cost| !(0.0..1e9).contains(*cost)) {
-            let message = format!("{wrong}: costs lie between 0 and 1e9 seconds");
-            return Err(CliError::Usage(message));
+        let costs = [
+            ("--preempt-cost", self.preempt_cost),
+            ("--preempt-cost-per-gib", self.preempt_cost_per_gib),
+        ];
+        if let Some((flag, given)) = costs.iter().find(|(_, cost)| !(0.0..1e9).contains(cost)) {
+            return Err(UsageError::value(*flag, "0 to 1e9 seconds", given).into());
         }
         simulation.preemption =
             PreemptionCost { fixed_s: self.preempt_cost, per_gib_s: self.preempt_cost_per_gib };
+        if let Some(factor) = self.declare.filter(|factor| !(0.01..=100.0).contains(factor)) {
+            return Err(UsageError::value("--declare", "0.01 to 100", factor).into());
+        }
+        simulation.declarations = Declarations { factor: self.declare, reclaim: self.reclaim };
         simulation.noise = self.noise.then(|| Noise::new(self.seed));
         Ok(())
     }
-}
-
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PairRow {
-    task: String,
-    beside: String,
-    speed: f64,
-    #[serde(default)]
-    share: Option<Share>,
-}
-
-/// Reads measured pairs. Pairs of tasks that the trace does not have are passed over.
-fn read_pairs(file: &Path, names: &Names) -> Result<PairTable, CliError> {
-    let mut pairs = PairTable::default();
-    for (line, row) in table::read::<PairRow>(file)? {
-        if !(row.speed > 0.0 && row.speed <= 2.0) {
-            let problem = format!("column speed: {} is not above 0 and at most 2", row.speed);
-            return Err(table::fault(file, line, problem));
-        }
-        let signature = |name: &str| names.find(name).map(SignatureId);
-        let (Some(task), Some(beside)) = (signature(&row.task), signature(&row.beside)) else {
-            continue;
-        };
-        let shares: &[Share] = match &row.share {
-            Some(share) => std::slice::from_ref(share),
-            None => &[Share::Streams, Share::Mps],
-        };
-        for &share in shares {
-            pairs.insert(SlowdownPair { share, task, beside, slowdown: 1.0 / row.speed });
-        }
-    }
-    Ok(pairs)
 }

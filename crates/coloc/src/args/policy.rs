@@ -2,27 +2,14 @@
 
 use super::accounts::AccountArgs;
 use super::service::ServiceArgs;
-use super::tuning::TuningArgs;
+use super::tuning::{Switch, TuningArgs};
 use clap::{Args, ValueEnum};
-use coloc_core::policy::{FairOrder, Gate, Knowledge, OnOom, Pack, Place, Policy, Queue, Recovery};
+use coloc_core::policy::{
+    Contract, FairOrder, Gate, Knowledge, OnOom, Pack, Place, Policy, Queue, Recovery,
+};
 use coloc_core::preset::{MemoryKnowledge, Preset};
 use coloc_model::{Bytes, Millis, Share};
 use coloc_sim::Estimator;
-
-/// Gives a clap enum the names of the contract and the values they stand for.
-macro_rules! flag_values {
-    ($(#[$doc:meta])* $flag:ident => $target:ty { $($(#[$help:meta])* $variant:ident => $value:expr),* $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-        pub(crate) enum $flag { $($(#[$help])* $variant),* }
-
-        impl From<$flag> for $target {
-            fn from(flag: $flag) -> $target {
-                match flag { $($flag::$variant => $value),* }
-            }
-        }
-    };
-}
 
 flag_values!(
     /// Order of the queue.
@@ -105,6 +92,8 @@ flag_values!(
         Oracle => Estimator::Oracle,
         /// Nothing: only recovery
         None => Estimator::None,
+        /// What was estimated of each task when it was submitted, as its trace says
+        Recorded => Estimator::Recorded,
         /// Our own estimate, from the graphs of catalogued tasks
         Replay => Estimator::Replay,
         /// Published numbers of Horus
@@ -222,6 +211,7 @@ impl PolicyArgs {
             Knowledge::Estimated { margin } => *margin = tuning.margin.unwrap_or(*margin),
             Knowledge::Unknown { min_free } => *min_free = tuning.min_free.unwrap_or(*min_free),
         }
+        policy.contract = tuning.contract(policy.contract);
         if let Some(seconds) = tuning.settle {
             policy.settle = Some(Millis::from_secs(seconds));
         }
@@ -250,6 +240,18 @@ impl PolicyArgs {
 }
 
 impl TuningArgs {
+    fn contract(&self, base: Option<Contract>) -> Option<Contract> {
+        let contract = match self.contract {
+            Some(Switch::On) => Some(base.unwrap_or_default()),
+            Some(Switch::Off) => None,
+            None => base,
+        }?;
+        Some(Contract {
+            share_blind: contract.share_blind || self.share_blind,
+            unknown_instance: self.unknown_instance.or(contract.unknown_instance),
+        })
+    }
+
     fn recovery(&self, base: Recovery) -> Recovery {
         let plain = plain(MemoryKnowledge::Oracle).recovery;
         let on_oom = match self.on_oom {

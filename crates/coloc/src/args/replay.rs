@@ -1,8 +1,8 @@
 //! Where the tasks of a simulation are replayed.
 
 use crate::config::environments;
-use crate::error::CliError;
-use crate::verbs::estimate::EstimateError;
+use crate::error::{CliError, UsageError};
+use crate::estimating::LayersError;
 use clap::Args;
 use coloc_sim::{Estimator, Surroundings, Trace};
 
@@ -22,7 +22,7 @@ impl ReplayArgs {
         trace: &Trace,
     ) -> Result<Option<Surroundings>, CliError> {
         let Some(name) = &self.env else { return Ok(None) };
-        let unused = |why: &str| CliError::Usage(format!("--env changes nothing here: {why}"));
+        let unused = |why| CliError::from(UsageError::NoEffect { flag: "--env", why });
         if !estimators.into_iter().any(|estimator| estimator == Estimator::Replay) {
             return Err(unused("it belongs to the estimator replay, and no policy asks it"));
         }
@@ -30,7 +30,7 @@ impl ReplayArgs {
         if Estimator::Replay.silent_on(trace).is_some_and(|(unknown, _)| unknown == all) {
             return Err(unused("replay has no graph of any task in this trace"));
         }
-        let named = environments::find(name).map_err(EstimateError::from)?;
+        let named = environments::find(name).map_err(LayersError::from)?;
         let doubts = named.doubts();
         Ok(Some(Surroundings { name: named.name, constants: named.constants, doubts }))
     }

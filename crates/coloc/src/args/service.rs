@@ -1,7 +1,7 @@
 //! Flags of the disciplines that go by attained service.
 
 use super::input::read_samples;
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use clap::Args;
 use coloc_core::service::{GpuTime, Service, Thresholds};
 use coloc_model::Millis;
@@ -38,13 +38,13 @@ impl ServiceArgs {
 
     /// Refuses numbers that make no sense.
     pub(crate) fn check(&self) -> Result<(), CliError> {
-        let numbers = [self.promote, self.quantum];
-        if let Some(wrong) = numbers.into_iter().flatten().find(|n| !(0.0..1e9).contains(n)) {
-            let message = format!("{wrong}: knobs and quanta lie between 0 and 1e9");
-            return Err(CliError::Usage(message));
+        let numbers = [("--promote", self.promote), ("--quantum", self.quantum)];
+        let given = numbers.into_iter().filter_map(|(flag, number)| Some((flag, number?)));
+        if let Some((flag, wrong)) = given.into_iter().find(|(_, n)| !(0.0..1e9).contains(n)) {
+            return Err(UsageError::value(flag, "0 to 1e9", wrong).into());
         }
         if self.quantum.is_some_and(|seconds| seconds < 0.001) {
-            return Err(CliError::Usage("--quantum must be at least a millisecond".to_owned()));
+            return Err(UsageError::flag("--quantum", "at least a millisecond").into());
         }
         Ok(())
     }

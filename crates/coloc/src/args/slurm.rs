@@ -1,7 +1,7 @@
 //! Slurm's flags for a batch script that one machine has little use for: scripts that have them work, and who relies on
 //! one that does nothing here is told.
 
-use super::script::{self, GpuWish};
+use crate::parse::slurm::{self, GpuWish};
 use clap::Args;
 use coloc_daemon::kinds::is_of_kind;
 use coloc_model::KNOWN_MODELS;
@@ -10,11 +10,11 @@ use coloc_model::KNOWN_MODELS;
 #[derive(Args, Clone, Default, Debug)]
 #[command(next_help_heading = "Slurm")]
 pub(crate) struct SlurmArgs {
-    #[arg(long, value_name = "GRES", value_parser = script::gres, hide = true, overrides_with_all = ["gpus", "gpus_per_node", "gpus_per_task"])]
+    #[arg(long, value_name = "GRES", value_parser = slurm::gres, hide = true, overrides_with_all = ["gpus", "gpus_per_node", "gpus_per_task"])]
     gres: Option<GpuWish>,
-    #[arg(long, value_name = "N", value_parser = script::gpu_wish, hide = true, overrides_with_all = ["gpus", "gres", "gpus_per_task"])]
+    #[arg(long, value_name = "N", value_parser = slurm::gpu_wish, hide = true, overrides_with_all = ["gpus", "gres", "gpus_per_task"])]
     gpus_per_node: Option<GpuWish>,
-    #[arg(long, value_name = "N", value_parser = script::gpu_wish, hide = true, overrides_with_all = ["gpus", "gres", "gpus_per_node"])]
+    #[arg(long, value_name = "N", value_parser = slurm::gpu_wish, hide = true, overrides_with_all = ["gpus", "gres", "gpus_per_node"])]
     gpus_per_task: Option<GpuWish>,
     #[arg(short = 'p', long, hide = true)]
     partition: Option<String>,

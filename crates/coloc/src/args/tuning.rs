@@ -1,9 +1,18 @@
 //! What a policy has beside its queue, placement and way to share: the same for one policy or for several.
 
 use super::policy::{OnOomFlag, pack, positive, share};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use coloc_core::policy::Pack;
 use coloc_model::Bytes;
+
+/// On or off.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(crate) enum Switch {
+    /// It applies
+    On,
+    /// It does not
+    Off,
+}
 
 /// Limits, margins and knobs.
 #[derive(Args, Clone, Default, Debug)]
@@ -17,6 +26,15 @@ pub(crate) struct TuningArgs {
     /// With --estimator none: what must be free on a GPU [default: 5G]
     #[arg(long, value_name = "MEMORY")]
     pub(crate) min_free: Option<Bytes>,
+    /// Whether what is promised to a task stays promised until it was seen to train at a plateau of memory [default: off; of preset coloc: on]
+    #[arg(long, value_enum, value_name = "WHETHER")]
+    pub(crate) contract: Option<Switch>,
+    /// With the contract: tasks of which nothing is known share GPUs from the start, as in CARMA
+    #[arg(long)]
+    pub(crate) share_blind: bool,
+    /// With the contract and --share mig: memory of the instance for a task of which nothing is known [default: the largest]
+    #[arg(long, value_name = "MEMORY")]
+    pub(crate) unknown_instance: Option<Bytes>,
     /// Seconds for which a GPU takes no further task after a launch
     #[arg(long, value_name = "SECONDS")]
     pub(crate) settle: Option<u64>,

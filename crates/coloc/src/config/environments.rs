@@ -4,9 +4,10 @@
 use super::{SYSTEM_FILE, VARIABLE, files, user_file};
 use crate::error::CliError;
 use crate::output;
-use coloc_estimate::environment::{Environment, Loads};
+use coloc_estimate::environment::{Environment, loads_of};
 use coloc_estimate::graph::{FlagKind, Graph};
 use coloc_estimate::learned::{self, DEFAULT_ENVIRONMENT};
+use coloc_model::Loads;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
@@ -82,7 +83,7 @@ struct Stored {
 impl Named {
     /// Says so where nobody measured a net that loads what this graph does.
     pub(crate) fn doubt(&self, graph: &mut Graph) {
-        let loads = Loads::of(graph);
+        let loads = loads_of(graph);
         for (_, detail) in self.doubts().into_iter().filter(|(part, _)| *part == loads) {
             graph.flag(FlagKind::Assumption, detail);
         }
@@ -247,7 +248,7 @@ pub(crate) fn place(name: &str, system: bool) -> Result<PathBuf, EnvironmentErro
     let named = std::env::var_os(VARIABLE).filter(|file| !file.is_empty()).map(PathBuf::from);
     let beside = match named {
         Some(file) if !system => file,
-        _ if system || coloc_daemon::users::is_root() => PathBuf::from(SYSTEM_FILE),
+        _ if system || crate::args::live::is_root() => PathBuf::from(SYSTEM_FILE),
         _ => user_file().ok_or(EnvironmentError::NoHome)?,
     };
     let folder = beside.parent().unwrap_or(Path::new("")).join(FOLDER);

@@ -4,7 +4,7 @@ use super::Config;
 use crate::Cli;
 use clap::CommandFactory as _;
 use clap::parser::ValueSource;
-use coloc_daemon::settings::Said;
+use coloc_api::view::Said;
 use std::ffi::OsString;
 
 /// The daemon's settings, going by the files and by what was typed after the verb.

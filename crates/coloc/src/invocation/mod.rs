@@ -5,10 +5,10 @@ mod own_words;
 
 pub(crate) use own_words::asks_for_json;
 
-use crate::args::batch::{self, Directive, Script};
 use crate::args::task::{SCRIPT_LINE_ENDS, TaskArgs};
 use crate::config::{self, Config};
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
+use crate::submission::batch_script::{self, Directive, Script};
 use crate::{Cli, Verb, slurm};
 use clap::error::ErrorKind;
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<Cli, CliError> {
         && submit.task.lacks_a_command()
     {
         // `sbatch < script`.
-        spoken.rest.push(batch::STDIN.into());
+        spoken.rest.push(batch_script::STDIN.into());
         cli = Cli::read(&spoken.whole(&[])).or_else(|error| leave(&error, json))?;
     }
     let Some(command) = task_of(&cli).map(TaskArgs::command) else { return Ok(cli) };
@@ -37,7 +37,7 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<Cli, CliError> {
 /// What clap has to say is said as it says it, and to programs as every other error.
 fn leave(error: &clap::Error, json: bool) -> Result<Cli, CliError> {
     if json && error.use_stderr() {
-        return Err(CliError::Usage(problem(error)));
+        return Err(UsageError::Parser(problem(error)).into());
     }
     error.exit()
 }
@@ -46,7 +46,7 @@ fn leave(error: &clap::Error, json: bool) -> Result<Cli, CliError> {
 pub(crate) fn read_again(words: Vec<OsString>) -> Result<Cli, CliError> {
     let spoken = Spoken::of(words)?;
     Cli::read(&spoken.whole(&[]))
-        .map_err(|error| CliError::Usage(error.to_string().trim().to_owned()))
+        .map_err(|error| UsageError::Parser(error.to_string().trim().to_owned()).into())
 }
 
 /// The first of these flags that was typed. One that a file or a variable has was not meant for this command alone.
@@ -143,7 +143,7 @@ impl Spoken {
         let index = if plain < counts.len() { plain } else { first(|_| true) };
         let line = directives.get(index).map_or(1, |one| one.line);
         let found = counts.get(index).and_then(|&count| upto(count));
-        batch::wrong_line(file, line, &problem(found.as_ref().unwrap_or(error)))
+        batch_script::wrong_line(file, line, &problem(found.as_ref().unwrap_or(error)))
     }
 }
 
@@ -153,7 +153,7 @@ fn stray(file: &Path, line: usize, word: &str) -> CliError {
         "{word:?} belongs to no option: expected options alone, such as `--gpus 2 -J \"a name\"`; \
          a value with spaces needs quotes, and a command goes below"
     );
-    batch::wrong_line(file, line, &problem)
+    batch_script::wrong_line(file, line, &problem)
 }
 
 /// What clap says, without the usage of a command line, which a script is not.

@@ -1,8 +1,8 @@
 //! What a live run looks like while it goes on.
 
 use crate::output::table::bar;
-use coloc_daemon::owner::{GpuView, TaskView};
-use coloc_daemon::record::Phase;
+use coloc_api::view::{GpuView, TaskView};
+use coloc_model::TaskState;
 use std::fmt::Write as _;
 
 /// One side of the board.
@@ -16,14 +16,14 @@ pub(crate) struct Side<'a> {
 const WIDTH: usize = 38;
 
 impl Side<'_> {
-    fn count(&self, wanted: impl Fn(Phase) -> bool) -> usize {
+    fn count(&self, wanted: impl Fn(TaskState) -> bool) -> usize {
         self.tasks.iter().filter(|task| wanted(task.state)).count()
     }
 
     /// Its lines, all of one width.
     fn lines(&self) -> Vec<String> {
-        let ended = self.count(Phase::is_over);
-        let running = self.count(Phase::is_on_gpus);
+        let ended = self.count(TaskState::is_over);
+        let running = self.count(TaskState::is_on_gpus);
         let waiting = self.tasks.len() - ended - running;
         let share = ended as f64 / self.expected.max(1) as f64;
         let mut lines = vec![
@@ -76,7 +76,7 @@ mod tests {
             smact: 0.62,
             tasks: vec![1, 2],
             residents: vec![],
-            lost: false,
+            ..GpuView::default()
         };
         let gpus = [gpu];
         let side = |name| Side { name, tasks: &[], gpus: &gpus, expected: 30 };

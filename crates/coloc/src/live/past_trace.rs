@@ -1,11 +1,14 @@
 //! A daemon's past as a trace.
 
+mod assumed;
+
+use coloc_api::past::{Past, PastTask};
 use coloc_daemon::kinds::is_of_kind;
-use coloc_daemon::past::{Past, PastTask};
-use coloc_daemon::record::Phase;
-use coloc_model::{Bytes, Fleet, GpuId, GpuModel, Millis, Node, SignatureId, Time, UserId};
+use coloc_model::{
+    Bytes, Fleet, GpuId, GpuModel, Millis, Node, SignatureId, TaskState, Time, UserId,
+};
 use coloc_physics::Profile;
-use coloc_sim::trace::TraceTask;
+use coloc_sim::trace::{Recorded, TraceTask};
 use coloc_sim::{Names, Simulation, Trace};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -100,13 +103,16 @@ impl PastTrace {
                 profile: profile(task, usual),
                 exclusive: task.exclusive,
                 priority: task.priority,
+                phases: coloc_physics::Phases::NONE,
+                declared: task.declared_bytes.map(Bytes),
+                recorded: recorded(task),
             }
         };
         let tasks = past.tasks.iter().map(&mut traced).collect();
         PastTrace {
             trace: Trace::new(tasks, names, users),
             observed: observed(&past.tasks, first, scale),
-            assumed: assumed(past, as_observed, usual),
+            assumed: assumed::assumed(past, as_observed, usual),
             choosy,
         }
     }
@@ -159,6 +165,17 @@ fn note_choosy(choosy: &mut Vec<Choosy>, signature: SignatureId, task: &PastTask
     }
 }
 
+/// What was estimated of a task when it was submitted. Older daemons do not say whether anything was: then what the
+/// task held is told, as they are used to.
+fn recorded(task: &PastTask) -> Option<Recorded> {
+    if task.basis.is_none() && task.declared_bytes.is_none() {
+        let held = Bytes(task.memory_bytes.unwrap_or(0));
+        return Some(Recorded { peak: held, bound: held });
+    }
+    let peak = Bytes(task.estimate_bytes?);
+    Some(Recorded { peak, bound: task.bound_bytes.map_or(peak, |bound| peak.max(Bytes(bound))) })
+}
+
 fn profile(task: &PastTask, usual: f64) -> Profile {
     let memory = Bytes(task.memory_bytes.unwrap_or(0));
     match task.activity {
@@ -181,7 +198,7 @@ fn observed(tasks: &[PastTask], first: f64, scale: f64) -> Observed {
     let last = tasks.iter().map(|task| task.ended_s).fold(first, f64::max);
     Observed {
         tasks: tasks.len(),
-        completed: tasks.iter().filter(|task| task.state == Phase::Completed).count(),
+        completed: tasks.iter().filter(|task| task.state == TaskState::Completed).count(),
         makespan_s: if tasks.is_empty() { 0.0 } else { (last - first) * scale },
         jct_mean_s: mean(|task| task.ended_s - task.submitted_s) * scale,
         jct_p95_s: jcts.get(jcts.len() * 95 / 100).copied().unwrap_or(0.0) * scale,
@@ -192,56 +209,20 @@ fn observed(tasks: &[PastTask], first: f64, scale: f64) -> Observed {
     }
 }
 
-fn assumed(past: &Past, as_observed: bool, usual: f64) -> Vec<String> {
-    let tasks = &past.tasks;
-    let count = |of: fn(&PastTask) -> bool| tasks.iter().filter(|task| of(task)).count();
-    let shared = count(|task| task.slowdown > 1.0);
-    let mut said = vec!["memory is what was seen at most, and the scheduler is told it".to_owned()];
-    said.push(match (as_observed, shared) {
-        (true, 0) | (false, 0) => "run times are as observed; nobody shared a GPU".to_owned(),
-        (true, shared) => {
-            format!("run times are as observed, although {shared} tasks shared GPUs")
-        }
-        (false, shared) => format!(
-            "run times are those alone: {shared} tasks that shared GPUs are shortened by what the scheduler believed of sharing"
-        ),
-    });
-    let unseen = count(|task| task.activity.is_none());
-    if unseen > 0 {
-        said.push(format!(
-            "{unseen} tasks were never seen at work and are taken for SM {usual:.2}"
-        ));
-    }
-    let unknown = count(|task| task.memory_bytes.is_none());
-    if unknown > 0 {
-        said.push(format!(
-            "{unknown} tasks were never seen with GPU memory and are taken for none"
-        ));
-    }
-    let again = count(|task| task.preemptions > 0 || task.ooms > 0);
-    if again > 0 {
-        said.push(format!("of {again} tasks that ran more than once, the last run counts"));
-    }
-    if past.never_ran > 0 {
-        said.push(format!("{} tasks ended without having run, and are left out", past.never_ran));
-    }
-    said
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coloc_core::Policy;
-    use coloc_core::policy::{Place, Queue};
-    use coloc_model::{Activity, Fraction, Share};
+    use coloc_core::policy::{Contract, Place, Queue};
+    use coloc_core::{Policy, Preset};
+    use coloc_model::{Activity, Basis, Fraction, Share};
     use coloc_sim::{Estimator, Silent};
 
-    fn task(id: u32, submitted_s: f64, slowdown: f64) -> PastTask {
+    pub(super) fn task(id: u32, submitted_s: f64, slowdown: f64) -> PastTask {
         PastTask {
             id,
             kind: format!("kind{id}"),
             user: "ann".to_owned(),
-            state: Phase::Completed,
+            state: TaskState::Completed,
             gpus: 1,
             gpu_kinds: Vec::new(),
             exclusive: false,
@@ -253,6 +234,10 @@ mod tests {
             ooms: 0,
             preemptions: 0,
             memory_bytes: Some(1 << 30),
+            declared_bytes: None,
+            estimate_bytes: None,
+            bound_bytes: None,
+            basis: None,
             activity: Some(Activity { sm: Fraction::new(0.4), ..Activity::default() }),
             slowdown,
         }
@@ -276,10 +261,50 @@ mod tests {
         assert_eq!(trace.tasks()[1].profile.activity.sm.get(), 0.4, "like the others");
         assert_eq!((observed.makespan_s, observed.wait_mean_s), (61.0, 1.0));
         let assumed = |fleet: &str| told.assumed(&fleet.parse().expect("a fleet"));
-        assert_eq!(assumed("1xA100-40GB,1xV100-16GB").len(), 5);
+        assert_eq!(assumed("1xA100-40GB,1xV100-16GB").len(), 6);
         let elsewhere = assumed("2xV100-16GB");
-        assert_eq!(elsewhere.len(), 6, "{elsewhere:?}");
-        assert!(elsewhere[5].starts_with("1 tasks named kinds"), "{elsewhere:?}");
+        assert_eq!(elsewhere.len(), 7, "{elsewhere:?}");
+        assert!(elsewhere[6].starts_with("1 tasks named kinds"), "{elsewhere:?}");
+    }
+
+    /// Two tasks that hold 10 GiB each on a GPU of 40, under the contract: when each started.
+    fn starts(known: impl Fn(&mut PastTask)) -> [f64; 2] {
+        let both = [1, 2].map(|id| {
+            let memory_bytes = Some(10 << 30);
+            let mut task = PastTask { memory_bytes, ended_s: 2001.0, ..task(id, 0.0, 1.0) };
+            known(&mut task);
+            task
+        });
+        let past = Past { schema: 1, setup: None, tasks: both.to_vec(), never_ran: 0 };
+        let told = PastTrace::new(&past, false);
+        let policy = Preset::Coloc.policy(Estimator::Recorded.knowledge());
+        let policy = Policy { contract: Some(Contract::default()), ..policy };
+        let fleet = "1xA100-40GB".parse().expect("a fleet");
+        let simulation = Simulation::new(fleet, policy, Estimator::Recorded);
+        let (_, results) = simulation.run(&told.trace, &mut Silent).expect("it fits");
+        [0, 1].map(|task| results[task].start.expect("it started").secs())
+    }
+
+    #[test]
+    fn what_users_declared_and_estimators_said_is_not_forgotten() {
+        let declared = starts(|task| {
+            (task.basis, task.declared_bytes) = (Some(Basis::Declared), Some(30 << 30));
+        });
+        assert_eq!(declared, [0.0, 2000.0], "60 GiB of 40 are never promised");
+        let estimate = |bound: u64| {
+            starts(|task| {
+                (task.basis, task.estimate_bytes) = (Some(Basis::Estimated), Some(10 << 30));
+                task.bound_bytes = Some(bound << 30);
+            })
+        };
+        assert_eq!(estimate(12), [0.0, 0.0]);
+        // Until the first one was seen to train below its bound.
+        let [first, second] = estimate(25);
+        assert!(first == 0.0 && second > 300.0 && second < 2000.0, "{second}");
+        let unknown = starts(|task| task.basis = Some(Basis::Unknown));
+        assert_eq!(unknown, [0.0, 2000.0], "each needs an empty GPU");
+        // Older daemons do not say what was known.
+        assert_eq!(starts(|_| {}), [0.0, 0.0]);
     }
 
     #[test]

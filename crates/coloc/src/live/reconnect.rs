@@ -1,11 +1,13 @@
 //! Staying with a daemon that is started again: questions that change nothing are asked until somebody answers.
 
-use crate::args::script;
 use crate::error::CliError;
+use crate::output::visible::visible;
+use crate::parse::slurm;
 use clap::Args;
-use coloc_daemon::api::Submitted;
-use coloc_daemon::client::{Client, ClientError};
-use coloc_daemon::owner::{Submission, TaskDetail};
+use coloc_api::answer::Submitted;
+use coloc_api::client::{Client, ClientError};
+use coloc_api::request::Submission;
+use coloc_api::view::TaskDetail;
 use coloc_model::Millis;
 use std::time::{Duration, Instant};
 
@@ -31,7 +33,7 @@ impl Default for Reconnect {
 }
 
 fn span(text: &str) -> Result<Millis, String> {
-    if text == "0" { Ok(Millis::ZERO) } else { script::time(text) }
+    if text == "0" { Ok(Millis::ZERO) } else { slurm::time(text) }
 }
 
 impl Reconnect {
@@ -72,7 +74,10 @@ impl Reconnect {
             }
             if since.elapsed() > UNNOTICED && !std::mem::replace(&mut told, true) {
                 let limit = self.reconnect;
-                eprintln!("coloc: {error}; trying again for {limit}, tasks go on without it");
+                eprintln!(
+                    "coloc: {}; trying again for {limit}, tasks go on without it",
+                    visible(&error.to_string())
+                );
             }
             std::thread::sleep(pause.min(limit.saturating_sub(since.elapsed())));
             pause = (pause * 2).min(longest);

@@ -1,11 +1,13 @@
 //! A trace played on a live daemon: each task is submitted when its time has come, as an emulated training.
 
 use crate::error::CliError;
-use coloc_daemon::client::Client;
-use coloc_daemon::owner::{Submission, TaskView};
-use coloc_daemon::record::{Moment, Phase};
-use coloc_daemon::spec::TaskSpec;
-use coloc_daemon::text::RawText;
+use coloc_api::client::Client;
+use coloc_api::moment::Moment;
+use coloc_api::request::Submission;
+use coloc_api::spec::TaskSpec;
+use coloc_api::text::RawText;
+use coloc_api::view::TaskView;
+use coloc_model::TaskState;
 use coloc_physics::catalogue;
 use coloc_sim::Trace;
 use coloc_sim::trace::TraceTask;
@@ -105,7 +107,7 @@ impl<'a> Replay<'a> {
         };
         Replayed {
             tasks: self.ids.len(),
-            completed: tasks.iter().filter(|task| task.state == Phase::Completed).count(),
+            completed: tasks.iter().filter(|task| task.state == TaskState::Completed).count(),
             makespan_s: (ended.fold(first, f64::max) - first) * self.time_scale,
             jct_mean_s: mean(&|task| Some(task.ended_s? - task.submitted_s)),
             wait_mean_s: mean(&|task| Some(task.started_s? - task.submitted_s)),

@@ -1,8 +1,9 @@
 //! A daemon on emulated GPUs, in a directory of its own, that leaves nothing behind.
 
 use crate::error::CliError;
-use coloc_daemon::client::Client;
-use coloc_daemon::owner::{Change, GpuView};
+use coloc_api::client::Client;
+use coloc_api::request::Change;
+use coloc_api::view::GpuView;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -93,7 +94,7 @@ impl Stage {
             let _ = self.client.change(&ids, Change::Cancel);
             std::thread::sleep(Duration::from_millis(50));
         }
-        coloc_daemon::signals::ask_to_end(self.daemon.id());
+        crate::signals::ask_to_end(self.daemon.id());
         self.daemon.wait().map(|_| ())
     }
 }

@@ -1,6 +1,6 @@
 //! Files that commands write. A file appears whole or not at all.
 
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use coloc_model::{TaskId, Time};
 use coloc_sim::{TaskResult, Trace};
 use serde::Serialize;
@@ -42,8 +42,7 @@ pub(crate) fn refuse_to_replace(input: &Path, output: &Path) -> Result<(), CliEr
     let same = |input, output| std::fs::canonicalize(input).ok() == Some(output);
     match std::fs::canonicalize(output) {
         Ok(output) if output.is_file() && same(input, output.clone()) => {
-            let file = output.display();
-            Err(CliError::Usage(format!("{file} is what is read; write to another file")))
+            Err(UsageError::file(output, "it is what is read; write to another file").into())
         }
         _ => Ok(()),
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod comparison;
 pub(crate) mod files;
+pub(crate) mod harmless;
 pub(crate) mod progress;
 pub(crate) mod summary;
 pub(crate) mod table;
@@ -10,12 +11,10 @@ pub(crate) mod visible;
 
 use crate::args::live::Selection;
 use crate::error::CliError;
+use coloc_api::SCHEMA;
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
-
-/// The version of every JSON answer.
-pub(crate) const SCHEMA: u32 = 1;
 
 /// A JSON answer.
 #[derive(Serialize)]

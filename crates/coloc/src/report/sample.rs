@@ -174,6 +174,17 @@ fn series(tasks: &[TaskRecord], gpu: usize) -> GpuSeries {
 
 /// A study of two workloads and a pair, with some published points and an arrangement that does not fit.
 pub(super) fn collocate() -> CollocatePage {
+    let mut experiments = copies();
+    experiments.extend(pairs());
+    CollocatePage {
+        title: "Copies of a task on one GPU".into(),
+        gpu: gpu(0),
+        note: "Predicted by the model, not measured".into(),
+        experiments,
+    }
+}
+
+fn copies() -> Vec<Experiment> {
     let mut experiments = Vec::new();
     for (workload, peak, memory, published) in
         [("resnet26-cifar10", 5.3, 1900.0, 5.35), ("resnet152-imagenet", 1.17, 8300.0, 1.14)]
@@ -208,32 +219,29 @@ pub(super) fn collocate() -> CollocatePage {
             }
         }
     }
-    for (share, layout, throughput, published) in [
+    experiments
+}
+
+fn pairs() -> impl Iterator<Item = Experiment> {
+    let rows = [
         ("streams", "", 1.31, 1.29),
         ("mps", "", 1.74, 1.76),
         ("mig", "2 x 3g compute instances, shared memory", 1.49, 1.58),
-    ] {
-        experiments.push(Experiment {
-            workload: "resnet152-mixed".into(),
-            with: Some("dlrm-large".into()),
-            share: share.into(),
-            layout: layout.into(),
-            copies: 1,
-            fits: true,
-            throughput,
-            slowdown_mean: 2.0 / throughput,
-            smact: 0.6,
-            memory_mib: 37_610.0,
-            power_w: 231.0,
-            energy_ratio: 0.8,
-            published: Some(published),
-            published_what: Some("derived from the published end times".into()),
-        });
-    }
-    CollocatePage {
-        title: "Copies of a task on one GPU".into(),
-        gpu: gpu(0),
-        note: "Predicted by the model, not measured".into(),
-        experiments,
-    }
+    ];
+    rows.into_iter().map(|(share, layout, throughput, published)| Experiment {
+        workload: "resnet152-mixed".into(),
+        with: Some("dlrm-large".into()),
+        share: share.into(),
+        layout: layout.into(),
+        copies: 1,
+        fits: true,
+        throughput,
+        slowdown_mean: 2.0 / throughput,
+        smact: 0.6,
+        memory_mib: 37_610.0,
+        power_w: 231.0,
+        energy_ratio: 0.8,
+        published: Some(published),
+        published_what: Some("derived from the published end times".into()),
+    })
 }

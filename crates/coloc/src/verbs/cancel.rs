@@ -1,10 +1,10 @@
 //! `coloc cancel`: tasks that are to go, or to hear a signal.
 
-use crate::args::script;
 use crate::error::CliError;
+use crate::parse::slurm;
 use crate::verbs::change::ChangeTasks;
 use clap::Args;
-use coloc_daemon::owner::{Change, SignalRequest};
+use coloc_api::request::{Change, SignalRequest};
 
 /// Make tasks go away, whether they wait or run, or send them a signal
 #[derive(Args, Debug)]
@@ -12,7 +12,7 @@ pub(crate) struct Cancel {
     #[command(flatten)]
     tasks: ChangeTasks,
     /// Send the program this signal instead, such as USR1, and let the task go on
-    #[arg(short = 's', long, value_name = "SIGNAL", value_parser = script::signal)]
+    #[arg(short = 's', long, value_name = "SIGNAL", value_parser = slurm::signal)]
     signal: Option<i32>,
     /// With --signal: send it to all processes of the task; STOP, CONT and KILL always are
     #[arg(short = 'f', long, requires = "signal")]

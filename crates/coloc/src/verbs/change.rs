@@ -1,15 +1,15 @@
 //! `coloc cancel`, `hold`, `release` and `requeue`: one wish for some tasks.
 
 use crate::args::live::{Selection, SocketArg, in_ranges, resolve_of};
-use crate::args::states::StateWish;
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
+use crate::parse::states::StateWish;
 use clap::Args;
-use coloc_daemon::api::RefusedTask;
-use coloc_daemon::client::{Client, Wanted, Whose};
-use coloc_daemon::owner::{Change, Refused, TaskView};
-use coloc_daemon::record::Phase;
-use coloc_model::TaskId;
+use coloc_api::answer::{RefusedTask, code};
+use coloc_api::client::{Client, Wanted, Whose};
+use coloc_api::request::Change;
+use coloc_api::view::TaskView;
+use std::collections::HashSet;
 
 /// Tasks to change
 #[derive(Args, Debug)]
@@ -64,10 +64,11 @@ impl ChangeTasks {
         // Who names no task means their own; who names one means that one, whoever's it is.
         let whose = if by_user || self.tasks.is_empty() { whose } else { Whose::Everybody };
         let tasks = client.list_of(&Wanted { all: false, since_s: 0.0, whose })?;
+        let names: HashSet<u32> = named.iter().copied().collect();
         let is_named = |task: &TaskView| {
-            let whole_array = |array: u32| self.slurm && named.contains(&array);
+            let whole_array = |array: u32| self.slurm && names.contains(&array);
             self.tasks.is_empty()
-                || named.contains(&task.id)
+                || names.contains(&task.id)
                 || task.array_id.is_some_and(whole_array)
         };
         let passes = |task: &&TaskView| {
@@ -78,7 +79,8 @@ impl ChangeTasks {
         let mut ids: Vec<u32> = tasks.iter().filter(passes).map(|task| task.id).collect();
         if !filters {
             // Whoever names a task that is not there is told so.
-            ids.extend(named.into_iter().filter(|id| tasks.iter().all(|task| task.id != *id)));
+            let there: HashSet<u32> = tasks.iter().map(|task| task.id).collect();
+            ids.extend(named.into_iter().filter(|id| !there.contains(id)));
         }
         Ok(ids)
     }
@@ -103,13 +105,8 @@ pub(crate) fn apply(
     };
     let mut changed = client.change(ids, change)?;
     let named = |id: u32| wish.iter().any(|selection| selection.names(id));
-    let beside = [
-        Refused::NoSuchTask(TaskId(0)),
-        Refused::NotHeld { task: TaskId(0), phase: Phase::Pending },
-        Refused::NotRunning { task: TaskId(0), phase: Phase::Pending },
-    ];
-    let beside = beside.map(|refused| refused.code());
-    changed.refused.retain(|refused| named(refused.id) || !beside.contains(&&*refused.code));
+    let beside = [code::NO_SUCH_TASK, code::NOT_HELD, code::NOT_RUNNING];
+    changed.refused.retain(|refused| named(refused.id) || !beside.contains(&refused.code.as_str()));
     if json {
         // The daemon's answer has the version already.
         #[derive(serde::Serialize)]

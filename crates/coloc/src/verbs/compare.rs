@@ -2,16 +2,16 @@
 
 use crate::args::accounts::AccountArgs;
 use crate::args::input::InputArgs;
-use crate::args::named_policy::{self, NamedPolicy};
 use crate::args::physics::PhysicsArgs;
 use crate::args::replay::ReplayArgs;
 use crate::args::service::ServiceArgs;
 use crate::args::tuning::TuningArgs;
-use crate::args::without_effect;
 use crate::error::CliError;
 use crate::output::{Answer, comparison, files, print_text, progress::Progress};
+use crate::parse::named_policy::{self, NamedPolicy};
 use crate::report;
 use crate::verbs::simulate::tell_the_unknown;
+use crate::without_effect;
 use clap::Args;
 use coloc_model::{Fleet, GpuId};
 use coloc_sim::{Attempt, AttemptEnd, Estimator, Simulation, Summary, Timeline, Trace};

@@ -5,8 +5,8 @@ use crate::config::{self, Config, Setting};
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
 use clap::{Args, Subcommand};
-use coloc_daemon::api::ConfigInForce;
-use coloc_daemon::settings::Said;
+use coloc_api::answer::ConfigInForce;
+use coloc_api::view::Said;
 use serde::Serialize;
 use std::path::PathBuf;
 

@@ -1,15 +1,18 @@
 //! `coloc daemon`: the live scheduler.
 
 use crate::Verb;
+use crate::args::bounds::BoundArgs;
 use crate::args::live::{own_socket, own_state, path, said as said_path};
+use crate::args::log::LogArgs;
 use crate::args::policy::{PolicyArgs, PresetFlag};
 use crate::config::{Config, said};
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::invocation::{self, typed};
 use clap::Args;
+use coloc_api::view::Said;
 use coloc_daemon::retention::Retention;
 use coloc_daemon::serve::{self, Listen, Options};
-use coloc_daemon::settings::{Reloaded, Said, Settings, Source};
+use coloc_daemon::settings::{Reloaded, Settings, Source};
 use coloc_daemon::tls::Identity;
 use coloc_emu_tools::run::FleetHome;
 use coloc_model::{Bytes, Fleet, Millis};
@@ -60,7 +63,11 @@ pub(crate) struct Daemon {
     #[arg(long, value_name = "SIZE")]
     keep_logs_size: Option<Bytes>,
     #[command(flatten)]
+    log: LogArgs,
+    #[command(flatten)]
     policy: PolicyArgs,
+    #[command(flatten)]
+    bounds: BoundArgs,
 }
 
 /// For how long, or for ever.
@@ -78,7 +85,9 @@ fn kept(text: &str) -> Result<Kept, String> {
 impl Daemon {
     pub(crate) fn run(self) -> Result<(), CliError> {
         if !(self.time_scale.is_finite() && self.time_scale >= 0.001) {
-            return Err(CliError::Usage("--time-scale: expected a number above 0.001".into()));
+            return Err(
+                UsageError::value("--time-scale", "a number above 0.001", self.time_scale).into()
+            );
         }
         let settings = self.settings(said(&Config::load()?, &typed()))?;
         let state = said_path(self.state.as_ref()).cloned().unwrap_or_else(own_state);
@@ -88,6 +97,7 @@ impl Daemon {
             serve::check_free(&state)?;
             return Err(self.start_again(fleet, &state.join("emulated")));
         }
+        let _log = self.log.start();
         let options = Options {
             socket: said_path(self.socket.as_ref()).cloned().unwrap_or_else(own_socket),
             listen: self.door(),
@@ -111,20 +121,21 @@ impl Daemon {
         self.policy.service.check()?;
         self.policy.accounts.check()?;
         let spans = [("--grace", self.grace), ("--period", self.period)];
-        if let Some((flag, _)) = spans.iter().find(|(_, s)| !(0.0..=86_400.0).contains(s)) {
-            return Err(CliError::Usage(format!("{flag}: expected seconds, a day at most")));
+        if let Some((flag, given)) = spans.iter().find(|(_, s)| !(0.0..=86_400.0).contains(s)) {
+            return Err(UsageError::value(*flag, "seconds, a day at most", given).into());
         }
         // Live, our own policy is what people expect.
         let preset = self.policy.preset.or(Some(PresetFlag::Coloc));
         let policy = PolicyArgs { preset, ..self.policy.clone() };
         let agreements = policy.accounts.agreements();
-        agreements.look_up().map_err(|unknown| CliError::Usage(unknown.to_string()))?;
+        agreements.look_up().map_err(UsageError::from)?;
         Ok(Settings {
             policy: policy.policy(),
             agreements,
             history: policy.service.history()?,
             grace: Millis::from_secs_f64(self.grace),
             retention: Retention { age: self.keep_logs.0, size: self.keep_logs_size },
+            bounds: self.bounds.bounds()?,
             said,
         })
     }
@@ -133,7 +144,7 @@ impl Daemon {
     fn again(&self) -> Result<Reloaded, CliError> {
         let words: Vec<OsString> = std::env::args_os().collect();
         let Some(Verb::Daemon(new)) = invocation::read_again(words)?.verb else {
-            return Err(CliError::Usage("this is no daemon".to_owned()));
+            return Err(UsageError::Parser("this is no daemon".to_owned()).into());
         };
         let settings = new.settings(said(&Config::load()?, &typed()))?;
         Ok(Reloaded { settings, at_next_start: self.fixed_differences(&new) })
@@ -151,6 +162,7 @@ impl Daemon {
                 tls_cert,
                 tls_key,
                 period,
+                log,
                 ..
             } = daemon;
             [
@@ -162,6 +174,8 @@ impl Daemon {
                 ("tls-cert", format!("{tls_cert:?}")),
                 ("tls-key", format!("{tls_key:?}")),
                 ("period", format!("{period:?}")),
+                ("log-format", format!("{:?}", log.log_format)),
+                ("log-level", format!("{:?}", log.log_level)),
             ]
         };
         let pairs = fixed(self).into_iter().zip(fixed(new));
@@ -177,7 +191,7 @@ impl Daemon {
     /// Makes the fleet and becomes a program that finds its libraries: they are looked for at start only. A fleet that
     /// is there already has tasks on it, and stays.
     fn start_again(&self, fleet: &Fleet, home: &Path) -> CliError {
-        let options = coloc_emu::Options { time_scale: self.time_scale, frozen: false };
+        let options = coloc_emu::Options::for_daemon(self.time_scale);
         let models: Vec<String> = fleet.gpus().iter().map(|gpu| gpu.model.to_string()).collect();
         let description = format!("{} x{}", models.join(" "), self.time_scale);
         let note = home.join("fleet.txt");
@@ -188,10 +202,10 @@ impl Daemon {
         if coloc_emu::Emulator::open(home).is_ok() {
             let there = std::fs::read_to_string(&note).unwrap_or_default();
             if there != description {
-                return CliError::Usage(format!(
-                    "{} has other emulated GPUs ({there}); use another --state, or remove that directory",
-                    home.display()
-                ));
+                let problem = format!(
+                    "it has other emulated GPUs ({there}); use another --state, or remove that directory"
+                );
+                return UsageError::file(home, problem).into();
             }
         } else if let Err(error) = FleetHome::create(Some(home), fleet, options) {
             return error.into();
@@ -232,7 +246,7 @@ mod tests {
     fn sample(flag: &str) -> &'static str {
         match flag {
             "pack" => "0.3",
-            "margin" | "min-free" => "2G",
+            "margin" | "min-free" | "unknown-instance" => "2G",
             "settle" | "max-tasks" | "patience" | "retries" => "3",
             "sm-limit" | "alpha" | "promote" | "quantum" => "0.5",
             "thresholds" => "3250,7200",

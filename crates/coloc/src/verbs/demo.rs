@@ -1,6 +1,5 @@
 //! `coloc demo`: the main job in a minute, with nothing to set up.
 
-use crate::args::named_policy;
 use crate::args::physics::PhysicsArgs;
 use crate::error::CliError;
 use crate::live::board::{Side, draw};
@@ -8,12 +7,12 @@ use crate::live::replay::{Replay, Replayed};
 use crate::live::stage::Stage;
 use crate::output::table::table;
 use crate::output::{comparison, files, print_text};
+use crate::parse::named_policy;
 use crate::report;
 use crate::verbs::compare;
 use clap::Args;
-use coloc_daemon::owner::{GpuView, TaskView};
-use coloc_daemon::record::Phase;
-use coloc_model::Fleet;
+use coloc_api::view::{GpuView, TaskView};
+use coloc_model::{Fleet, TaskState};
 use coloc_sim::{Simulation, Trace, trace};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -123,7 +122,7 @@ fn play(place: &std::path::Path) -> Result<(), CliError> {
     let slice = Trace::new(tasks, whole.names().clone(), whole.users().clone());
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [2, 15] {
-        let _ = coloc_daemon::signals::note_signal(signal, &interrupted);
+        let _ = crate::signals::note_signal(signal, &interrupted);
     }
     let open = |name, policy: &[&str]| Stage::open(place, name, FLEET, TIME_SCALE, policy);
     let alone = open(
@@ -150,7 +149,7 @@ fn play(place: &std::path::Path) -> Result<(), CliError> {
     let results = sides.map(|side| {
         let result = (side.stage.name, side.replay.sum_up(&side.tasks), side.smact, side.energy);
         let recovered =
-            side.tasks.iter().filter(|t| t.ooms > 0 && t.state == Phase::Completed).count();
+            side.tasks.iter().filter(|t| t.ooms > 0 && t.state == TaskState::Completed).count();
         let _ = side.stage.close();
         (result, recovered)
     });

@@ -3,8 +3,10 @@
 use crate::args::live::{Maybe, SocketArg};
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
+use crate::verbs::gpus;
 use clap::Args;
-use coloc_daemon::cgroup::Groups;
+use coloc_api::view::GpuView;
+use coloc_daemon::executor::local::cgroup::Groups;
 use coloc_gpu::doctor::{Facts, Finding, Health, Places, diagnose};
 use coloc_gpu::driver::Guarded;
 use coloc_gpu::enforce::Facilities;
@@ -43,6 +45,8 @@ impl Doctor {
         let facts = Facts::gather(&Guarded::nvml(DEADLINE), &places);
         let mut findings = diagnose(&facts);
         findings.push(task_processes(&self.socket));
+        findings.extend(launching(&self.socket));
+        findings.extend(drained(&self.socket));
         let answer = Diagnosis {
             emulated: facts.gpus.iter().any(|gpu| gpu.identity.emulated),
             enforcement: facts.facilities(),
@@ -53,7 +57,8 @@ impl Doctor {
             false => print_text(&render(&answer.findings))?,
         }
         let broken = answer.findings.iter().filter(|finding| finding.health == Health::Broken);
-        let broken: Vec<&str> = broken.map(|finding| finding.about).collect();
+        let mut broken: Vec<&str> = broken.map(|finding| finding.about).collect();
+        broken.dedup();
         if broken.is_empty() { Ok(()) } else { Err(CliError::Broken(broken.join(", "))) }
     }
 }
@@ -83,7 +88,40 @@ fn task_processes(socket: &SocketArg) -> Finding {
     Finding { about: "task processes", health, what, next: next.map(str::to_owned) }
 }
 
-fn render(findings: &[Finding]) -> String {
+/// Whether the daemon that answers can launch tasks.
+fn launching(socket: &SocketArg) -> Option<Finding> {
+    let status = socket.connect().ok()?.status().ok()?;
+    let (health, what, next) = match status.trouble {
+        Some(trouble) => {
+            let next = "see to the machine; no task ends because of it".to_owned();
+            (Health::Broken, trouble, Some(next))
+        }
+        None if status.draining => {
+            let next = "`coloc resume` goes on".to_owned();
+            (Health::Partial, "nothing is launched: the daemon drains".to_owned(), Some(next))
+        }
+        None => (Health::Ok, "tasks are launched".to_owned(), None),
+    };
+    Some(Finding { about: "launching", health, what, next })
+}
+
+/// GPUs that the daemon keeps tasks from. One that is faulty is broken; one that an administrator drained is not.
+fn drained(socket: &SocketArg) -> Vec<Finding> {
+    let told = socket.connect().and_then(|mut client| Ok(client.gpus()?));
+    let gpus = told.map(|told| told.gpus).unwrap_or_default();
+    let finding = |gpu: &GpuView| {
+        let faulty = gpu.drained_by.is_none() || !gpu.faults.is_empty();
+        Some(Finding {
+            about: "drained",
+            health: if faulty { Health::Broken } else { Health::Partial },
+            what: gpus::trouble(gpu)?,
+            next: Some(format!("`coloc resume --gpu {}`, once it is mended", gpu.index)),
+        })
+    };
+    gpus.iter().filter(|gpu| gpu.drained).filter_map(finding).collect()
+}
+
+pub(crate) fn render(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.about.len()).max().unwrap_or(0);
     let line = |finding: &Finding| {
         let mark = match finding.health {

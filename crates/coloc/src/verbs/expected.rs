@@ -4,10 +4,9 @@ use crate::error::CliError;
 use crate::output::print_text;
 use crate::output::table::words;
 use crate::verbs::queue::{clock, id_text};
-use coloc_daemon::client::{Client, Wanted};
-use coloc_daemon::foresee::Expected;
-use coloc_daemon::owner::TaskView;
-use coloc_daemon::record::Moment;
+use coloc_api::client::{Client, Wanted};
+use coloc_api::moment::Moment;
+use coloc_api::view::{Expected, TaskView};
 use std::collections::BTreeMap;
 
 /// A table of the tasks that are meant.

@@ -1,6 +1,6 @@
 //! `coloc experiment`: what `coloc collocate -- CMD` submits. It runs where a GPU was given to it.
 
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::live::experiment::{self, Plan};
 use crate::output::print_text;
 use clap::Args;
@@ -20,11 +20,11 @@ pub(crate) struct Experiment {
 impl Experiment {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let plan: Plan = serde_json::from_str(&self.plan)
-            .map_err(|error| CliError::Usage(format!("this is no plan: {error}")))?;
+            .map_err(|error| UsageError::Parser(format!("this is no plan: {error}")))?;
         // Whoever ends the task gets the GPU back as it was.
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [2, 15] {
-            let _ = coloc_daemon::signals::note_signal(signal, &stop);
+            let _ = crate::signals::note_signal(signal, &stop);
         }
         let found = experiment::run(&plan, stop, |what| {
             // Whoever follows reads how far it is; a log that cannot be written ends the experiment later.

@@ -6,8 +6,8 @@ use crate::output::table::listing;
 use crate::output::{Answer, print_text};
 use crate::verbs::queue::{clock, id_text};
 use clap::Args;
-use coloc_daemon::owner::TaskView;
-use coloc_daemon::record::Moment;
+use coloc_api::moment::Moment;
+use coloc_api::view::TaskView;
 use coloc_model::Millis;
 
 /// List tasks that have ended, the last one last

@@ -1,6 +1,6 @@
 //! `coloc init`: a configuration to edit, a unit for systemd, and Slurm's names.
 
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::output::{files, print_text};
 use crate::{Cli, config, slurm};
 use clap::{Args, CommandFactory as _};
@@ -31,7 +31,7 @@ impl Init {
         if let Some(directory) = &self.slurm_aliases {
             return self.link(directory);
         }
-        let system = self.system || coloc_daemon::users::is_root();
+        let system = self.system || crate::args::live::is_root();
         let program = program()?;
         let unit = unit(system, &program);
         let (configuration, service) = places(system)?;
@@ -103,7 +103,8 @@ fn places(system: bool) -> Result<(PathBuf, PathBuf), CliError> {
         let unit = PathBuf::from("/etc/systemd/system/coloc.service");
         return Ok((PathBuf::from(config::SYSTEM_FILE), unit));
     }
-    let no_home = || CliError::Usage("neither XDG_CONFIG_HOME nor HOME is set".into());
+    let no_home =
+        || CliError::from(UsageError::flag("HOME", "neither it nor XDG_CONFIG_HOME is set"));
     let file = config::user_file().ok_or_else(no_home)?;
     let base = file.parent().and_then(Path::parent).ok_or_else(no_home)?;
     let unit = base.join("systemd/user/coloc.service");

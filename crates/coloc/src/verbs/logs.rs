@@ -3,9 +3,10 @@
 use crate::args::live::{Selection, SocketArg, resolve};
 use crate::error::CliError;
 use crate::live::reconnect::Reconnect;
+use crate::output::harmless::Harmless;
 use clap::Args;
-use coloc_daemon::client::Client;
-use coloc_daemon::record::Phase;
+use coloc_api::client::Client;
+use coloc_model::TaskState;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +25,10 @@ pub(crate) struct Logs {
     /// What it said in this attempt, the first being 1 [default: the last]
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
+    /// Also what a terminal would obey, such as commands to its clipboard; where it is not shown on one, everything is written
+    /// as it is
+    #[arg(long)]
+    raw: bool,
     #[command(flatten)]
     reconnect: Reconnect,
     /// The task
@@ -35,21 +40,41 @@ impl Logs {
         let mut client = self.socket.connect()?;
         let follow = self.follow.then_some(self.reconnect);
         for id in resolve(&mut client, &[self.task])? {
-            copy(&mut client, id, self.attempt, follow)?;
+            copy(&mut client, id, self.attempt, follow, self.raw)?;
         }
         Ok(())
     }
 }
 
-/// Copies a log to standard output, to its end or, through all attempts from the given one on and through restarts of
+/// Copies a log to standard output, without what a terminal would obey unless it is to be raw, to its end or, through all attempts from the given one on and through restarts of
 /// the daemon, to the task's.
 pub(crate) fn copy(
     client: &mut Client,
     id: u32,
+    attempt: Option<u32>,
+    follow: Option<Reconnect>,
+    raw: bool,
+) -> Result<(), CliError> {
+    let mut filter = Harmless::for_stdout(raw);
+    let copied = copy_parts(client, id, attempt, follow, &mut filter);
+    // What is shown after it has the colours of before, whatever happened.
+    let end = filter.as_mut().map_or(&b""[..], Harmless::end);
+    let mut out = std::io::stdout().lock();
+    let ended = out.write_all(end).and_then(|()| out.flush());
+    copied.and(ended.map_err(failed))
+}
+
+fn failed(source: std::io::Error) -> CliError {
+    CliError::Write { file: PathBuf::from("standard output"), source }
+}
+
+fn copy_parts(
+    client: &mut Client,
+    id: u32,
     mut attempt: Option<u32>,
     follow: Option<Reconnect>,
+    filter: &mut Option<Harmless>,
 ) -> Result<(), CliError> {
-    let failed = |source| CliError::Write { file: PathBuf::from("standard output"), source };
     let mut offset = 0;
     loop {
         let part = match follow {
@@ -64,7 +89,10 @@ pub(crate) fn copy(
         }
         (offset, attempt) = (part.offset + part.bytes.len() as u64, Some(part.attempt));
         let mut out = std::io::stdout().lock();
-        out.write_all(&part.bytes).and_then(|()| out.flush()).map_err(failed)?;
+        let shown = filter.as_mut().map(|filter| filter.filter(&part.bytes));
+        out.write_all(shown.as_ref().unwrap_or(&part.bytes))
+            .and_then(|()| out.flush())
+            .map_err(failed)?;
         if !part.bytes.is_empty() {
             continue;
         }
@@ -74,7 +102,7 @@ pub(crate) fn copy(
             (offset, attempt) = (0, Some(part.attempt + 1));
             continue;
         }
-        if follow.is_none() || part.state.is_some_and(Phase::is_over) {
+        if follow.is_none() || part.state.is_some_and(TaskState::is_over) {
             return Ok(());
         }
         std::thread::sleep(PERIOD);

@@ -1,7 +1,7 @@
 //! `coloc man`: manual pages.
 
 use crate::Cli;
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::output::{files, print_text};
 use clap::{Args, Command, CommandFactory as _};
 use std::path::PathBuf;
@@ -23,8 +23,10 @@ impl Man {
         let Some(directory) = self.output else {
             let command = match &self.verb {
                 None => &program,
-                Some(verb) => program.find_subcommand(verb).ok_or_else(|| {
-                    CliError::Usage(format!("there is no verb {verb:?}; `coloc help` lists them"))
+                Some(verb) => program.find_subcommand(verb).ok_or_else(|| UsageError::Unknown {
+                    what: "verb",
+                    name: verb.clone(),
+                    instead: "`coloc help` lists them".to_owned(),
                 })?,
             };
             return print_text(String::from_utf8_lossy(&page(command)?).trim_end());

@@ -2,7 +2,7 @@
 
 use crate::args::input::{TraceFormat, read_trace};
 use crate::args::live::SocketArg;
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::live::replay::Replay;
 use crate::output::{Answer, print_text};
 use clap::Args;
@@ -30,7 +30,9 @@ pub(crate) struct ReplayTrace {
 impl ReplayTrace {
     pub(crate) fn run(self) -> Result<(), CliError> {
         if !(self.time_scale.is_finite() && self.time_scale > 0.0) {
-            return Err(CliError::Usage("--time-scale: expected a number above 0".into()));
+            return Err(
+                UsageError::value("--time-scale", "a number above 0", self.time_scale).into()
+            );
         }
         let trace = read_trace(&self.trace, self.format)?;
         let mut client = self.socket.connect()?;

@@ -1,11 +1,11 @@
 //! `coloc shim`: runs one task for the daemon.
 
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use clap::Args;
-use coloc_daemon::run::RunDir;
+use coloc_daemon::executor::local::run::RunDir;
 use std::path::PathBuf;
 
-/// Run the task of a directory to its end
+/// Run the order on standard input to its end
 #[derive(Args, Debug)]
 pub(crate) struct Shim {
     /// The directory of the attempt
@@ -14,6 +14,10 @@ pub(crate) struct Shim {
 
 impl Shim {
     pub(crate) fn run(self) -> Result<(), CliError> {
-        Ok(coloc_daemon::shim::run(&RunDir::at(self.directory))?)
+        let named = RunDir::at(&self.directory);
+        let dir = named.ok_or_else(|| {
+            UsageError::file(&self.directory, "expected a directory of an attempt")
+        })?;
+        Ok(coloc_daemon::executor::local::shim::run(&dir)?)
     }
 }

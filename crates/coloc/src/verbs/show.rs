@@ -6,10 +6,9 @@ use crate::output::visible::visible;
 use crate::output::{print_tasks, print_text};
 use crate::verbs::queue::clock;
 use clap::Args;
-use coloc_daemon::client::Client;
-use coloc_daemon::foresee::Expected;
-use coloc_daemon::owner::TaskDetail;
-use coloc_daemon::record::Moment;
+use coloc_api::client::Client;
+use coloc_api::moment::Moment;
+use coloc_api::view::{Expected, TaskDetail};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -103,6 +102,14 @@ fn gib(bytes: u64) -> String {
     format!("{:.2} GiB", bytes as f64 / (1u64 << 30) as f64)
 }
 
+/// Which row of the memory contract applies.
+fn promised(detail: &TaskDetail) -> String {
+    let memory = &detail.memory;
+    let booked =
+        || Some(format!("{} ({})", gib(memory.promised_bytes?), memory.memory_basis.as_ref()?));
+    memory.memory_rule.clone().or_else(booked).unwrap_or_else(|| "-".to_owned())
+}
+
 /// What was asked for, and what the kernel holds the task to.
 fn host_memory(detail: &TaskDetail) -> String {
     let held = detail.holds.as_ref().map(|holds| holds.host_memory);
@@ -114,11 +121,21 @@ fn host_memory(detail: &TaskDetail) -> String {
     }
 }
 
-fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
+/// The GPUs that were asked for, and those that it has.
+fn gpus(detail: &TaskDetail) -> String {
+    let kinds = match detail.gpu_kinds.as_slice() {
+        [] => String::new(),
+        kinds => format!(" of kind {}", kinds.join(" or ")),
+    };
+    let has: Vec<String> = detail.task.gpu_ids.iter().map(ToString::to_string).collect();
+    let has = if has.is_empty() { "none given".into() } else { format!("on {}", has.join(",")) };
+    format!("{}{kinds} wanted, {has}", detail.task.gpus)
+}
+
+fn facts(detail: &TaskDetail) -> impl Iterator<Item = (&'static str, String)> {
     let task = &detail.task;
     let optional = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     let command: Vec<_> = detail.command.iter().map(|word| word.to_string_lossy()).collect();
-    let gpus: Vec<String> = task.gpu_ids.iter().map(ToString::to_string).collect();
     let facts = [
         ("Task", format!("{} {}", task.id, task.name)),
         ("User", task.user.clone()),
@@ -126,22 +143,7 @@ fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
         ("Reason", optional(task.reason.clone())),
         ("Command", command.join(" ")),
         ("Directory", detail.directory.to_string_lossy().into_owned()),
-        (
-            "GPUs",
-            format!(
-                "{}{} wanted, {}",
-                task.gpus,
-                match detail.gpu_kinds.as_slice() {
-                    [] => String::new(),
-                    kinds => format!(" of kind {}", kinds.join(" or ")),
-                },
-                if gpus.is_empty() {
-                    "none given".into()
-                } else {
-                    format!("on {}", gpus.join(","))
-                }
-            ),
-        ),
+        ("GPUs", gpus(detail)),
         (
             "GPU memory",
             format!(
@@ -151,6 +153,7 @@ fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
                 gib(task.peak_bytes)
             ),
         ),
+        ("Promised", promised(detail)),
         (
             "Attempts",
             format!(
@@ -170,10 +173,12 @@ fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
     });
     let doubts = detail.estimate_flags.iter();
     let doubts = doubts.map(|flag| ("Doubt", format!("{}: {}", flag.kind, flag.detail)));
-    let facts =
-        facts.into_iter().chain(doubts).chain(holds).chain([("Host memory", host_memory(detail))]);
+    facts.into_iter().chain(doubts).chain(holds).chain([("Host memory", host_memory(detail))])
+}
+
+fn render(detail: &TaskDetail, ahead: &Ahead) -> String {
     let mut text = String::new();
-    for (name, value) in facts {
+    for (name, value) in facts(detail) {
         let _ = writeln!(text, "{name:<12}{}", visible(&value));
     }
     if let Some(expected) = foretell(detail, ahead) {

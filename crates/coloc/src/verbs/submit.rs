@@ -4,10 +4,11 @@ use crate::args::live::SocketArg;
 use crate::args::task::TaskArgs;
 use crate::error::CliError;
 use crate::live::reconnect::Reconnect;
+use crate::output::visible::visible;
 use crate::output::{Answer, print_text};
 use crate::verbs::wait::until_ended;
 use clap::Args;
-use coloc_daemon::api::Submitted;
+use coloc_api::answer::Submitted;
 use std::process::ExitCode;
 
 /// Submit a task: a command, or a script with #COLOC or #SBATCH lines
@@ -57,8 +58,15 @@ impl Submit {
             #[derive(serde::Serialize)]
             struct Body<'a> {
                 ids: &'a [u32],
+                memory_rule: Option<&'a str>,
             }
-            return Answer { body: &Body { ids: &submitted.ids }, wall_s: None }.print();
+            let Submitted { ids, memory_rule, .. } = submitted;
+            let body = Body { ids, memory_rule: memory_rule.as_deref() };
+            return Answer { body: &body, wall_s: None }.print();
+        }
+        if let Some(rule) = submitted.memory_rule.as_ref().filter(|_| !self.parsable && !self.slurm)
+        {
+            eprintln!("coloc: memory {}", visible(rule));
         }
         let first = submitted.ids.first().copied().unwrap_or_default();
         match (self.parsable, submitted.ids.len()) {

@@ -1,15 +1,15 @@
 //! `coloc sweep`: one command with many parameters.
 
 use crate::args::live::SocketArg;
-use crate::args::table;
 use crate::args::task::TaskArgs;
-use crate::error::CliError;
+use crate::error::{CliError, SweepError, UsageError};
 use crate::live::reconnect::Reconnect;
 use crate::output::visible::visible;
 use crate::output::{Answer, print_text};
+use crate::tables;
 use clap::Args;
-use coloc_daemon::owner::Submission;
-use coloc_daemon::text::RawText;
+use coloc_api::request::Submission;
+use coloc_api::text::RawText;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -79,6 +79,10 @@ struct Planned {
     command: Vec<RawText>,
 }
 
+fn sweep(error: SweepError) -> CliError {
+    UsageError::Sweep(error).into()
+}
+
 impl Sweep {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let rows = match &self.list {
@@ -88,7 +92,7 @@ impl Sweep {
         let all = combine(rows, &self.grid)?;
         let pattern = self.task.submission()?;
         if pattern.array.is_some() {
-            return Err(CliError::Usage("a sweep has tasks of its own: leave --array out".into()));
+            return Err(sweep(SweepError::Array));
         }
         check_use(&all, &pattern)?;
         let mut client = if self.dry_run { None } else { Some(self.socket.connect()?) };
@@ -119,10 +123,10 @@ fn combine(rows: Vec<Parameters>, grids: &[Grid]) -> Result<Vec<Parameters>, Cli
     let mut all = rows;
     for Grid { name, values } in grids {
         if all.first().is_some_and(|row| row.contains_key(name)) {
-            return Err(CliError::Usage(format!("parameter {name} is given twice")));
+            return Err(sweep(SweepError::Twice(name.clone())));
         }
         if all.len().saturating_mul(values.len()) > LARGEST {
-            return Err(CliError::Usage(format!("a sweep has at most {LARGEST} tasks")));
+            return Err(sweep(SweepError::TooMany { most: LARGEST }));
         }
         let with = |row: &Parameters, value: &String| {
             let mut row = row.clone();
@@ -132,19 +136,19 @@ fn combine(rows: Vec<Parameters>, grids: &[Grid]) -> Result<Vec<Parameters>, Cli
         all = all.iter().flat_map(|row| values.iter().map(|value| with(row, value))).collect();
     }
     match all.is_empty() {
-        true => Err(CliError::Usage("the list has no rows".into())),
+        true => Err(sweep(SweepError::Empty)),
         false => Ok(all),
     }
 }
 
 fn read_list(file: &Path) -> Result<Vec<Parameters>, CliError> {
-    let rows: Vec<(u64, Parameters)> = table::read(file)?;
+    let rows: Vec<(u64, Parameters)> = tables::read(file)?;
     let mut names = rows.first().into_iter().flat_map(|(_, row)| row.keys());
     if let Some(wrong) = names.find(|name| !is_name(name)) {
-        return Err(table::fault(file, 1, format!("{wrong:?} is no name for a parameter")));
+        return Err(tables::fault(file, 1, format!("{wrong:?} is no name for a parameter")));
     }
     if rows.len() > LARGEST {
-        return Err(CliError::Usage(format!("a sweep has at most {LARGEST} tasks")));
+        return Err(sweep(SweepError::TooMany { most: LARGEST }));
     }
     Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
@@ -156,7 +160,7 @@ fn check_use(all: &[Parameters], pattern: &Submission) -> Result<(), CliError> {
     for name in &names {
         let used = |word: &RawText| pieces(word.as_bytes()).any(|piece| piece.names(name));
         if !spec.command.iter().any(used) {
-            return Err(CliError::Usage(format!("{{{name}}} does not occur in the command")));
+            return Err(sweep(SweepError::Unused((*name).clone())));
         }
     }
     let words = spec.command.iter().chain(&spec.output).chain(&spec.errors);
@@ -165,10 +169,8 @@ fn check_use(all: &[Parameters], pattern: &Submission) -> Result<(), CliError> {
             && !names.iter().any(|known| *known == name)
         {
             let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
-            return Err(CliError::Usage(format!(
-                "{{{name}}} is no parameter of this sweep, which has {}; write {{{{{name}}}}} for {{{name}}} itself",
-                names.join(", ")
-            )));
+            let (name, known) = (name.to_owned(), names.join(", "));
+            return Err(sweep(SweepError::NoParameter { name, known }));
         }
     }
     Ok(())

@@ -6,9 +6,10 @@ use crate::output::print_text;
 use crate::output::table::table;
 use crate::verbs::queue::clock;
 use clap::{Args, Subcommand};
-use coloc_daemon::api::{TokenMade, TokenRequest};
-use coloc_daemon::record::Moment;
-use coloc_daemon::tokens::TokenView;
+use coloc_api::answer::TokenMade;
+use coloc_api::moment::Moment;
+use coloc_api::request::TokenRequest;
+use coloc_api::view::TokenView;
 use coloc_model::Millis;
 
 /// Make, list or revoke tokens for those who talk to the daemon over the network

@@ -1,16 +1,16 @@
 //! `coloc update`: tasks that are to be different.
 
-use crate::args::dependencies::{self, Dependencies};
 use crate::args::live::{Selection, SocketArg, resolve};
-use crate::args::script::{self, Limit};
 use crate::args::task::OnOomFlag;
-use crate::args::when;
 use crate::error::CliError;
+use crate::parse::begin_time;
+use crate::parse::dependencies::{self, Dependencies};
+use crate::parse::slurm::{self, Limit};
 use crate::verbs::change;
 use clap::{ArgGroup, Args};
-use coloc_daemon::owner::Change;
-use coloc_daemon::record::Moment;
-use coloc_daemon::spec::{OnOom, TaskUpdate};
+use coloc_api::moment::Moment;
+use coloc_api::request::Change;
+use coloc_api::spec::{OnOom, TaskUpdate};
 use coloc_model::{Bytes, Millis};
 
 /// `none`, or tasks. Which of its name were before is settled when a task is submitted.
@@ -39,7 +39,7 @@ pub(crate) struct Update {
     #[arg(short = 'J', long, visible_alias = "job-name", value_name = "NAME", group = "what")]
     name: Option<String>,
     /// Stop it after this long: 90 (minutes), 1:30:00, 2-12, 1h30m; 0 or UNLIMITED for never
-    #[arg(short = 't', long, value_name = "TIME", value_parser = script::limit, group = "what")]
+    #[arg(short = 't', long, value_name = "TIME", value_parser = slurm::limit, group = "what")]
     time: Option<Limit>,
     /// GPUs at once
     #[arg(short = 'G', long, value_name = "N", group = "what")]
@@ -51,7 +51,7 @@ pub(crate) struct Update {
     #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_missing_value = "true", group = "what")]
     exclusive: Option<bool>,
     /// Not before: now, now+1h, 16:00, tomorrow, 2027-01-20T12:34
-    #[arg(short = 'b', long, value_name = "WHEN", value_parser = when::begin, group = "what")]
+    #[arg(short = 'b', long, value_name = "WHEN", value_parser = begin_time::begin, group = "what")]
     begin: Option<Moment>,
     /// Tasks that must end first, instead of those so far: 7, afterok:7:8, or none
     #[arg(short = 'd', long, visible_alias = "dependency", value_name = "TASKS", value_parser = after, group = "what")]
@@ -59,7 +59,7 @@ pub(crate) struct Update {
     /// Run it again this often if it fails by itself
     #[arg(long, value_name = "N", group = "what")]
     retry: Option<u32>,
-    /// What to do when a GPU has no room for it
+    /// What to do after it ran out of GPU memory
     #[arg(long, value_enum, group = "what")]
     on_oom: Option<OnOomFlag>,
     /// Let others go first: the priority is this much below 0

@@ -8,9 +8,9 @@ use crate::output::Answer;
 use crate::output::visible::visible;
 use crate::verbs::logs;
 use clap::Args;
-use coloc_daemon::client::Client;
-use coloc_daemon::owner::{TaskDetail, TaskView};
-use coloc_daemon::record::Phase;
+use coloc_api::client::Client;
+use coloc_api::view::{TaskDetail, TaskView};
+use coloc_model::TaskState;
 use serde::Serialize;
 use signal_hook::consts::SIGINT;
 use std::io::{IsTerminal as _, Read as _};
@@ -65,7 +65,7 @@ pub(crate) fn until_ended(
 #[derive(Serialize)]
 pub(crate) struct Ended {
     id: u32,
-    state: Phase,
+    state: TaskState,
     /// What the program itself said, if it ended by itself.
     exit_code: Option<i32>,
     reason: Option<String>,
@@ -96,6 +96,9 @@ pub(crate) struct Run {
     socket: SocketArg,
     #[command(flatten)]
     reconnect: Reconnect,
+    /// Also show of its output what a terminal would obey
+    #[arg(long)]
+    raw: bool,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
 }
@@ -112,10 +115,10 @@ impl Run {
             if watched {
                 say_start(self.reconnect, &mut client, id)?;
             }
-            logs::copy(&mut client, id, Some(1), Some(self.reconnect))?;
+            logs::copy(&mut client, id, Some(1), Some(self.reconnect), self.raw)?;
             let task = self.reconnect.wait(&mut client, id)?;
             let ended = exit_code(&task);
-            if task.task.state != Phase::Completed {
+            if task.task.state != TaskState::Completed {
                 let why = task.task.reason.unwrap_or_default();
                 eprintln!("coloc: task {id} is {}: {}", task.task.state, visible(&why));
             }
@@ -152,7 +155,7 @@ fn say_farewell(ids: &[u32]) {
 fn say_start(reconnect: Reconnect, client: &mut Client, id: u32) -> Result<(), CliError> {
     eprintln!("coloc: task {id}");
     let began = Instant::now();
-    while reconnect.ask(client, |client| client.show(id))?.task.state == Phase::Pending {
+    while reconnect.ask(client, |client| client.show(id))?.task.state == TaskState::Pending {
         if began.elapsed() > SOON {
             eprintln!("coloc: task {id} waits for a GPU; `coloc why {id}` says what keeps it");
             break;
@@ -165,11 +168,11 @@ fn say_start(reconnect: Reconnect, client: &mut Client, id: u32) -> Result<(), C
 fn exit_code(task: &TaskDetail) -> u8 {
     let own = task.task.exit_code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     match task.task.state {
-        Phase::Completed => 0,
-        Phase::TimedOut => TIMED_OUT,
-        Phase::Cancelled => CANCELLED,
-        Phase::OutOfMemory => OUT_OF_MEMORY,
-        Phase::Lost => LOST,
+        TaskState::Completed => 0,
+        TaskState::TimedOut => TIMED_OUT,
+        TaskState::Cancelled => CANCELLED,
+        TaskState::OutOfMemory => OUT_OF_MEMORY,
+        TaskState::Lost => LOST,
         _ => own.max(1),
     }
 }

@@ -2,21 +2,23 @@
 
 use crate::args::input::read_fleet;
 use crate::args::live::SocketArg;
-use crate::args::named_policy::{self, NamedPolicy};
 use crate::args::physics::PhysicsArgs;
 use crate::args::policy::{EstimatorFlag, PolicyArgs};
-use crate::args::without_effect;
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::invocation::typed_one;
 use crate::live::past_trace::{Observed, PastTrace};
 use crate::output::summary::span;
 use crate::output::{Answer, comparison, files, print_text};
+use crate::parse::named_policy::{self, NamedPolicy};
 use crate::report;
 use crate::verbs::compare::{self, PolicyRun, Row};
+use crate::without_effect;
 use clap::Args;
-use coloc_daemon::journal::{Journal, Setup};
-use coloc_daemon::past::{self, Past};
-use coloc_daemon::record::Moment;
+use coloc_api::client::ClientError;
+use coloc_api::moment::Moment;
+use coloc_api::past::{Past, Setup};
+use coloc_daemon::journal::Journal;
+use coloc_daemon::past;
 use coloc_model::{Fleet, Millis};
 use coloc_sim::{Estimator, Simulation, trace};
 use serde::Serialize;
@@ -91,8 +93,8 @@ impl Whatif {
         if let Some(flag) = typed_one(&["--host", "--socket"])
             && self.state.is_some()
         {
-            let what = format!("{flag} names a daemon to ask and --state files to read: give one");
-            return Err(CliError::Usage(what));
+            let why = "it names a daemon to ask, and --state files to read: give one of them";
+            return Err(UsageError::flag(flag, why).into());
         }
         let policies = self.wanted()?;
         let since = Moment((Moment::now().0).saturating_sub(self.since.0));
@@ -100,7 +102,7 @@ impl Whatif {
         let other = self.fleet.as_deref().map(read_fleet).transpose()?;
         let there = past.setup.as_ref().map(|setup| Fleet::server(&setup.gpus)).transpose()?;
         let fleet = other.clone().or(there.clone()).ok_or_else(|| {
-            CliError::Usage("the journal does not say which GPUs there were; say --fleet".into())
+            UsageError::flag("--fleet", "give it: the journal does not say which GPUs there were")
         })?;
         let told = PastTrace::new(&past, self.as_observed);
         if let Some(file) = &self.output {
@@ -133,10 +135,11 @@ impl Whatif {
         };
         if past.tasks.is_empty() {
             let whose = user.map_or(String::new(), |user| format!(" of {user}"));
-            return Err(CliError::Usage(format!(
-                "no task{whose} that was submitted in the last {} has run and ended; try a longer --since",
+            let why = format!(
+                "no task{whose} that was submitted in the last {} has run and ended; try a longer one",
                 in_words(self.since)
-            )));
+            );
+            return Err(UsageError::flag("--since", why).into());
         }
         Ok(past)
     }
@@ -166,8 +169,8 @@ impl Whatif {
             each.args.tuning = args.tuning.clone();
             each.args.service = args.service.clone();
             each.args.accounts = args.accounts.clone();
-            // Nobody published estimates of these tasks; what they held is known.
-            each.args.estimator.get_or_insert(EstimatorFlag::Oracle);
+            // No estimates of these tasks were published; what was known of them then is.
+            each.args.estimator.get_or_insert(EstimatorFlag::Recorded);
         }
         Ok(named)
     }
@@ -180,7 +183,9 @@ impl Whatif {
         told: &PastTrace,
         record: bool,
     ) -> Result<PolicyRun, CliError> {
-        let mut simulation = Simulation::new(fleet.clone(), setup.policy, Estimator::Oracle);
+        let policy = serde_json::from_value(setup.policy.clone())
+            .map_err(|error| ClientError::Garbled(error.to_string()))?;
+        let mut simulation = Simulation::new(fleet.clone(), policy, Estimator::Recorded);
         self.adjust(&mut simulation, told)?;
         PolicyRun::play(name, &simulation, &told.trace, record)
     }

@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::output::visible::visible;
 use crate::output::{print_tasks, print_text};
 use clap::Args;
-use coloc_daemon::owner::WhyView;
+use coloc_api::view::WhyView;
 use std::fmt::Write as _;
 
 /// Say what keeps a task waiting, GPU by GPU
@@ -38,6 +38,9 @@ impl Why {
 fn render(why: &WhyView) -> String {
     let summary = visible(&why.summary);
     let mut text = format!("Task {} is {}: {summary}\n", why.task.id, why.task.state);
+    if let Some(rule) = &why.memory.memory_rule {
+        let _ = writeln!(text, "  Memory {}", visible(rule));
+    }
     for gpu in &why.gpus {
         let says = match gpu.refusals.is_empty() {
             true => "would take it".to_owned(),

@@ -21,6 +21,84 @@ fn a_trainer_dies_of_memory_in_pytorchs_words() {
 }
 
 #[test]
+fn a_trainer_that_loads_first_holds_little_and_leaves_its_sms_idle() {
+    let fleet = Fleet::start("1xA100-40GB", &[]);
+    let load = ["--load-s", "3000", "--load-mib", "700"];
+    let trainer = fleet.train(&[&["--memory", "8G", "--seconds", "4000"], &load[..]].concat());
+    let process = || fleet.show()["gpus"][0]["processes"][0].clone();
+    wait_until("loading", || fleet.used_mib(0) == 700);
+    assert_eq!((process()["gract"].clone(), process()["smact"].clone()), (0.0.into(), 0.0.into()));
+    fleet.ask(COLOC, &["emu", "clock", "--time-scale", "1000"]);
+    wait_until("training", || process()["smact"].as_f64() > Some(0.0));
+    wait_until("the plateau", || fleet.used_mib(0) == 8 << 10);
+    let (code, log, complaint) = trainer.end();
+    assert_eq!(code, Some(0), "{complaint}");
+    assert!(log.contains("loading data"), "{log}");
+    // Loading is part of the run: the first sign of progress comes when three quarters of it are over.
+    let first = log.lines().find(|line| line.contains("progress ")).expect("progress");
+    let percent: u32 = first.rsplit(' ').next().expect("words")[..2].parse().expect("a number");
+    assert!((75..=99).contains(&percent), "{first}");
+}
+
+#[test]
+fn a_trainer_evaluates_now_and_then_with_more_memory() {
+    let fleet = Fleet::start("1xA100-40GB", &["--time-scale", "100"]);
+    let evaluate = ["--eval-every-s", "600", "--eval-s", "300", "--eval-mib", "6000"];
+    let _trainer =
+        fleet.train(&[&["--memory", "2000", "--seconds", "1000000"], &evaluate[..]].concat());
+    for (what, mib) in [("training", 2000), ("evaluating", 6000), ("training again", 2000)] {
+        wait_until(what, || fleet.used_mib(0) == mib);
+    }
+}
+
+#[test]
+fn a_trainer_that_grows_late_keeps_it_or_dies_of_it() {
+    let fleet = Fleet::start("1xA100-40GB", &["--time-scale", "100"]);
+    let growing = |mib: &'static str| {
+        ["--memory", "2000", "--seconds", "1000000", "--grow-after-s", "300", "--grow-mib", mib]
+    };
+    let first = fleet.train(&growing("30000"));
+    wait_until("the plateau", || fleet.used_mib(0) == 2000);
+    wait_until("late growth", || fleet.used_mib(0) == 30_000);
+    let (code, _, complaint) = fleet.train(&growing("20000")).end();
+    assert_eq!(code, Some(1), "{complaint}");
+    assert!(complaint.contains("CUDA out of memory. Tried to allocate"), "{complaint}");
+    drop(first);
+}
+
+#[test]
+fn a_printed_error_is_no_end() {
+    let fleet = Fleet::start("1xA100-40GB", &["--time-scale", "1000"]);
+    let (code, log, printed) =
+        fleet.train(&["--memory", "2000", "--seconds", "100", "--print-oom"]).end();
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB"));
+    assert!(log.contains("progress 100%") && log.contains("done"), "{log}");
+}
+
+#[test]
+fn phases_that_make_no_sense_are_refused() {
+    let fleet = Fleet::start("1xA100-40GB", &[]);
+    for (flags, said) in [
+        (&["--load-mib", "500"][..], "--load-s"),
+        (&["--load-s", "100"], "less than the run's 100 seconds"),
+        (&["--load-s=-1"], "0 to 1000000000 seconds"),
+        (&["--load-s", "nan"], "0 to 1000000000 seconds"),
+        (&["--load-s", "1", "--load-mib", "17T"], "--load-mib: expected"),
+        (&["--eval-every-s", "60"], "--eval-s"),
+        (&["--eval-every-s", "60", "--eval-s", "60", "--eval-mib", "1G"], "more than --eval-s"),
+        (&["--eval-every-s", "0.5", "--eval-s", "0.1", "--eval-mib", "1G"], "1 second at least"),
+        (&["--grow-after-s", "5"], "--grow-mib"),
+        (&["--grow-after-s", "2e9", "--grow-mib", "5"], "--grow-after-s: expected"),
+    ] {
+        let arguments = [&["--memory", "2G", "--seconds", "100"], flags].concat();
+        let (code, _, complaint) = fleet.train(&arguments).end();
+        assert_eq!(code, Some(2), "{flags:?}: {complaint}");
+        assert!(complaint.contains(said), "{flags:?}: {complaint}");
+    }
+}
+
+#[test]
 fn a_stopped_clock_shows_settled_trainers() {
     let fleet = Fleet::start("2xA100-40GB", &["--freeze"]);
     let trainer = fleet.train(&["--profile", "vgg"]);

@@ -125,7 +125,7 @@ fn refusals_say_what_was_wrong_in_one_form() {
         ("DELETE /v1/tasks", "", "", 405, "another way"),
         ("POST /v1/tasks", "", "{", 400, "EOF"),
         ("POST /v1/tasks", "", "{\"spec\":7}", 422, "line 1 column"),
-        ("POST /v1/tasks", "", &deep, 400, "recursion limit"),
+        ("POST /v1/tasks", "", &deep, 422, "spec.command[0]: invalid type"),
         ("POST /v1/tasks", "", "\u{0}\u{1}", 400, "line 1"),
         ("GET /v1/gpus", "coloc-schema: 2\r\n", "", 400, "speaks schema 2, this daemon up to 1"),
         ("GET /v1/gpus", "coloc-schema: soon\r\n", "", 400, "schema soon"),
@@ -139,6 +139,18 @@ fn refusals_say_what_was_wrong_in_one_form() {
     }
     assert_eq!(ask(&home, "POST /v1/tasks", "", &huge).status, 413);
     let header = format!("x: {wide}{wide}{wide}{wide}{wide}\r\n");
-    assert_eq!(ask(&home, "GET /v1/gpus", &header, b"").status, 431);
+    let long = format!("GET /{}", "x".repeat(70_000));
+    for (reply, status) in [
+        (ask(&home, "GET /v1/gpus", &header, b""), 431),
+        (ask(&home, &long, "", b""), 414),
+        (ask(&home, "nonsense", "", b""), 400),
+        (ask(&home, "GET /v1/gpus HTTP/9.9\r\nx:", "", b""), 400),
+        (ask(&home, "GET /v1/gpus", "no colon\r\n", b""), 400),
+    ] {
+        assert_eq!(reply.status, status, "{}", reply.head);
+        let error = reply.json();
+        assert_eq!((&error["code"], &error["schema"]), (&"malformed".into(), &1.into()));
+        assert!(reply.head.contains("coloc-schema: 1"), "{}", reply.head);
+    }
     assert_eq!(ask(&home, "GET /v1/gpus", "coloc-schema: 1\r\n", b"").status, 200);
 }

@@ -49,6 +49,25 @@ fn a_waiting_task_starts_when_it_was_expected_to() {
     assert!(last["expected_start_s"].is_null() && last["expected_basis"].is_null(), "{last}");
 }
 
+/// By the memory contract the first of a kind has a GPU to itself until it has settled, not until its end.
+#[test]
+fn siblings_are_expected_when_the_first_of_their_kind_has_settled() {
+    let home = Home::new(&["--emulate", "1xA100-40GB", "--time-scale", "20", "--contract", "on"]);
+    let program = env!("CARGO_BIN_EXE_coloc");
+    let train = ["emu", "train", "--memory", "4G", "--sm", "0.3", "--seconds", "20000"];
+    let words = [&["-t", "600", "--", program], &train[..]].concat();
+    let [first, second] = [home.submit(&words), home.submit(&words)];
+    home.wait_for_state(first, "running");
+    let (runs, waits) = (home.show(first), home.show(second));
+    let start = at(&waits, "expected_start_s");
+    assert!(start > at(&runs, "started_s"), "{waits}");
+    assert!(start + 60.0 < at(&runs, "expected_end_s"), "{waits} {runs}");
+    let told = format!("once task {first}, the first of its kind, is seen to train");
+    assert!(basis(&waits).contains(&told), "{waits}");
+    home.wait_for_state(second, "running");
+    assert_eq!(home.state(first), "running", "beside it");
+}
+
 #[test]
 fn what_nobody_can_know_is_said_and_not_invented() {
     let home = Home::new(&["--emulate", "1xA100-40GB", "--share", "exclusive"]);
@@ -79,6 +98,14 @@ fn a_task_after_the_start_of_another_is_expected_by_its_start() {
     let task = home.show(behind);
     assert!(task["expected_start_s"].is_null(), "{task}");
     assert_eq!(basis(&task), format!("unknown: it waits for the start of task {held}"));
+    // One that has not started is expected to start when a GPU is free.
+    let last = home.submit(&["-t", "60", "--", "sleep", "60"]);
+    let waits = home.submit(&["-t", "60", "--", "sleep", "60"]);
+    home.wait_for_state(last, "running");
+    let behind = home.submit(&["-d", &format!("after:{waits}+90"), "-t", "1", "--", "true"]);
+    let start = at(&home.show(waits), "expected_start_s") + 5400.0;
+    let expected = at(&home.show(behind), "expected_start_s");
+    assert!((expected - start).abs() < 1.0, "{expected} instead of {start}");
 }
 
 #[test]

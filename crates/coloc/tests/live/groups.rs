@@ -1,9 +1,9 @@
 //! Control groups: what no process of a task can leave.
 //!
 //! What the kernel does is tested where this machine has a cgroup file system that tests may use, and skipped loudly
-//! where not. What is written to it is tested on a folder that looks like one.
+//! where not. What is written to it is a matter of unit tests, on folders that look like one.
 
-use super::home::{Home, skipped, text};
+use super::home::{Home, coloc, skipped, text};
 use std::path::Path;
 
 /// How the daemon keeps tasks together.
@@ -41,7 +41,7 @@ fn whoever_a_task_started_ends_with_it_even_when_its_shim_is_killed() {
     }
     let pid = read(&file);
     assert!(lives(&pid));
-    let started = home.path().join(format!("state/runs/{id}.1/shim.json"));
+    let started = home.path().join(format!("state/runs/{id}.1/claim"));
     let started: serde_json::Value = serde_json::from_str(&read(&started)).expect("JSON");
     assert_eq!(started["in_group"], true);
     let shim = started["shim"]["pid"].to_string();
@@ -91,25 +91,21 @@ fn a_task_beyond_its_host_memory_is_killed_and_told_so() {
 }
 
 #[test]
-fn limits_are_written_read_back_and_not_claimed_when_a_task_is_not_in_its_group() {
-    let home =
-        Home::with_environment(&["--emulate", "1xA100-40GB", "--share", "streams"], |place| {
-            let fake = place.join("cgroup");
-            std::fs::create_dir(&fake).expect("a folder");
-            vec![("COLOC_CGROUP", fake)]
-        });
-    let fake = home.path().join("cgroup");
-    // Of plain files the last word stays: dmem is what the daemon found switched on.
-    let gpus = home.json(&["doctor"]).to_string();
-    assert!(gpus.contains("limits by dmem"), "{gpus}");
-    let id = home.submit(&["--gpu-mem", "8G", "--", "sh", "-c", "sleep 600"]);
-    home.wait_for_state(id, "running");
-    let group = std::fs::read_dir(&fake).expect("a folder").flatten();
-    let mut group = group.filter(|entry| entry.file_name().to_string_lossy().ends_with("-1.1"));
-    assert!(group.next().is_some(), "its group was made");
-    // Nobody can enter a plain folder, so nothing of it holds the task.
-    home.wait_for("the truth", |home| processes(home, id).contains("could not enter"));
-    let shown = text(&home.try_run(&["show", &id.to_string()]).stdout);
-    assert!(shown.contains("GPU limit   watchdog: 8.0 GiB"), "{shown}");
-    assert!(home.run(&["logs", &id.to_string()]).contains("runs without a control group"));
+fn a_plain_folder_is_not_taken_for_a_group() {
+    let place = tempfile::tempdir().expect("a folder");
+    let plain = place.path().join("cgroup");
+    std::fs::create_dir(&plain).expect("a folder");
+    let refused = coloc()
+        .args(["daemon", "--emulate", "1xA100-40GB", "--state"])
+        .arg(place.path().join("state"))
+        .arg("--socket")
+        .arg(place.path().join("socket"))
+        .env("COLOC_CGROUP", &plain)
+        .output()
+        .expect("it runs");
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success(), "{said}");
+    assert!(said.contains("is not a folder of the cgroup v2 file system"), "{said}");
+    assert!(said.contains(plain.to_str().expect("text")), "{said}");
+    assert_eq!(std::fs::read_dir(&plain).expect("a folder").count(), 0, "nothing was made there");
 }

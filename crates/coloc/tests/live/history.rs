@@ -69,9 +69,13 @@ fn an_environment_is_learned_from_tasks_that_ran() {
     let train = [coloc, "emu", "train", "--memory", "6G", "--seconds", "200"];
     let words = [&model[..], &train].concat();
     // The second is booked by the history, and teaches all the same.
-    for who in ["replay", "history"] {
+    for basis in ["estimated", "history"] {
         let id = home.submit(&words);
-        assert_eq!(home.show(id)["estimator"], who);
+        let shown = home.show(id);
+        assert_eq!(
+            (&shown["estimator"], &shown["memory_basis"]),
+            (&"replay".into(), &basis.into())
+        );
         home.wait_for_state(id, "completed");
     }
     let state = home.path().join("state");

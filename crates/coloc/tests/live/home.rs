@@ -169,9 +169,19 @@ impl Home {
     }
 
     pub(super) fn wait_for(&self, what: &str, condition: impl Fn(&Home) -> bool) {
+        self.wait_at_most(PATIENCE, what, condition);
+    }
+
+    /// Waits for something that takes longer than most.
+    pub(super) fn wait_at_most(
+        &self,
+        patience: Duration,
+        what: &str,
+        condition: impl Fn(&Home) -> bool,
+    ) {
         let began = Instant::now();
         while !condition(self) {
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > patience {
                 panic!("{what}: waited in vain\n{}", self.how_it_stands());
             }
             std::thread::sleep(Duration::from_millis(20));

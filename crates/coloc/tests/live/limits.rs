@@ -40,6 +40,8 @@ fn a_full_disk_refuses_new_work_and_keeps_what_runs() {
     home.wait_for("its first word", |home| {
         text(&home.try_run(&["logs", &runs.to_string()]).stdout).contains("up")
     });
+    let fills = home.submit(&["--", "sleep", "600"]);
+    home.wait_for_state(fills, "running");
     let waits = home.submit(&["--begin", "now+1h", "--", "true"]);
     let fill = as_the_daemon_sees(&home, "fill");
     let mut file = std::fs::File::create(&fill).expect("a file");
@@ -52,11 +54,32 @@ fn a_full_disk_refuses_new_work_and_keeps_what_runs() {
         !refused.status.success() && text(&refused.stderr).contains("disk with the journal is full")
     });
     assert_eq!(home.state(runs), "running");
-    // A change that cannot be written down is made, and said not to be safe; one that is refused is just that.
+    // What is wrong is said once, however often that is asked.
+    let said = || {
+        let log = std::fs::read_to_string(home.path().join("daemon.log")).expect("a log");
+        let (full, room) = ("disk with the journal is full", "there is room on the disk again");
+        (log.matches(full).count(), log.matches(room).count())
+    };
+    let before = said();
+    for _ in 0..5 {
+        assert!(!home.try_run(&["submit", "--hold", "--", "true"]).status.success());
+    }
+    assert_eq!(said(), before);
+    assert_eq!(before.0, before.1 + 1);
+    // A change that cannot be written down is said not to be; one that is refused is just that.
     let held = home.try_run(&["hold", &waits.to_string()]);
-    assert!(text(&held.stderr).contains("it is done, but the disk"), "{}", text(&held.stderr));
+    assert!(text(&held.stderr).contains("is not written down yet"), "{}", text(&held.stderr));
     let refused = home.try_run(&["hold", &runs.to_string()]);
     assert!(text(&refused.stderr).contains("only a task that waits"), "{}", text(&refused.stderr));
+    // What runs can be cancelled: there is room for that on the fullest disk.
+    let cancelled = home.try_run(&["cancel", &fills.to_string()]);
+    assert!(cancelled.status.success(), "{}", text(&cancelled.stderr));
+    home.wait_for_state(fills, "cancelled");
+    while std::fs::File::options()
+        .append(true)
+        .open(&fill)
+        .is_ok_and(|mut file| file.write_all(&[0; 512]).is_ok())
+    {}
     std::fs::write(&go, "").expect("a file");
     // Its shim kept room for its last word. The journal has none: what is not written down is not told yet.
     let end = as_the_daemon_sees(&home, "runs/1.1/exit.json");
@@ -69,6 +92,63 @@ fn a_full_disk_refuses_new_work_and_keeps_what_runs() {
     home.wait_for("room again", |home| home.try_run(&["run", "--", "true"]).status.success());
     home.wait_for_state(runs, "failed");
     assert_eq!(home.show(runs)["exit_code"], 4);
+}
+
+/// A disk that is there for as long as this is.
+struct Disk(PathBuf);
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// The disk is full again after every cancel: each counts all the same, and a restart knows of it.
+#[test]
+fn cancels_count_on_a_disk_that_stays_full() {
+    if on_a_small_disk().is_none() {
+        return;
+    }
+    let mount = format!(
+        "mkdir -p \"$0\"; mountpoint -q \"$0\" || mount -t tmpfs -o {DISK} tmpfs \"$0\"; exec \"$@\""
+    );
+    let fleet = ["--emulate", "4xA100-40GB", "--grace", "1"];
+    let mut home = Home::within(&["sh", "-c", &mount], &fleet);
+    let _disk = Disk(home.path().join("state"));
+    let pids = home.path().join("pids");
+    let stays = format!("trap '' TERM; echo $$ >> {}; while :; do sleep 0.1; done", pids.display());
+    let tasks: Vec<u32> =
+        (0..4).map(|_| home.submit(&["--exclusive", "--", "sh", "-c", &stays])).collect();
+    let alive = || {
+        let pids = std::fs::read_to_string(&pids).unwrap_or_default();
+        pids.lines().filter(|pid| std::path::Path::new(&format!("/proc/{pid}")).exists()).count()
+    };
+    home.wait_for("all of them", |_| alive() == 4);
+    home.wait_for("running", |home| tasks.iter().all(|&id| home.state(id) == "running"));
+    let fill = home.path().join("state/fill");
+    let fill_up = || {
+        let mut file =
+            std::fs::File::options().create(true).append(true).open(&fill).expect("a file");
+        while file.write_all(&[0; 512]).is_ok() {}
+    };
+    for (done, id) in tasks.iter().enumerate().take(3) {
+        fill_up();
+        let cancelled = home.try_run(&["cancel", &id.to_string()]);
+        assert!(cancelled.status.success(), "{done}: {}", text(&cancelled.stderr));
+        home.wait_for("its end", |_| alive() == 3 - done);
+    }
+    fill_up();
+    // The last does not hear of it before the daemon dies.
+    home.run(&["cancel", &tasks[3].to_string()]);
+    home.kill();
+    fill_up();
+    home.boot();
+    home.wait_for("its end", |_| alive() == 0);
+    std::fs::remove_file(&fill).expect("room");
+    home.wait_for("room again", |home| home.try_run(&["run", "--", "true"]).status.success());
+    for id in tasks {
+        home.wait_for_state(id, "cancelled");
+    }
 }
 
 #[test]

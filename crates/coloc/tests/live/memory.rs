@@ -59,6 +59,25 @@ fn whoever_keeps_what_others_were_promised_goes_and_comes_back() {
     assert_eq!(home.show(patient)["attempts"], 1);
 }
 
+/// Texts are the user's: an error of another run is no reason to give a task 22 MiB.
+#[test]
+fn an_error_with_the_figures_of_another_run_decides_nothing() {
+    let home = Home::new(&["--emulate", "1xA100-40GB", "--time-scale", "50"]);
+    let error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity \
+                 of 2.00 GiB of which 4.00 MiB is free. Including non-PyTorch memory, this process has 2.00 MiB \
+                 memory in use.";
+    let printed = |code: u8| format!("echo '{error}' >&2; exit {code}");
+    let survived = home.submit(&["--", "sh", "-c", &printed(0)]);
+    let failed =
+        home.submit(&["--gpu-mem", "4G", "--on-oom", "fail", "--", "sh", "-c", &printed(1)]);
+    home.wait_for_state(survived, "completed");
+    home.wait_for_state(failed, "out_of_memory");
+    assert_eq!(home.show(survived)["ooms"], 0);
+    let story = home.story(failed);
+    assert!(story.contains("ran out of GPU memory") && !story.contains("wanting"), "{story}");
+    assert_eq!(home.show(failed)["peak_bytes"], 0, "nothing was seen of it");
+}
+
 #[test]
 fn a_task_may_choose_to_fail_instead() {
     let home = Home::new(&["--emulate", "1xA100-40GB", "--time-scale", "50"]);

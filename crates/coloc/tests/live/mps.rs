@@ -7,8 +7,17 @@ const COLOC: &str = env!("CARGO_BIN_EXE_coloc");
 /// Longer than any test, by the scaled clock.
 const LONG: &str = "360000";
 
-const POLICY: [&str; 8] =
-    ["--time-scale", "50", "--queue", "best-effort", "--place", "magm", "--share", "mps"];
+const POLICY: [&str; 9] = [
+    "--time-scale",
+    "50",
+    "--queue",
+    "best-effort",
+    "--place",
+    "magm",
+    "--share",
+    "mps",
+    "--share-blind",
+];
 
 /// A program that does not hear SIGTERM, with a client of MPS as its child.
 const DEAF: &str = "trap '' TERM; \"$@\" & while :; do sleep 0.05; done";
@@ -160,6 +169,7 @@ fn tasks_whose_control_daemon_is_killed_start_again() {
         assert!(story.contains("its MPS server ended under it; it starts again"), "{story}");
     }
     // A failure of its own is one.
+    home.run(&["cancel", "all"]);
     let id = home.submit(&["--", "false"]);
     home.wait_for_state(id, "failed");
 }

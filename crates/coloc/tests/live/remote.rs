@@ -27,11 +27,16 @@ impl Remote {
     }
 
     fn at(home: Home) -> Self {
-        let log = std::fs::read_to_string(home.path().join("daemon.log")).expect("a log");
-        let line = log.lines().find(|line| line.contains("https://")).expect("it says where");
-        let port =
-            line.split([':', ',']).nth(3).and_then(|port| port.parse().ok()).expect("a port");
-        let fingerprint = line.rsplit(' ').next().expect("a fingerprint").to_owned();
+        let told = |home: &Home| {
+            let log = std::fs::read_to_string(home.path().join("daemon.log")).expect("a log");
+            let (_, place) = log.split_once("https://")?;
+            place.split_once('\n').map(|(place, _)| place.to_owned())
+        };
+        home.wait_for("where it listens", |home| told(home).is_some());
+        let place = told(&home).expect("it says where");
+        let port = place.split([':', ',']).nth(1).and_then(|port| port.parse().ok());
+        let port = port.expect("a port");
+        let fingerprint = place.rsplit(' ').next().expect("a fingerprint").to_owned();
         Remote { home, port, fingerprint }
     }
 
@@ -65,7 +70,7 @@ impl Remote {
     /// A question by hand over TLS.
     fn ask(&self, line: &str, headers: &str, body: &[u8]) -> Reply {
         let fingerprint = self.fingerprint.parse().expect("a fingerprint");
-        let config = coloc_daemon::tls::Trust::Pinned(fingerprint).client().expect("TLS");
+        let config = coloc_api::tls::Trust::Pinned(fingerprint).client().expect("TLS");
         let name = rustls::pki_types::ServerName::try_from("localhost").expect("a name");
         let connection = rustls::ClientConnection::new(config, name).expect("a connection");
         let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("a place");
@@ -123,7 +128,7 @@ fn certificates_are_pinned_or_vouched_for_and_survive_a_restart() {
     refused(&unknown.expect("it runs"), &remote.fingerprint);
     let other = format!("sha256:{}", "ab".repeat(32));
     let fooled = remote.elsewhere(&token).env("COLOC_FINGERPRINT", other).arg("queue").output();
-    refused(&fooled.expect("it runs"), "or it is somebody else");
+    refused(&fooled.expect("it runs"), "or it is another daemon");
     let ca = remote.home.path().join("state/tls/cert.pem");
     let by_name = |host: &str| {
         let mut command = remote.elsewhere(&token);
@@ -246,4 +251,121 @@ fn a_certificate_of_ones_own() {
     assert!(!remote.home.path().join("state/tls").exists());
     let token = remote.token(&[]);
     assert!(remote.run_elsewhere(&token, &["queue"]).status.success());
+}
+
+/// A connection from an address of this machine's own.
+fn connect_from(last: u8, port: u16) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    use std::net::{Ipv4Addr, SocketAddrV4};
+    let stream = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    let at = |last, port| SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, last), port);
+    bind(&stream, &at(last, 0)).expect("an address");
+    connect(&stream, &at(1, port)).expect("a place");
+    stream.into()
+}
+
+fn is_hung_up_on(stream: &mut TcpStream) -> bool {
+    stream.set_nonblocking(true).expect("a stream");
+    let read = stream.read(&mut [0]);
+    !read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+}
+
+#[test]
+fn silent_strangers_delay_no_token() {
+    let remote = Remote::new(&[]);
+    let token = remote.token(&[]);
+    // Some agree on keys and then say nothing, others not even that.
+    let fingerprint = remote.fingerprint.parse().expect("a fingerprint");
+    let config = coloc_api::tls::Trust::Pinned(fingerprint).client().expect("TLS");
+    let agreed: Vec<_> = (0..20)
+        .map(|_| {
+            let name = rustls::pki_types::ServerName::try_from("localhost").expect("a name");
+            let mut connection =
+                rustls::ClientConnection::new(config.clone(), name).expect("a connection");
+            let mut stream = connect_from(2, remote.port);
+            while connection.is_handshaking() && connection.complete_io(&mut stream).is_ok() {}
+            stream
+        })
+        .collect();
+    let mut silent: Vec<TcpStream> =
+        (0..600).map(|n| connect_from(1 + (n % 2) as u8, remote.port)).collect();
+    let began = std::time::Instant::now();
+    let queue = remote.run_elsewhere(&token, &["queue"]);
+    assert!(queue.status.success(), "{}", text(&queue.stderr));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    // Each address has few places, and the oldest made room.
+    let gone = silent.iter_mut().filter_map(|stream| is_hung_up_on(stream).then_some(())).count();
+    assert!(gone >= 500, "{gone} of 600 are gone");
+    assert!(silent.iter_mut().rev().take(10).all(|stream| !is_hung_up_on(stream)), "not the last");
+    drop((agreed, silent));
+}
+
+#[test]
+fn who_has_shown_a_token_is_not_sent_away() {
+    let remote = Remote::new(&[]);
+    let header = format!("authorization: Bearer {}\r\n", remote.token(&[]));
+    let fingerprint = remote.fingerprint.parse().expect("a fingerprint");
+    let config = coloc_api::tls::Trust::Pinned(fingerprint).client().expect("TLS");
+    let name = rustls::pki_types::ServerName::try_from("localhost").expect("a name");
+    let connection = rustls::ClientConnection::new(config, name).expect("a connection");
+    let mut known = rustls::StreamOwned::new(connection, connect_from(1, remote.port));
+    let question = format!("GET /v1/events HTTP/1.1\r\nhost: coloc\r\n{header}\r\n");
+    known.write_all(question.as_bytes()).expect("a question");
+    let mut head = [0; 15];
+    known.read_exact(&mut head).expect("an answer");
+    assert_eq!(&head, b"HTTP/1.1 200 OK");
+    let patience = Some(Duration::from_secs(60));
+    known.sock.set_read_timeout(patience).expect("a limit");
+    let crowd: Vec<TcpStream> = (0..300).map(|_| connect_from(1, remote.port)).collect();
+    assert_eq!(remote.ask("GET /v1/tasks", &header, b"").status, 200, "another one gets in");
+    remote.home.run(&["run", "--", "true"]);
+    let mut told = Vec::new();
+    while !text(&told).contains("event: task") {
+        let mut piece = [0; 4096];
+        let length = known.read(&mut piece).expect("it is still there");
+        assert!(length > 0, "hung up on: {}", text(&told));
+        told.extend_from_slice(&piece[..length]);
+    }
+    drop(crowd);
+}
+
+/// A token that was revoked must not be good again after a power loss: its file's new name is on the disk before the answer.
+#[test]
+fn a_revoked_token_is_on_the_disk_with_its_name() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    home.run(&["token", "create"]);
+    let trace = home.path().join("trace");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-y", "-qq", "-e", "trace=rename,renameat,renameat2,fsync,fdatasync", "-o"]);
+    strace.arg(&trace).args(["-p", &home.pid().to_string()]);
+    let Ok(mut strace) = strace.stderr(std::process::Stdio::null()).spawn() else {
+        return skipped("there is no strace");
+    };
+    let is_traced = |_: &Home| {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", home.pid()));
+        status.is_ok_and(|status| !status.contains("TracerPid:\t0\n"))
+    };
+    let began = std::time::Instant::now();
+    while !is_traced(&home) {
+        let ended = strace.try_wait().expect("it is ours").is_some();
+        if ended || began.elapsed() > Duration::from_secs(30) {
+            let _ = strace.kill();
+            return skipped("strace may not trace here");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    home.run(&["token", "revoke", "1"]);
+    strace.kill().expect("it is ours");
+    strace.wait().expect("it ends");
+    let trace = std::fs::read_to_string(&trace).expect("a trace");
+    let state = home.path().join("state");
+    let lines: Vec<&str> = trace.lines().collect();
+    let renamed =
+        lines.iter().position(|line| line.contains("tokens.json") && line.contains("rename"));
+    let (before, after) = lines.split_at(renamed.expect(&trace));
+    let synced = |lines: &[&str], name: &str| {
+        lines.iter().any(|line| line.contains("sync(") && line.contains(&format!("<{name}>")))
+    };
+    assert!(synced(before, &state.join("tokens.new").display().to_string()), "{trace}");
+    assert!(synced(after, &state.display().to_string()), "{trace}");
 }

@@ -27,3 +27,24 @@ fn logs_of_ended_tasks_go_after_their_time_and_no_others() {
     let live = home.json(&["config", "show", "--live"]);
     assert_eq!((&live["keep_logs_s"], &live["keep_logs_bytes"]), (&2.0.into(), &().into()));
 }
+
+/// The clock says 40 days later than what has passed since the last daemon: nothing goes because of that.
+#[test]
+fn a_clock_far_ahead_removes_nothing_and_is_told() {
+    let mut home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let clock = home.path().join("state/clock.json");
+    home.wait_for("the time on the disk", |_| clock.exists());
+    let id = home.submit(&["--", "echo", "kept"]);
+    home.wait_for_state(id, "completed");
+    home.stop();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let days_ago = now.expect("after 1970").as_millis() - 40 * 86_400_000;
+    std::fs::write(&clock, format!("{{\"time_ms\":{days_ago}}}")).expect("it is ours");
+    home.boot();
+    let log = home.path().join("daemon.log");
+    home.wait_for("a word", |_| {
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        said.contains("the clock is 40 days ahead of the time that has passed")
+    });
+    assert_eq!(home.run(&["logs", &id.to_string()]), "kept\n");
+}

@@ -229,7 +229,7 @@ fn signals_reach_tasks_that_go_on() {
     home.wait_for("they stand still", |_| all(|state| state == 'T'));
     home.run(&["cancel", "-s", "18", &word]);
     home.wait_for("they go on", |_| all(|state| state != 'T'));
-    assert!(home.story(id).contains("somebody sent it SIGUSR1"), "{}", home.story(id));
+    assert!(home.story(id).contains("its program is sent SIGUSR1"), "{}", home.story(id));
     let waits = home.submit(&["--hold", "--", "true"]);
     let refused = home.try_run(&["cancel", "-s", "USR1", &waits.to_string()]);
     assert!(text(&refused.stderr).contains("only a task that runs hears signals"));

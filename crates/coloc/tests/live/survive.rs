@@ -81,51 +81,6 @@ fn a_directory_keeps_its_emulated_gpus() {
     assert!(super::home::text(&other.stderr).contains("has other emulated GPUs"));
 }
 
-/// Rounds of submit, cancel and finish with the daemon killed at random points. `COLOC_CRASH_ROUNDS` makes it longer.
-#[test]
-fn nothing_is_lost_or_run_twice_however_often_the_daemon_dies() {
-    let rounds = std::env::var("COLOC_CRASH_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(8);
-    let mut home = Home::new(&["--emulate", "2xA100-40GB", "--grace", "0.5"]);
-    let mut acknowledged = Vec::new();
-    let mut random = 0x2545_f491_u32;
-    let mut next = move |below: u32| {
-        random ^= random << 13;
-        random ^= random >> 17;
-        random ^= random << 5;
-        random % below
-    };
-    for _ in 0..rounds {
-        for _ in 0..6 {
-            let file = home.path().join(format!("count{}", acknowledged.len()));
-            let script = count(&file, &format!("sleep 0.{}", next(4)));
-            let id = home.submit(&["--gpu-mem", "12G", "--", "sh", "-c", &script]);
-            let cancelled = next(5) == 0;
-            if cancelled {
-                home.try_run(&["cancel", &id.to_string()]);
-            }
-            acknowledged.push((id, file, cancelled));
-        }
-        std::thread::sleep(std::time::Duration::from_millis(u64::from(next(250))));
-        home.kill();
-        home.boot();
-    }
-    for (id, file, cancelled) in &acknowledged {
-        home.wait_for("an end", |home| {
-            ["completed", "cancelled"].contains(&home.state(*id).as_str())
-        });
-        let ran = times(file);
-        assert!(ran <= 1, "task {id} ran {ran} times:\n{}", home.story(*id));
-        if !cancelled {
-            assert_eq!((ran, home.state(*id).as_str()), (1, "completed"), "{}", home.story(*id));
-        }
-    }
-    let orphans = std::process::Command::new("pgrep")
-        .args(["-f", &format!("shim {}", home.path().display())])
-        .output()
-        .expect("pgrep runs");
-    assert_eq!(String::from_utf8_lossy(&orphans.stdout), "", "shims are left");
-}
-
 #[test]
 fn one_daemon_a_directory() {
     let home = Home::new(&["--emulate", "1xA100-40GB"]);
@@ -139,4 +94,46 @@ fn one_daemon_a_directory() {
     assert_eq!(second.status.code(), Some(1));
     assert!(super::home::text(&second.stderr).contains("another daemon uses"));
     home.run(&["queue"]);
+}
+
+#[test]
+fn a_requeue_that_was_acknowledged_survives_the_daemon() {
+    let mut home = Home::new(&["--emulate", "1xA100-40GB", "--grace", "0.3"]);
+    let file = home.path().join("ran");
+    // The second run ends; the first one does not want to go.
+    let script = format!(
+        "trap '' TERM; echo ran >> {0}; test $(wc -l < {0}) -ge 2 || while :; do sleep 0.02; done",
+        file.display()
+    );
+    let id = home.submit(&["--", "bash", "-c", &script]);
+    home.wait_for("a run", |_| times(&file) == 1);
+    home.run(&["requeue", &id.to_string()]);
+    home.kill();
+    home.boot();
+    home.wait_for_state(id, "completed");
+    assert_eq!(times(&file), 2, "{}", home.story(id));
+}
+
+#[test]
+fn tasks_of_a_narrow_array_come_back_after_a_failure() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let first = home.submit(&["-a", "1-2%1", "--retry", "1", "--", "false"]);
+    home.wait_for_state(first, "failed");
+    home.wait_for_state(first + 1, "failed");
+    assert_eq!(home.show(first)["attempts"], 2);
+}
+
+#[test]
+fn what_ended_tasks_of_an_array_had_is_kept_when_the_others_are_changed() {
+    let mut home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let first = home.submit(&["--hold", "-a", "1-2", "--", "true"]);
+    home.run(&["release", &first.to_string()]);
+    home.wait_for_state(first, "completed");
+    home.run(&["update", &(first + 1).to_string(), "--name", "other"]);
+    assert_eq!(home.show(first)["state"], "completed");
+    home.kill();
+    home.boot();
+    assert_eq!(home.state(first), "completed");
+    home.run(&["release", &(first + 1).to_string()]);
+    home.wait_for_state(first + 1, "completed");
 }

@@ -61,3 +61,35 @@ fn a_failure_is_tried_again_as_often_as_was_said() {
     assert_eq!(home.show(id)["attempts"], 3);
     assert!(home.story(id).contains("failed (exit code 1)"));
 }
+
+/// A task that fails at once must not keep the daemon busy: pauses between its tries grow.
+#[test]
+fn tries_of_a_task_that_fails_at_once_have_pauses_that_grow() {
+    let mut home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let began = std::time::Instant::now();
+    let id = home.submit(&["--retry", "1000", "--", "false"]);
+    // After 1 s and 2 s; the next comes after 4 s.
+    home.wait_for("its third try", |home| home.show(id)["attempts"] == 3);
+    assert!(began.elapsed() >= std::time::Duration::from_millis(2900), "{:?}", began.elapsed());
+    let waits = "waits for its next try, 4 s after the start of the last: it has failed 3 times";
+    home.wait_for("its next pause", |home| home.show(id)["reason"] == waits);
+    assert_eq!(home.json(&["why", &id.to_string()])["summary"], waits);
+    // A restart does not cut it short.
+    home.kill();
+    home.boot();
+    home.wait_for("its fourth try", |home| home.show(id)["attempts"] == 4);
+    assert!(began.elapsed() >= std::time::Duration::from_millis(6900), "{:?}", began.elapsed());
+    home.run(&["cancel", &id.to_string()]);
+    home.wait_for_state(id, "cancelled");
+}
+
+#[test]
+fn a_task_of_a_limited_array_that_runs_again_does_not_wait_for_itself() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let script = "test $COLOC_RESTART_COUNT -gt 0";
+    let first = home.submit(&["-a", "1-2%1", "--retry", "1", "--", "sh", "-c", script]);
+    for id in [first, first + 1] {
+        home.wait_for_state(id, "completed");
+        assert_eq!(home.show(id)["attempts"], 2);
+    }
+}

@@ -38,7 +38,11 @@ fn a_waiting_task_is_changed_and_one_that_runs_only_in_name() {
     home.run(&["update", &runs.to_string(), "--name", "busy"]);
     assert_eq!(home.show(runs)["name"], "busy");
     let refused = home.try_run(&["update", &waits.to_string(), "--gpu-mem", "41G"]);
-    assert!(text(&refused.stderr).contains("no GPU has"), "{}", text(&refused.stderr));
+    assert!(
+        text(&refused.stderr).contains("the largest GPU here has"),
+        "{}",
+        text(&refused.stderr)
+    );
     assert_eq!(home.try_run(&["update", &waits.to_string()]).status.code(), Some(2), "what?");
     home.kill();
     home.boot();

@@ -2,7 +2,6 @@
 
 use super::home::{Home, coloc, skipped, text};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
 use std::process::{Command, Output};
 
 const NOBODY: u32 = 65_534;
@@ -20,7 +19,7 @@ pub(super) fn shared_home(arguments: &[&str]) -> Option<Home> {
 }
 
 /// The command line as another user.
-fn as_nobody(home: &Home, arguments: &[&str]) -> Output {
+pub(super) fn as_nobody(home: &Home, arguments: &[&str]) -> Output {
     Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(coloc().get_program())
@@ -114,8 +113,10 @@ fn tasks_run_as_who_submitted_them_and_their_files_are_theirs() {
     let said = std::fs::read_to_string(&out).expect("its output");
     assert_eq!(said, "65534\n65534\n65534\nno shadow\n");
     assert_eq!(std::fs::metadata(&out).expect("a file").uid(), NOBODY);
-    for entry in std::fs::read_dir(run_directory(&home, id)).expect("a directory").flatten() {
-        assert_eq!(entry.metadata().expect("a file").uid(), NOBODY, "{:?}", entry.path());
+    let run = run_directory(&home, id);
+    assert_eq!(std::fs::metadata(&run).expect("a directory").uid(), 0);
+    for entry in std::fs::read_dir(run).expect("a directory").flatten() {
+        assert_eq!(entry.metadata().expect("a file").uid(), 0, "{:?}", entry.path());
     }
     let attached = as_nobody(&home, &["run", "--", "sh", "-c", "id -un; exit 4"]);
     assert_eq!((attached.status.code(), text(&attached.stdout).as_str()), (Some(4), "nobody\n"));
@@ -137,60 +138,107 @@ fn tasks_run_as_who_submitted_them_and_their_files_are_theirs() {
 }
 
 #[test]
-fn what_a_user_puts_in_place_of_our_files_is_not_followed() {
+fn a_run_directory_is_not_its_users_to_change() {
     let Some(home) = shared_home(&["--emulate", "1xA100-40GB"]) else { return };
-    let secret = home.path().join("secret");
-    std::fs::write(&secret, "CUDA out of memory, root knows\n").expect("a file");
-    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
-    // Whoever owns the directory may put a link where the log was.
-    let next = run_directory(&home, 1);
-    let script = format!("cd {}; ln -sf {} log; exit 1", next.display(), secret.display());
+    // Whatever is tried there, from inside the task: a forged end, a log that is a link, another order, another process.
+    let attempts = "for file in claim exit.json stop.json fault log log.start order.json shim.json; do \
+                      echo forged > $file && echo $file was written; \
+                      ln -sf /etc/shadow $file && echo $file was linked; \
+                      test -e $file && rm -f $file && echo $file was removed; done 2>/dev/null; \
+                    mkfifo pipe 2>/dev/null && echo a pipe was made; \
+                    cat log exit.json claim 2>/dev/null && echo it was read; \
+                    mkdir folder 2>/dev/null && echo a folder was made; echo done; exit 3";
+    let script = format!("cd {}; {attempts}", run_directory(&home, 1).display());
     let id = submit_as_nobody(&home, &["--", "sh", "-c", &script]);
     home.wait_for_state(id, "failed");
-    let read = as_nobody(&home, &["logs", &id.to_string()]);
-    assert_eq!(read.status.code(), Some(1));
-    assert!(!text(&read.stdout).contains("root knows"));
-    assert!(!home.story(id).contains("root knows"), "{}", home.story(id));
-    // Or a pipe that nobody ever writes to, which must not stop the daemon.
-    let next = run_directory(&home, 2);
-    let script = format!("cd {}; rm -f log; mkfifo log; exit 1", next.display());
-    let id = submit_as_nobody(&home, &["--", "sh", "-c", &script]);
-    home.wait_for_state(id, "failed");
-    // Or somebody else's process where ours was named: neither a cancel nor a signal must reach it.
-    let mut innocent = Command::new("sleep").arg("60").spawn().expect("sleep runs");
-    let began = started(innocent.id());
-    let next = run_directory(&home, 3);
-    let forged = format!(
-        r#"{{"shim":{{"pid":{0},"began":{began}}},"main":{{"pid":{0},"began":{began}}},"at":0}}"#,
-        innocent.id()
-    );
-    let ready = next.join("ready");
-    let forge = |next: &Path| {
-        let forge = format!("echo '{forged}' > shim.json; touch ready; sleep 60");
-        // Once the shim has written it, it does not do so again.
-        format!("cd {}; until test -e shim.json; do sleep 0.01; done; {forge}", next.display())
-    };
-    let id = submit_as_nobody(&home, &["--", "sh", "-c", &forge(&next)]);
-    home.wait_for("the forgery", |_| ready.exists());
-    home.run(&["cancel", &id.to_string()]);
-    home.wait_for_state(id, "cancelled");
-    let next = run_directory(&home, 4);
-    let id = submit_as_nobody(&home, &["--", "sh", "-c", &forge(&next)]);
-    home.wait_for("the forgery", |_| next.join("ready").exists());
-    // Nor a signal, although nobody can tell any more who the program is.
-    let lost = home.try_run(&["cancel", "-s", "TERM", &id.to_string()]);
-    assert!(text(&lost.stderr).contains("only a task that runs"), "{}", text(&lost.stderr));
-    assert_eq!(home.state(id), "running");
-    home.run(&["cancel", "-f", "-s", "USR2", &id.to_string()]);
-    home.wait_for_state(id, "failed");
-    assert_eq!(innocent.try_wait().expect("it is ours"), None, "it lives");
-    innocent.kill().and_then(|()| innocent.wait()).expect("it is ours");
+    assert_eq!(home.show(id)["exit_code"], 3);
+    let said = as_nobody(&home, &["logs", &id.to_string()]);
+    assert_eq!(text(&said.stdout), "done\n");
 }
 
-/// When a process began, in ticks since boot.
-fn started(pid: u32) -> u64 {
-    let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
-    let stat = stat.expect("it runs");
-    let after_name = stat.rsplit(')').next().expect("a name");
-    after_name.split_whitespace().nth(19).and_then(|n| n.parse().ok()).expect("a number")
+/// The way to root that there was: the order stood in a directory of the user's, and a shim of root's read it there. Now a
+/// user who rewrites and replaces whatever appears in the run directory, as fast as it can, changes nothing.
+#[test]
+fn nobody_becomes_root_by_changing_what_a_shim_reads() {
+    let Some(home) = shared_home(&["--emulate", "1xA100-40GB"]) else { return };
+    let runs = home.path().join("state/runs");
+    let swap = format!(
+        "end=$(( $(date +%s) + 20 )); while [ $(date +%s) -lt $end ]; do for d in {}/*; do \
+         for f in order.json claim; do [ -e $d/$f ] || continue; \
+         sed 's/65534/0/g' $d/$f > /tmp/coloc-swap-$$ 2>/dev/null && mv -f /tmp/coloc-swap-$$ $d/$f; \
+         done; done; done 2>/dev/null; rm -f /tmp/coloc-swap-$$",
+        runs.display()
+    );
+    let mut attacker = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", &swap])
+        .spawn()
+        .expect("setpriv runs");
+    for _ in 0..10 {
+        let id = submit_as_nobody(&home, &["--", "id", "-u"]);
+        home.wait_for_state(id, "completed");
+        let said = as_nobody(&home, &["logs", &id.to_string()]);
+        assert_eq!(text(&said.stdout), "65534\n", "{}", home.story(id));
+    }
+    attacker.kill().and_then(|()| attacker.wait()).expect("it is ours");
+}
+
+#[test]
+fn a_task_is_started_with_the_submitters_mask_and_limits_and_nothing_of_the_daemons() {
+    let Some(home) = shared_home(&["--emulate", "1xA100-40GB"]) else { return };
+    let id = {
+        let script = "umask; ulimit -n; ulimit -c; env | grep -c SECRET; ls /proc/self/fd | wc -l";
+        let output = Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c"])
+            .arg(format!(
+                "umask 027; ulimit -n 321; ulimit -c 0; exec {} submit --parsable -- sh -c '{script}'",
+                coloc().get_program().display()
+            ))
+            .current_dir("/tmp")
+            .env("COLOC_SOCKET", home.socket())
+            .env("HOME", "/nonexistent")
+            .output()
+            .expect("setpriv runs");
+        text(&output.stdout).trim().parse::<u32>().expect("an id")
+    };
+    home.wait_for_state(id, "completed");
+    // ls itself opens the folder, beside the three that everybody has.
+    assert_eq!(home.run(&["logs", &id.to_string()]), "0027\n321\n0\n0\n4\n");
+}
+
+#[test]
+fn outputs_are_opened_as_their_user() {
+    let Some(home) = shared_home(&["--emulate", "1xA100-40GB"]) else { return };
+    let secret = home.path().join("secret");
+    std::fs::write(&secret, "root knows\n").expect("a file");
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+    let folder = home.path().join("closed");
+    std::fs::create_dir(&folder).expect("a folder");
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).expect("it is ours");
+    let (there, not_there) = (folder.join("there"), folder.join("not there"));
+    std::fs::write(&there, "").expect("a file");
+    let reasons = [&secret, &there, &not_there].map(|file| {
+        let file = file.to_str().expect("text");
+        let id = submit_as_nobody(&home, &["-o", file, "--", "true"]);
+        home.wait_for_state(id, "failed");
+        let shown = home.show(id)["reason"].as_str().expect("a reason").to_owned();
+        assert!(shown.contains("Permission denied"), "{shown}");
+        shown.replace(file, "FILE")
+    });
+    assert_eq!(reasons[1], reasons[2], "what is there and what is not look the same");
+    assert_eq!(std::fs::read_to_string(&secret).expect("a file"), "root knows\n");
+    assert!(!not_there.exists());
+    for device in ["/dev/zero", "/dev/full"] {
+        let id = submit_as_nobody(&home, &["-o", device, "--", "true"]);
+        home.wait_for_state(id, "failed");
+    }
+    // Files of the kernel's do something when root writes to them, whoever opened them.
+    let slack = format!("/proc/{}/timerslack_ns", home.pid());
+    let before = std::fs::read_to_string(&slack).expect("the daemon's");
+    for file in [slack.as_str(), "/proc/self/timerslack_ns", "/proc/self/oom_score_adj"] {
+        let id = submit_as_nobody(&home, &["-o", file, "--", "echo", "100000000000000"]);
+        home.wait_for_state(id, "failed");
+    }
+    assert_eq!(std::fs::read_to_string(&slack).expect("the daemon's"), before);
+    let null = submit_as_nobody(&home, &["-o", "/dev/null", "--", "true"]);
+    home.wait_for_state(null, "completed");
 }

@@ -91,7 +91,11 @@ fn without_a_past_there_is_nothing_to_play() {
     let home = Home::new(&["--emulate", "1xA100-40GB"]);
     let empty = home.try_run(&["whatif", "--since", "2d"]);
     assert_eq!(empty.status.code(), Some(2));
-    assert!(text(&empty.stderr).contains("try a longer --since"), "{}", text(&empty.stderr));
+    assert!(
+        text(&empty.stderr).contains("--since: no task that was submitted"),
+        "{}",
+        text(&empty.stderr)
+    );
     let nowhere = coloc().args(["whatif", "--state", "/nowhere"]).output().expect("runs");
     assert_eq!(nowhere.status.code(), Some(1));
     assert!(text(&nowhere.stderr).contains("/nowhere/journal.db"), "{}", text(&nowhere.stderr));

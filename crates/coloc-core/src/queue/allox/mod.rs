@@ -174,7 +174,8 @@ impl World {
     /// that did not say how long they take count as an hour.
     fn time_on(&self, task: TaskId, model: GpuModel) -> Option<Millis> {
         let task = &self.tasks.live(task).task;
-        let fits = task.estimate.is_none_or(|estimate| estimate.bound <= model.memory());
+        let fits = task.memory.bound().is_none_or(|bound| bound <= model.memory())
+            && task.models.is_none_or(|models| models.contains(model));
         let span = task.duration.unwrap_or(Millis::from_secs(3600));
         if self.policy.learn_speeds {
             let speed = self.speeds_seen.speed(task.signature, model);

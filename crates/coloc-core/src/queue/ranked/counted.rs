@@ -1,110 +1,93 @@
-//! The walk where any free GPU will do: who runs is worked out by counting, and only then is anybody
-//! moved. Whoever loses GPUs to one task and finds others a moment later was never preempted.
+//! The walk where any free GPU will do: which tasks run is worked out by counting, and only then are tasks
+//! moved. A task that loses GPUs to another and finds others a moment later was never preempted.
 
-use super::Holder;
-use super::pass::{Candidate, Walk};
+use super::Running;
+use super::pass::Walk;
+use super::victims::Counted;
 use crate::place::Search;
 use crate::policy::Place;
 use crate::scheduler::{Turn, World};
 use coloc_model::{Millis, TaskId};
+use std::ops::Bound::{Excluded, Unbounded};
 
 impl World {
-    /// Counting is enough: every idle GPU will do for every task, at once, whosever it is.
+    /// Counting is enough: every idle GPU will do for every task, at once, of any user.
     pub(super) fn counts_suffice(&self) -> bool {
         let policy = &self.policy;
         let any_time = policy.pace.idle == Millis::ZERO && !policy.time_matters();
-        let anybody = !self.holdings.are_limited() && self.reserved.is_none();
-        let any_gpu = self.gpus.are_alike() && !self.kinds.matter();
-        policy.place == Place::Any && any_time && anybody && any_gpu
+        let any_task = !self.holdings.are_limited() && self.reserved.is_none();
+        let any_gpu =
+            self.gpus.are_alike() && !self.models.matter() && self.gpus.are_all_in_service();
+        policy.place == Place::Any && any_time && any_task && any_gpu
     }
 }
 
 /// What a walk comes to.
-#[derive(Clone, Default, Debug)]
-pub(super) struct Moves {
+#[derive(Default)]
+struct Moves {
     /// Running tasks that are to go.
-    leaving: Vec<Holder>,
-    /// Waiting tasks that are to come, best first, and their places. Nobody moves before them any more.
-    coming: Vec<(usize, TaskId)>,
+    leaving: Vec<Running>,
+    /// Waiting tasks that are to come, best first.
+    coming: Vec<TaskId>,
 }
 
 impl Walk {
     /// Decides for all, then carries it out.
     pub(super) fn by_count(&mut self, world: &mut World, turn: &mut Turn) {
-        let mut moves = std::mem::take(&mut world.ranked.scratch.moves);
+        let mut moves = Moves::default();
         let mut free = world.gpus.idle();
-        while let Some(candidate) = self.candidates.pop() {
+        while let Some((seat, task, class)) = self.candidates.pop() {
             if free + self.gpus_at_risk == 0 {
                 break;
             }
-            let (seat, _, class) = candidate;
             if self.blocked[class] {
                 continue;
             }
-            self.pass_better_holders(seat);
-            let wanted = world.ranked.classes[class].gang;
-            if !self.fewest_by_count(free, wanted) {
+            self.pass_better_ones(seat);
+            let peers = &world.ranked.classes[class];
+            let Some(victims) = self.fewest(Counted { free, wanted: peers.gpus }) else {
                 self.blocked[class] = true;
                 continue;
+            };
+            for victim in victims {
+                free += victim.asks.gpus;
+                self.take_out(&victim);
+                // It may find other GPUs.
+                let class = victim.standing.class as usize;
+                self.consider(Some((victim.seat, victim.task, class)));
+                moves.leaving.push(victim);
             }
-            let victims = std::mem::take(&mut self.victims);
-            for victim in &victims {
-                free += victim.gpus;
-                self.send_off(world, victim);
-                moves.leaving.push(*victim);
+            free -= peers.gpus;
+            let stays = moves.leaving.iter().position(|running| running.task == task);
+            if let Some(at) = stays {
+                self.insert(moves.leaving.remove(at));
+                continue;
             }
-            self.victims = victims;
-            free -= wanted;
-            self.bring_in(world, candidate, &mut moves);
+            moves.coming.push(task);
+            self.insert(Running::new(seat, world.tasks.live(task)));
+            let next = peers.waiting.range((Excluded(seat), Unbounded)).next();
+            self.consider(next.map(|(&seat, &task)| (seat, task, class)));
         }
         self.carry_out(world, turn, &moves);
-        moves.leaving.clear();
-        moves.coming.clear();
-        world.ranked.scratch.moves = moves;
-    }
-
-    /// A running task loses its GPUs; it may find others.
-    fn send_off(&mut self, world: &World, victim: &Holder) {
-        self.drop_holder(victim.task);
-        self.gpus_at_risk -= victim.gpus;
-        let class = world.tasks.live(victim.task).standing.class as usize;
-        self.consider(Some((victim.seat, victim.task, class)));
-    }
-
-    /// A task gets GPUs: one that waits, or one that just lost others.
-    fn bring_in(&mut self, world: &World, (seat, task, class): Candidate, moves: &mut Moves) {
-        let stays = moves.leaving.iter().position(|holder| holder.task == task);
-        let holder = match stays {
-            Some(at) => moves.leaving.remove(at),
-            None => {
-                moves.coming.push((self.at_risk, task));
-                let peers = &world.ranked.classes[class];
-                self.consider(peers.after(seat).map(|(seat, task)| (seat, task, class)));
-                Holder::expected(seat, task, peers.gang)
-            }
-        };
-        self.insert(holder);
     }
 
     fn carry_out(&mut self, world: &mut World, turn: &mut Turn, moves: &Moves) {
-        for holder in &moves.leaving {
-            world.lift_for_good(holder.task);
-            world.ranked.close(holder);
-            world.preempt(turn, holder.task, holder.seat);
+        for running in &moves.leaving {
+            world.lift_for_good(running.task);
+            world.preempt(turn, running.task, running.seat);
         }
-        let mut vacant = Vec::new();
-        for &(place, task) in &moves.coming {
+        for &task in &moves.coming {
+            let place = self.running.iter().position(|running| running.task == task);
+            let place = place.expect("a task that is to start has its place");
             let demand = world.demand(task);
             // A GPU that left the fleet with a task on it was counted and is not there.
             let Some(gpus) = world.find(turn, &demand, Search::Everywhere) else {
-                vacant.push(place);
+                self.running.remove(place);
                 continue;
             };
             world.start(turn, &demand, &gpus);
-            self.holders[place] = world.hold(turn.now, self.holders[place].seat, task);
-        }
-        for place in vacant.into_iter().rev() {
-            self.holders.remove(place);
+            let seat = self.running[place].seat;
+            self.running[place] = Running::new(seat, world.tasks.live(task));
         }
     }
 }

@@ -1,21 +1,20 @@
-//! Preemptive disciplines: each task, running or waiting, has a rank, and whoever ranks better gets the
-//! GPUs. A discipline is a small file with its formula; the walk over ranks is shared.
+//! Preemptive disciplines: each task, running or waiting, has a rank, and the task that ranks
+//! better gets the GPUs. A discipline is a small file with its formula; the walk over ranks is shared.
 //!
 //! Waiting tasks that ask the same of GPUs form a class: when one of a class finds no room, no worse one
 //! of it does, so a pass costs as much as there are classes and running tasks.
 
-mod class;
 mod counted;
 mod gittins2d;
-mod holders;
 mod las2d;
 mod levels;
-mod order;
-mod packed;
 mod pass;
+mod running;
 mod seat;
 mod shortest;
+pub(crate) mod simulator;
 mod standing;
+mod victims;
 
 pub(crate) use pass::run;
 pub(crate) use seat::Seat;
@@ -26,12 +25,11 @@ use super::history::History;
 use crate::policy::{Policy, Queue};
 use crate::service::Letter;
 use crate::tasks::Record;
-use class::Class;
 use coloc_model::{Millis, Task, TaskId, Time};
-use holders::{Books, Holder};
+use running::Running;
 use rustc_hash::FxHashMap;
 use seat::{Group, Rank, Tie};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a task asks for, as far as ranks depend on it.
 #[derive(Clone, Copy, Debug)]
@@ -57,23 +55,22 @@ fn class_of(priority: i32) -> u16 {
     u16::try_from(i32::from(i16::MAX) - clamped).unwrap_or(u16::MAX)
 }
 
+/// Waiting tasks that ask the same of GPUs, in the order of their seats.
+#[derive(Clone, Debug)]
+struct Class {
+    /// How many GPUs each of them asks for.
+    gpus: u32,
+    waiting: BTreeMap<Seat, TaskId>,
+}
+
 /// All tasks of a preemptive discipline, in order.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Ranked {
     /// Number of the coming pass.
     epoch: i64,
     arrived: u32,
-    /// Those on GPUs, best first as of the last pass.
-    running: Vec<Holder>,
-    /// When the first of them changes queue. Until then, where ranks hold, they stay in that order, but for
-    /// those that leave.
-    next_crossing: Time,
-    /// That moment has to be found anew.
-    recount: bool,
-    /// Their ties are those of this pass; else only their order says who goes first among equals.
-    numbered: bool,
-    books: Books,
-    scratch: pass::Scratch,
+    /// Those on GPUs, best first as of the last pass that put them in order.
+    running: Vec<Running>,
     classes: Vec<Class>,
     numbers: FxHashMap<Shape, usize>,
     /// When waiting tasks will have waited too long.
@@ -113,7 +110,7 @@ impl Ranked {
 
     fn insert(&mut self, policy: &Policy, record: &Record) {
         let class = record.standing.class as usize;
-        self.classes[class].insert(record.standing.seat, record.task.id);
+        self.classes[class].waiting.insert(record.standing.seat, record.task.id);
         if let Some(at) = levels::promotion(policy, record) {
             self.promotions.insert((at, record.task.id));
         }
@@ -122,7 +119,7 @@ impl Ranked {
     /// Takes a waiting task out.
     pub(crate) fn remove(&mut self, policy: &Policy, record: &Record) {
         let class = record.standing.class as usize;
-        self.classes[class].remove(record.standing.seat);
+        self.classes[class].waiting.remove(&record.standing.seat);
         if let Some(at) = levels::promotion(policy, record) {
             self.promotions.remove(&(at, record.task.id));
         }
@@ -130,14 +127,14 @@ impl Ranked {
 
     /// Those that wait, best first.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = TaskId> + use<> {
-        let mut waiting: Vec<_> = self.classes.iter().flat_map(Class::iter).collect();
+        let mut waiting: Vec<_> = self.classes.iter().flat_map(|class| &class.waiting).collect();
         waiting.sort_unstable();
-        waiting.into_iter().map(|(_, task)| task).collect::<Vec<_>>().into_iter()
+        waiting.into_iter().map(|(_, &task)| task).collect::<Vec<_>>().into_iter()
     }
 
     /// How many wait in better seats.
     pub(crate) fn ahead(&self, seat: Seat) -> usize {
-        self.classes.iter().map(|class| class.ahead(seat)).sum()
+        self.classes.iter().map(|class| class.waiting.range(..seat).count()).sum()
     }
 
     /// Where tasks of a shape wait.
@@ -145,7 +142,7 @@ impl Ranked {
         let next = self.classes.len();
         let class = *self.numbers.entry(shape).or_insert(next);
         if class == next {
-            self.classes.push(Class::new(shape.gpus));
+            self.classes.push(Class { gpus: shape.gpus, waiting: BTreeMap::new() });
         }
         class
     }
@@ -156,46 +153,31 @@ impl Ranked {
     }
 
     /// Takes a task for running that was found so.
-    pub(crate) fn adopt(&mut self, now: Time, policy: &Policy, record: &Record) {
-        let standing = record.standing;
-        let mut holder = self.books.open(standing.seat, record.task.id, Asks::of(record), standing);
-        self.open(now, policy, &mut holder);
-        self.running.push(holder);
-        self.next_crossing = Time::START;
+    pub(crate) fn adopt(&mut self, record: &Record) {
+        self.running.push(Running::new(record.standing.seat, record));
     }
 
     /// A running task has another priority now.
     pub(crate) fn set_priority(&mut self, task: TaskId, priority: i32) {
-        if let Some(holder) = self.running.iter_mut().find(|holder| holder.task == task) {
-            self.books.set_class(holder, class_of(priority));
-            self.next_crossing = Time::START;
+        if let Some(running) = self.running.iter_mut().find(|running| running.task == task) {
+            running.asks.class = class_of(priority);
         }
     }
 
     /// A running task is to go for good; there is nothing to preempt any more.
     pub(crate) fn cancelled(&mut self, task: TaskId) {
-        if let Some(holder) = self.running.iter_mut().find(|holder| holder.task == task) {
-            holder.cancelled = true;
+        if let Some(running) = self.running.iter_mut().find(|running| running.task == task) {
+            running.cancelled = true;
         }
-    }
-
-    /// A task is off its GPUs.
-    fn close(&mut self, holder: &Holder) {
-        self.books.close(holder);
-        self.recount |= holder.due == self.next_crossing;
     }
 
     /// A task is off its GPUs for good, or was brought back by other means.
     pub(crate) fn forget_running(&mut self, task: TaskId) {
-        if let Some(index) = self.running.iter().position(|holder| holder.task == task) {
-            let holder = self.running.remove(index);
-            self.close(&holder);
-        }
+        self.running.retain(|running| running.task != task);
     }
 }
 
 /// The class of its priority, then what the discipline says of a task.
-#[inline]
 fn rank(
     now: Time,
     policy: &Policy,
@@ -206,32 +188,32 @@ fn rank(
 ) -> Rank {
     let service = &policy.service;
     let attained = || standing.attained(now, running, asks.gpus);
-    let level = |attained| match service.letter {
-        Letter::Paper => service.thresholds.level(attained),
-        Letter::Simulator => standing.level,
-    };
-    let started = standing.first_start;
-    let rank = match policy.queue {
-        Queue::Srtf => shortest::remaining_time(asks.duration, standing.done(now, running)),
-        Queue::Srsf => {
+    let rank = match (policy.queue, service.letter) {
+        (Queue::Srtf, _) => shortest::remaining_time(asks.duration, standing.done(now, running)),
+        (Queue::Srsf, _) => {
             let done = standing.done(now, running);
             shortest::remaining_service(asks.duration, done, asks.gpus)
         }
-        Queue::Las2d => {
-            let attained = attained();
-            las2d::rank(service, level(attained), attained, started)
+        (Queue::Las2d, Letter::Paper) => {
+            las2d::rank(&service.thresholds, attained(), standing.first_start)
         }
-        Queue::Gittins2d => {
-            let (attained, times) = (attained(), (asks.submitted, started));
-            gittins2d::rank(service, history, level(attained), attained, times)
+        (Queue::Gittins2d, Letter::Paper) => {
+            gittins2d::rank(&service.thresholds, history, attained(), standing.first_start)
+        }
+        (Queue::Las2d, Letter::Simulator) => simulator::las2d(standing.level),
+        (Queue::Gittins2d, Letter::Simulator) => {
+            simulator::gittins2d(standing.level, history, attained(), asks.submitted)
         }
         // Those that do not preempt have no ranks.
-        Queue::Sjf
-        | Queue::Fifo
-        | Queue::BestEffort
-        | Queue::Backfill
-        | Queue::Fair
-        | Queue::Allox => shortest::job(asks.duration),
+        (
+            Queue::Sjf
+            | Queue::Fifo
+            | Queue::BestEffort
+            | Queue::Backfill
+            | Queue::Fair
+            | Queue::Allox,
+            _,
+        ) => shortest::job(asks.duration),
     };
     rank.in_class(asks.class)
 }

@@ -1,29 +1,25 @@
 //! A place in the order of all tasks, running or waiting.
 
-/// What a discipline says of a task; lower goes first. One number, because a pass compares many.
+/// What a discipline says of a task; lower goes first, and what is named first decides first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub(crate) struct Rank(u128);
-
-/// Bits of what decides among equals of a level: a time, and thirty years of milliseconds need no more.
-const THEN: u32 = 40;
-/// Bits below the class of the priority.
-const CLASS: u32 = 8 + 64 + THEN;
+pub(crate) struct Rank {
+    /// Of the priority.
+    class: u16,
+    level: usize,
+    key: u64,
+    /// A time, mostly.
+    then: u64,
+}
 
 impl Rank {
-    /// Nobody goes before this.
-    pub(crate) const FIRST: Rank = Rank(0);
-
     /// The level decides, then the key, then the time.
     pub(crate) fn new(level: usize, key: u64, then: u64) -> Self {
-        debug_assert!(level <= usize::from(u8::MAX));
-        let then = then.min((1 << THEN) - 1);
-        Rank((level as u128) << (64 + THEN) | u128::from(key) << THEN | u128::from(then))
+        Rank { class: 0, level, key, then }
     }
 
-    /// The same within a class of priority: whoever is of a higher class goes first, whatever else is said of them.
-    #[inline]
+    /// The same within a class of priority: a task of a higher class goes first, whatever else is said of it.
     pub(crate) fn in_class(self, class: u16) -> Self {
-        Rank(u128::from(class) << CLASS | (self.0 & ((1 << CLASS) - 1)))
+        Rank { class, ..self }
     }
 
     pub(crate) fn by(key: u64) -> Self {
@@ -32,18 +28,11 @@ impl Rank {
 
     /// Larger values go first. Values are not negative, so their bits compare as they do.
     pub(crate) fn falling(level: usize, value: f64, then: u64) -> Self {
-        Rank::new(level, 0, then).with_falling(value)
-    }
-
-    /// A rank whose key is zero, with a value as its key of which larger ones go first.
-    #[inline]
-    pub(crate) fn with_falling(self, value: f64) -> Self {
         debug_assert!(value >= 0.0);
-        Rank(self.0 | u128::from(!value.to_bits()) << THEN)
+        Rank::new(level, !value.to_bits(), then)
     }
 }
-
-/// Who goes first among equals: the order of a list that persists from pass to pass and is sorted
+/// Which task goes first among equals: the order of a list that persists from pass to pass and is sorted
 /// stably, told without keeping that list. A task that waits has not moved since the pass in which it
 /// last ran or arrived.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]

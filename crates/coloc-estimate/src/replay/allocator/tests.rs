@@ -69,93 +69,12 @@ proptest! {
         }
         held.into_iter().for_each(|block| allocator.free(block));
         prop_assert_eq!(allocator.allocated(), 0);
-        let spans = allocator.free.iter(&allocator.spans)
-            .map(|(_, index)| allocator.spans[index as usize]);
-        let listed: u64 = spans.clone().map(|span| span.grains * GRAIN).sum();
+        let listed = allocator.free.iter().flat_map(FreeList::iter);
+        let spans: Vec<Span> = listed.map(|span| allocator.spans[span.number as usize]).collect();
+        let listed: u64 = spans.iter().map(|span| span.grains * GRAIN).sum();
         prop_assert_eq!(listed, allocator.reserved());
-        prop_assert!(spans.clone().all(|span| span.is_segment()), "free neighbours were merged");
-    }
-
-    /// Blocks of a run are where blocks taken one by one would be, kept or given back.
-    #[test]
-    fn a_run_is_the_same_as_its_blocks(
-        held in prop::collection::vec((1u64..24 * MIB, 0u32..15, any::<bool>()), 0..60),
-        run in prop::collection::vec((1u64..24 * MIB, 0u32..15), 1..40),
-        again in prop::collection::vec((1u64..48 * MIB, 0u32..15), 1..40),
-        stays: bool,
-        limit in prop::option::of(20u64..2000),
-    ) {
-        let limit = limit.map(|mib| mib * MIB);
-        let (mut whole, mut plain) = (Allocator::new(limit), Allocator::new(limit));
-        let mut freed = Vec::new();
-        for (bytes, shift, leaves) in held {
-            let (one, other) = (whole.allocate(bytes >> shift), plain.allocate(bytes >> shift));
-            if let (true, Ok(one), Ok(other)) = (leaves, one, other) {
-                freed.push((one, other));
-            }
-        }
-        // What a run leaves behind must still merge with its neighbours, so some are freed afterwards.
-        let later = freed.split_off(freed.len() / 2);
-        for (one, other) in freed {
-            whole.free(one);
-            plain.free(other);
-        }
-        let mut taking = if stays { whole.keep() } else { whole.lend() };
-        let mut taken = Vec::new();
-        for (bytes, shift) in run {
-            let other = plain.allocate(bytes >> shift);
-            prop_assert_eq!(taking.take(bytes >> shift), other.as_ref().map(|_| ()).map_err(|error| *error));
-            taken.extend(other);
-        }
-        prop_assert_eq!(taking.end(), plain.allocated());
-        if !stays {
-            taken.into_iter().for_each(|block| plain.free(block));
-        }
-        for (one, other) in later {
-            whole.free(one);
-            plain.free(other);
-        }
-        prop_assert_eq!(whole.allocated(), plain.allocated());
-        for (bytes, shift) in again {
-            let (one, other) = (whole.allocate(bytes >> shift), plain.allocate(bytes >> shift));
-            let address = |allocator: &Allocator, block: Block| allocator.spans[block.0 as usize].address;
-            let one = one.map(|block| address(&whole, block));
-            prop_assert_eq!(one, other.map(|block| address(&plain, block)));
-        }
-        prop_assert_eq!(whole.reserved(), plain.reserved());
-        prop_assert_eq!(whole.peak_reserved(), plain.peak_reserved());
-    }
-}
-
-proptest! {
-    /// Blocks that are taken together need what they need one by one, looked for or not.
-    #[test]
-    fn blocks_taken_together_need_the_same(
-        held in prop::collection::vec((1u64..24 * MIB, 0u32..15, any::<bool>()), 0..60),
-        run in prop::collection::vec((0u64..24 * MIB, 0u32..15), 1..40),
-        copies in 1usize..4,
-        stays: bool,
-    ) {
-        let (mut whole, mut plain) = (Allocator::new(None), Allocator::new(None));
-        for (bytes, shift, leaves) in held {
-            for allocator in [&mut whole, &mut plain] {
-                let block = allocator.allocate(bytes >> shift).unwrap();
-                if leaves {
-                    allocator.free(block);
-                }
-            }
-        }
-        let mut blocks = Blocks::with_capacity(0);
-        run.iter().for_each(|(bytes, shift)| blocks.push(bytes >> shift));
-        let mut taking = if stays { whole.keep() } else { whole.lend() };
-        taking.take_all(&blocks, copies).unwrap();
-        let in_use = taking.end();
-        let each = blocks.sizes.iter().flat_map(|bytes| std::iter::repeat_n(*bytes, copies));
-        for bytes in each {
-            plain.allocate(bytes).unwrap();
-        }
-        prop_assert_eq!(in_use, plain.allocated());
-        prop_assert_eq!(whole.reserved(), plain.reserved());
+        let whole = |span: &Span| span.previous.is_none() && span.next.is_none();
+        prop_assert!(spans.iter().all(whole), "free neighbours were merged");
     }
 }
 

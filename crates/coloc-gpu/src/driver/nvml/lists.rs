@@ -99,6 +99,28 @@ pub(super) fn processes(
     }
 }
 
+/// Rows of a device's memory that wait for a reset to be replaced, and rows that could not be: whether there are any. The
+/// wrapper does not know this function.
+pub(super) fn remapped_rows(nvml: &Nvml, device: &Device<'_>) -> Result<(bool, bool), NvmlError> {
+    let call = nvml_sym(nvml.lib().nvmlDeviceGetRemappedRows.as_ref())?;
+    let [mut corrected, mut uncorrected, mut pending, mut failed] = [0; 4];
+    // SAFETY: see the module; the targets are variables of ours.
+    let code = unsafe {
+        call(device.handle(), &mut corrected, &mut uncorrected, &mut pending, &mut failed)
+    };
+    match code {
+        sys::nvmlReturn_enum_NVML_SUCCESS => Ok((pending != 0, failed != 0)),
+        code => Err(NvmlError::from(code)),
+    }
+}
+
+/// A number that is the same for every handle of a device: events name it by its handle, and one that is lost has no
+/// other name any more.
+pub(super) fn handle_number(device: &Device<'_>) -> usize {
+    // SAFETY: the handle is compared, never used.
+    unsafe { device.handle() }.addr()
+}
+
 /// Samples of time shares that are newer than a moment in the driver's clock.
 pub(super) fn utilization(
     nvml: &Nvml,

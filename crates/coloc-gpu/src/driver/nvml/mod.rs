@@ -1,9 +1,12 @@
 //! NVML: the driver's own library, real or emulated.
 
+mod events;
 mod gpm;
 mod lists;
 mod mig;
 mod query;
+
+pub(crate) use events::{Heard, wait_for_xids};
 
 use super::{Driver, DriverError};
 use crate::device::{DeviceProcess, Identity, ProcessUtilization, Versions, Vitals};
@@ -90,7 +93,7 @@ impl Driver for NvmlDriver {
         query::identity(&self.device(index)?, index)
     }
     fn vitals(&mut self, index: u32) -> Result<Vitals, DriverError> {
-        query::vitals(&self.device(index)?)
+        query::vitals(&self.nvml, &self.handles.device(&self.nvml, index)?)
     }
     fn refresh(&mut self, index: u32, vitals: &mut Vitals) -> Result<(), DriverError> {
         query::refresh(&self.device(index)?, vitals)

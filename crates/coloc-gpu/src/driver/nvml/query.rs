@@ -6,8 +6,9 @@ use crate::device::{
     DeviceProcess, Identity, MigMode, ProcessKind, ProcessUtilization, Uuid, Versions, Vitals,
     merge_processes,
 };
+use crate::health::Condition;
 use coloc_model::{Bytes, Fraction};
-use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use nvml_wrapper::enum_wrappers::device::{Clock, EccCounter, MemoryError, TemperatureSensor};
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 use nvml_wrapper_sys::bindings::nvmlProcessInfo_t;
@@ -87,7 +88,7 @@ fn pulse(device: &Device<'_>, vitals: &mut Vitals) -> Result<(), DriverError> {
 }
 
 /// What changes slowly.
-fn condition(device: &Device<'_>, vitals: &mut Vitals) -> Result<(), DriverError> {
+fn condition(nvml: &Nvml, device: &Device<'_>, vitals: &mut Vitals) -> Result<(), DriverError> {
     const WHAT: &str = "reading the device's condition";
     let mig = optional(WHAT, device.mig_mode())?;
     vitals.temperature_c = optional(WHAT, device.temperature(TemperatureSensor::Gpu))?;
@@ -96,13 +97,26 @@ fn condition(device: &Device<'_>, vitals: &mut Vitals) -> Result<(), DriverError
     vitals.mig = mig.map_or(MigMode::Unsupported, |mode| {
         MigMode::from_current_and_pending(mode.current == 1, mode.pending == 1)
     });
+    vitals.condition = memory_condition(nvml, device)?;
     Ok(())
 }
 
-pub(super) fn vitals(device: &Device<'_>) -> Result<Vitals, DriverError> {
+/// How a device's memory is: from Ampere on by its rows, before by its pages.
+fn memory_condition(nvml: &Nvml, device: &Device<'_>) -> Result<Condition, DriverError> {
+    const WHAT: &str = "reading the condition of the device's memory";
+    let errors = device.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile);
+    let (remap_pending, remap_failed) = match optional(WHAT, lists::remapped_rows(nvml, device))? {
+        Some(rows) => rows,
+        None => (optional(WHAT, device.are_pages_pending_retired())?.unwrap_or(false), false),
+    };
+    let ecc_uncorrected = optional(WHAT, errors)?;
+    Ok(Condition { ecc_uncorrected, remap_pending, remap_failed })
+}
+
+pub(super) fn vitals(nvml: &Nvml, device: &Device<'_>) -> Result<Vitals, DriverError> {
     let mut vitals = Vitals::UNKNOWN;
     pulse(device, &mut vitals)?;
-    condition(device, &mut vitals)?;
+    condition(nvml, device, &mut vitals)?;
     Ok(vitals)
 }
 

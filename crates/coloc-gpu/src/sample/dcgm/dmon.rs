@@ -5,7 +5,7 @@ use super::Field;
 use super::feed::{Entity, Feed, Measured, Shared};
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// DCGM samples its profiling metrics no faster than this. An emulated one does, where time is scaled.
@@ -78,7 +78,7 @@ pub fn dmon_feed(program: PathBuf, period: Duration) -> Feed {
     let millis = period.as_millis().max(1).to_string();
     let fields = Field::ALL.map(|field| field.number().to_string()).join(",");
     Feed::run("dcgmi-dmon", move |shared| {
-        let child = Command::new(&program)
+        let child = crate::program::command(&program)
             .args(["dmon", "-e", &fields, "-d", &millis])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

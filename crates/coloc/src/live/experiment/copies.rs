@@ -1,8 +1,8 @@
 //! Copies of commands, run side by side and listened to.
 
 use super::progress::{Pattern, Progress};
-use coloc_daemon::signals;
-use coloc_daemon::text::RawText;
+use crate::signals;
+use coloc_api::text::RawText;
 use std::io::Read;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};

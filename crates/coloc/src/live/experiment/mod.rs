@@ -12,7 +12,7 @@ mod run;
 pub(crate) use progress::Pattern;
 pub(crate) use run::run;
 
-use coloc_daemon::text::RawText;
+use coloc_api::text::RawText;
 use coloc_model::{Fraction, Share};
 use serde::{Deserialize, Serialize};
 

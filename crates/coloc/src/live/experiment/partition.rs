@@ -1,7 +1,7 @@
 //! MIG instances for the copies of an experiment.
 
 use super::copies::Variables;
-use coloc_daemon::sharing::{Partitions, place_of};
+use coloc_daemon::executor::local::sharing::{Partitions, place_of};
 use coloc_gpu::device::Uuid;
 use coloc_model::mig::{Instance, Layout};
 use coloc_model::{GpuModel, TaskId};

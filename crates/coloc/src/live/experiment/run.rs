@@ -4,10 +4,10 @@ use super::copies::{Listening, Measured, Start, Variables, measure};
 use super::gauge::Gauge;
 use super::progress::Pattern;
 use super::{Alone, Found, Plan, Reading, Together, Trial, partition};
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
+use coloc_api::text::RawText;
+use coloc_daemon::executor::local::sharing::Sharing;
 use coloc_daemon::record::Uid;
-use coloc_daemon::sharing::Sharing;
-use coloc_daemon::text::RawText;
 use coloc_gpu::device::Uuid;
 use coloc_gpu::driver::Guarded;
 use coloc_gpu::process::{Attribution, ProcessTable, Users};
@@ -35,7 +35,7 @@ pub(crate) fn run(
     mut say: impl FnMut(&str),
 ) -> Result<Found, CliError> {
     let pattern = Pattern::new(plan.progress.as_deref())
-        .map_err(|error| CliError::Usage(format!("--progress: {error}")))?;
+        .map_err(|error| UsageError::flag("--progress", error.to_string()))?;
     let listening = Listening {
         pattern,
         warmup: Duration::from_secs_f64(plan.warmup_s),
@@ -186,7 +186,7 @@ impl Lab {
             // Limits are for tasks that said what they need.
             return Ok(MPS[2..].iter().map(|name| ((*name).to_owned(), None)).collect());
         }
-        let (uid, uuid) = (Uid(coloc_daemon::users::my_id()), self.uuid.clone());
+        let (uid, uuid) = (Uid(rustix::process::getuid().as_raw()), self.uuid.clone());
         let client = self.sharing()?.mps.admit_unlimited(uid, &[uuid]);
         let client = client.map_err(|error| format!("MPS cannot be had: {error}"))?;
         Ok(client

@@ -4,7 +4,7 @@ mod side_by_side;
 
 use crate::args::input::{TraceFormat, read_fleet, read_trace};
 use crate::args::policy::{PlaceFlag, PolicyArgs, PresetFlag, QueueFlag, ShareFlag};
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::live::replay::{Replay, Replayed};
 use crate::live::stage::Stage;
 use crate::output::table::table;
@@ -96,9 +96,8 @@ struct Row {
 impl Agree {
     pub(crate) fn run(self) -> Result<(), CliError> {
         if !(self.time_scale.is_finite() && (0.01..=1000.0).contains(&self.time_scale)) {
-            return Err(CliError::Usage(
-                "--time-scale: expected a number from 0.01 to 1000".into(),
-            ));
+            let given = self.time_scale;
+            return Err(UsageError::value("--time-scale", "0.01 to 1000", given).into());
         }
         let (trace, fleet) = (self.load()?, read_fleet(&self.fleet)?);
         let asked = |told: &Told| self.policies.is_empty() || self.policies.contains(&told.which);
@@ -145,7 +144,7 @@ impl Agree {
     ) -> Result<Vec<Played>, CliError> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [2, 15] {
-            let _ = coloc_daemon::signals::note_signal(signal, &interrupted);
+            let _ = crate::signals::note_signal(signal, &interrupted);
         }
         let mut stages = Vec::new();
         let mut outcome = Ok(Vec::new());

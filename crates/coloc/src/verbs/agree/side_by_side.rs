@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use crate::live::replay::{Replay, Replayed};
 use crate::output::files;
-use coloc_daemon::owner::TaskView;
+use coloc_api::view::TaskView;
 use coloc_sim::{Attempt, Summary, Timeline, Trace};
 use std::path::Path;
 

@@ -1,11 +1,11 @@
 //! What trials of a command side by side teach the scheduler.
 
-use crate::args::batch::Prepared;
 use crate::live::experiment::{Alone, Found, Plan, Together};
-use coloc_core::belief::{Lesson, Temper, lost};
-use coloc_daemon::owner::Teaching;
-use coloc_daemon::text::RawText;
-use coloc_model::{Bytes, Share};
+use crate::submission::batch_script::Prepared;
+use coloc_api::request::Teaching;
+use coloc_api::text::RawText;
+use coloc_core::belief::{lost, temper_of_pair};
+use coloc_model::{Bytes, Lesson, Share, Temper};
 use serde::Serialize;
 
 /// What the scheduler was told of a command.
@@ -66,10 +66,10 @@ fn tempers(found: &Found) -> Option<(Temper, Option<Temper>)> {
     let mean = |all: &[f64]| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
     let mine = mean(&losses)?;
     match with {
-        None => Some((Temper::of_pair(mine, mine), None)),
+        None => Some((temper_of_pair(mine, mine), None)),
         Some(_) => {
             let theirs = mean(&others)?;
-            Some((Temper::of_pair(mine, theirs), Some(Temper::of_pair(theirs, mine))))
+            Some((temper_of_pair(mine, theirs), Some(temper_of_pair(theirs, mine))))
         }
     }
 }
@@ -89,8 +89,8 @@ pub(super) fn describe(lesson: &Lesson) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::batch;
-    use coloc_daemon::spec::TaskSpec;
+    use crate::submission::batch_script;
+    use coloc_api::spec::TaskSpec;
     use std::ffi::OsString;
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
         let file = place.path().join("job.sh");
         std::fs::write(&file, "#!/bin/sh -e\n#SBATCH -G 1\npython train.py\n").unwrap();
         let typed = || vec![file.clone().into_os_string(), OsString::from("--seed=3")];
-        let prepared = || batch::prepared(typed(), place.path(), false).unwrap();
+        let prepared = || batch_script::prepared(typed(), place.path(), false).unwrap();
         let plan = Plan {
             command: prepared().in_place(),
             with: None,

@@ -1,23 +1,23 @@
 //! `coloc collocate -- CMD`: copies of a real command on a GPU that the daemon keeps free for them.
 
 use super::learn::{Learned, describe, lessons};
-use crate::args::batch::{self, Prepared};
-use crate::args::environment::exported;
 use crate::args::live::SocketArg;
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::invocation::typed_one;
 use crate::live::experiment::{Alone, Found, Pattern, Plan, Together, Trial};
 use crate::live::stage::Stage;
 use crate::output::table::{bar, table};
 use crate::output::{Answer, print_text};
+use crate::submission::batch_script::{self, Prepared};
+use crate::submission::environment::exported;
 use crate::verbs::experiment::FOUND;
 use clap::Args;
-use coloc_daemon::client::Client;
-use coloc_daemon::owner::{Change, Submission, TaskDetail};
-use coloc_daemon::record::Phase;
-use coloc_daemon::spec::TaskSpec;
-use coloc_daemon::text::RawText;
-use coloc_model::{Fleet, Share};
+use coloc_api::client::Client;
+use coloc_api::request::{Change, Submission};
+use coloc_api::spec::TaskSpec;
+use coloc_api::text::RawText;
+use coloc_api::view::TaskDetail;
+use coloc_model::{Fleet, Share, TaskState};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -102,21 +102,21 @@ impl LiveArgs {
     ) -> Result<(), CliError> {
         for (flag, value) in [("--warmup", self.warmup), ("--seconds", self.seconds)] {
             if !(0.0..=86_400.0).contains(&value) {
-                return Err(CliError::Usage(format!("{flag} takes seconds up to a day")));
+                return Err(UsageError::value(flag, "seconds, a day at most", value).into());
             }
         }
         Pattern::new(self.progress.as_deref())
-            .map_err(|error| CliError::Usage(format!("--progress: {error}")))?;
+            .map_err(|error| UsageError::flag("--progress", error.to_string()))?;
         if let (Some(flag), Some(_)) = (typed_one(&["--socket", "--host"]), &self.emulate) {
-            let what = format!("{flag} names a daemon, and --emulate GPUs without one: give one");
-            return Err(CliError::Usage(what));
+            let why = "it names a daemon, and --emulate GPUs without one: give one of them";
+            return Err(UsageError::flag(flag, why).into());
         }
-        if self.command.first().is_some_and(|first| first == batch::STDIN) {
-            let what = "copies cannot share a script on standard input: name its file";
-            return Err(CliError::Usage(what.to_owned()));
+        if self.command.first().is_some_and(|first| first == batch_script::STDIN) {
+            let problem = "copies cannot share a script on standard input: name its file";
+            return Err(UsageError::file(batch_script::STDIN, problem).into());
         }
         // As a submitted task has it, so that what is learned is learned of the same command.
-        let prepared = batch::prepared(self.command.clone(), &here()?, false)?;
+        let prepared = batch_script::prepared(self.command.clone(), &here()?, false)?;
         let plan = Plan {
             command: prepared.in_place(),
             with: self
@@ -200,16 +200,16 @@ fn conduct(client: &mut Client, plan: &Plan) -> Result<Found, CliError> {
     let program = std::env::current_exe().map_err(failed)?;
     let directory = here()?;
     let told = serde_json::to_string(plan)
-        .map_err(|error| CliError::Usage(format!("the command cannot be told: {error}")))?;
+        .map_err(|error| UsageError::Parser(format!("the command cannot be told: {error}")))?;
     let command = vec![program.into_os_string().into(), "experiment".into(), told.into()];
     let spec = TaskSpec {
-        environment: exported(None),
+        environment: exported(None).into(),
         exclusive: true,
         ..TaskSpec::new("collocate".to_owned(), command, directory.into_os_string().into())
     };
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [2, 15] {
-        let _ = coloc_daemon::signals::note_signal(signal, &interrupted);
+        let _ = crate::signals::note_signal(signal, &interrupted);
     }
     let ids = client.submit(&Submission::of(spec))?.ids;
     let id = ids.first().copied().unwrap_or_default();
@@ -241,7 +241,7 @@ fn show_progress(text: &mut Vec<u8>, part: &[u8]) {
     for line in text[before.min(whole)..whole].split(|&byte| byte == b'\n') {
         let line = String::from_utf8_lossy(line);
         if !line.is_empty() && !line.starts_with(FOUND) {
-            eprintln!("coloc: {line}");
+            eprintln!("coloc: {}", crate::output::visible::visible(&line));
         }
     }
 }
@@ -249,7 +249,7 @@ fn show_progress(text: &mut Vec<u8>, part: &[u8]) {
 fn conclude(task: &TaskDetail, text: &[u8]) -> Result<Found, CliError> {
     let text = String::from_utf8_lossy(text);
     let found = text.lines().rev().find_map(|line| line.strip_prefix(FOUND));
-    if let (Some(found), Phase::Completed) = (found, task.task.state) {
+    if let (Some(found), TaskState::Completed) = (found, task.task.state) {
         return serde_json::from_str(found).map_err(|error| {
             CliError::Refused(format!("the experiment's answer is odd: {error}"))
         });

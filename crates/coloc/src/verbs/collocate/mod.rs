@@ -4,7 +4,7 @@ mod learn;
 mod live;
 
 use crate::args::policy::ShareFlag;
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::output::table::{bar, table};
 use crate::output::{Answer, files, print_text};
 use crate::report;
@@ -83,16 +83,16 @@ struct Study {
 impl Collocate {
     pub(crate) fn run(self) -> Result<(), CliError> {
         if self.copies.iter().flatten().any(|copies| !(1..=48).contains(copies)) {
-            let limit = "--copies takes 1 to 48, the most clients that an MPS server has";
-            return Err(CliError::Usage(limit.to_owned()));
+            let why = "from 1 to 48, the most clients that an MPS server has";
+            return Err(UsageError::flag("--copies", why).into());
         }
         if self.live.is_wanted() {
             let shares = self.share.iter().map(|&share| share.into()).collect();
             return self.live.run(self.copies, shares, self.json);
         }
         if !(0.0..=100.0).contains(&self.interference) {
-            let message = format!("--interference takes 0 to 100, not {}", self.interference);
-            return Err(CliError::Usage(message));
+            let given = self.interference;
+            return Err(UsageError::value("--interference", "0 to 100", given).into());
         }
         let study = Study { gpu: self.gpu, predicted: true, experiments: self.experiments()? };
         if let Some(file) = &self.html {
@@ -332,10 +332,9 @@ fn participant(name: &str, signature: SignatureId) -> Result<Participant, CliErr
     let Some((profile, alone)) = found else {
         let subjects = published::SUBJECTS.map(|subject| subject.name).join(", ");
         let names: Vec<&str> = catalogue::all().map(|known| known.name).collect();
-        return Err(CliError::Usage(format!(
-            "unknown workload {name:?}\npublished analysis: {subjects}\ncatalogue: {}",
-            names.join(", ")
-        )));
+        let instead = format!("published analysis: {subjects}\ncatalogue: {}", names.join(", "));
+        let name = name.to_owned();
+        return Err(UsageError::Unknown { what: "workload", name, instead }.into());
     };
     Ok(Participant { signature, profile, alone })
 }

@@ -1,6 +1,6 @@
 //! `coloc emu fault`, `clock` and `exporter`: what a running fleet is told.
 
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::output::print_text;
 use clap::{Args, Subcommand};
 use coloc_emu::Emulator;
@@ -25,7 +25,7 @@ enum FaultName {
         /// Its index
         gpu: u32,
     },
-    /// A lost GPU comes back, empty
+    /// A GPU is reset: a lost one comes back, empty; a row that waited for it is remapped; ECC counters begin anew
     Restore {
         /// Its index
         gpu: u32,
@@ -34,14 +34,23 @@ enum FaultName {
     Unload,
     /// It is loaded again
     Load,
-    /// A critical error is reported
+    /// A critical error is reported: 48 and 95 (uncorrected ECC) end all that runs on the GPU, 94 (contained) one process,
+    /// 79 is the same as `lost`, 63 and 64 (row remapping) and all others end nothing
     Xid {
         /// Index of the GPU
         gpu: u32,
         /// Number of the error
         code: u32,
     },
-    /// Memory errors are counted
+    /// A row of the GPU's memory waits for a reset to be remapped, and XID 63 is reported
+    Remap {
+        /// Index of the GPU
+        gpu: u32,
+        /// No spare row is left for it: XID 64
+        #[arg(long)]
+        failed: bool,
+    },
+    /// Memory errors are counted, those since the last reset
     Ecc {
         /// Index of the GPU
         gpu: u32,
@@ -82,6 +91,7 @@ impl From<FaultName> for Fault {
             FaultName::Unload => Fault::Unloaded,
             FaultName::Load => Fault::Loaded,
             FaultName::Xid { gpu, code } => Fault::Xid { gpu, code },
+            FaultName::Remap { gpu, failed } => Fault::Remap { gpu, failed },
             FaultName::Ecc { gpu, corrected, uncorrected } => {
                 Fault::Ecc { gpu, corrected, uncorrected }
             }
@@ -97,7 +107,9 @@ impl FaultVerb {
     pub(super) fn run(&self) -> Result<(), CliError> {
         let emulator = fleet()?;
         let mut state = emulator.lock().map_err(RunError::from)?;
-        state.inject(self.fault.into()).map_err(|error| CliError::Usage(error.to_string()))
+        state
+            .inject(self.fault.into())
+            .map_err(|error| UsageError::Emulated(error.to_string()).into())
     }
 }
 
@@ -122,7 +134,7 @@ impl ClockVerb {
         let clock = state.clock();
         let scale = self.time_scale.unwrap_or(clock.scale());
         if !(scale > 0.0 && scale <= 1e6) {
-            return Err(CliError::Usage(format!("--time-scale takes 0 to 1000000, not {scale}")));
+            return Err(UsageError::value("--time-scale", "0 to 1000000", scale).into());
         }
         let frozen = (clock.is_frozen() || self.freeze) && !self.run;
         let now = state.host_now_ns();
@@ -149,6 +161,6 @@ impl Exporter {
             let _ = print_text(&format!("serving http://{address}/metrics (emulated GPUs)"));
         };
         coloc_emu_tools::dcgm::serve(&self.listen, ready)
-            .map_err(|error| CliError::Usage(error.to_string()))
+            .map_err(|error| UsageError::Emulated(error.to_string()).into())
     }
 }

@@ -1,6 +1,7 @@
 //! `coloc emu`: emulated GPUs for those who have none.
 
 mod control;
+mod phases;
 mod run;
 mod show;
 mod train;

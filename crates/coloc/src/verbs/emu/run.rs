@@ -1,7 +1,7 @@
 //! `coloc emu run`, `start` and `stop`: fleets for one command or for many.
 
 use crate::args::input::read_fleet;
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::output::print_text;
 use clap::Args;
 use coloc_emu::{AttachError, Emulator, Options, install};
@@ -22,16 +22,20 @@ pub(super) struct FleetArgs {
     /// Fleet seconds that pass in one second
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     time_scale: f64,
+    /// Let other users' processes use the fleet too; they can then falsify what it shows
+    #[arg(long)]
+    shared: bool,
 }
 
 impl FleetArgs {
     fn create(&self, directory: Option<&PathBuf>) -> Result<FleetHome, CliError> {
         if !(self.time_scale > 0.0 && self.time_scale <= 1e6) {
-            let message = format!("--time-scale takes 0 to 1000000, not {}", self.time_scale);
-            return Err(CliError::Usage(message));
+            let given = self.time_scale;
+            return Err(UsageError::value("--time-scale", "0 to 1000000", given).into());
         }
         let fleet = read_fleet(&self.fleet)?;
-        let options = Options { time_scale: self.time_scale, frozen: self.freeze };
+        let FleetArgs { time_scale, freeze: frozen, shared, .. } = *self;
+        let options = Options { time_scale, frozen, shared };
         Ok(FleetHome::create(directory.map(PathBuf::as_path), &fleet, options)?)
     }
 }
@@ -72,9 +76,9 @@ impl Start {
     pub(super) fn run(&self) -> Result<(), CliError> {
         if Emulator::open(&self.dir).is_ok() {
             let place = self.dir.display();
-            let message =
-                format!("{place} holds a fleet already: `coloc emu stop --dir {place}` ends it");
-            return Err(CliError::Usage(message));
+            let problem =
+                format!("it holds a fleet already: `coloc emu stop --dir {place}` ends it");
+            return Err(UsageError::file(&self.dir, problem).into());
         }
         let home = self.fleet.create(Some(&self.dir))?;
         let quoted = |value: OsString| value.to_string_lossy().replace('\'', r"'\''");
@@ -99,8 +103,9 @@ impl Stop {
         install::may_remove(&self.dir).map_err(failed)?;
         match Emulator::open(&self.dir) {
             Ok(emulator) => emulator.close().map_err(RunError::from)?,
-            // One that was ended before leaves its files.
-            Err(AttachError::Closed) if install::is_there(&self.dir) => {}
+            // One that was ended before leaves its files, and one that cannot be read is none any more.
+            Err(AttachError::Closed | AttachError::Version { .. } | AttachError::Cut { .. })
+                if install::is_there(&self.dir) => {}
             Err(error) => return Err(RunError::from(error).into()),
         }
         install::remove(&self.dir).map_err(failed)

@@ -1,6 +1,6 @@
 //! `coloc emu show`: the fleet's own numbers, before any driver API has rounded them.
 
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::output::table::table;
 use crate::output::{Answer, print_text};
 use clap::Args;
@@ -33,6 +33,12 @@ struct GpuPicture {
     name: &'static str,
     uuid: String,
     lost: bool,
+    /// The last critical error, 0 for none.
+    last_xid: u32,
+    ecc_corrected: u64,
+    ecc_uncorrected: u64,
+    remap_pending: bool,
+    remap_failed: bool,
     memory_total_bytes: u64,
     memory_used_bytes: u64,
     gract: f64,
@@ -78,7 +84,7 @@ impl Show {
     pub(super) fn run(&self) -> Result<(), CliError> {
         let emulator = Emulator::from_environment().map_err(RunError::from)?;
         let state = emulator.lock().map_err(RunError::from)?;
-        let picture = picture(&state).map_err(|error| CliError::Usage(error.to_string()))?;
+        let picture = picture(&state).map_err(|error| UsageError::Emulated(error.to_string()))?;
         drop(state);
         if self.json {
             return Answer { body: &picture, wall_s: None }.print();
@@ -86,8 +92,24 @@ impl Show {
         let header =
             ["GPU", "memory", "utilization", "SMACT", "SMOCC", "DRAM", "power", "processes"];
         let rows = picture.gpus.iter().map(row);
-        print_text(&format!("{}\n\nEmulated: nothing here was measured.", table(&header, rows)))
+        let faults: String = picture.gpus.iter().filter_map(faults).collect();
+        let table = table(&header, rows);
+        print_text(&format!("{table}\n\n{faults}Emulated: nothing here was measured."))
     }
+}
+
+/// `GPU 1: last XID 63, a row remap is pending`.
+fn faults(gpu: &GpuPicture) -> Option<String> {
+    let told = [
+        (gpu.last_xid > 0).then(|| format!("last XID {}", gpu.last_xid)),
+        (gpu.ecc_corrected > 0).then(|| format!("corrected ECC errors: {}", gpu.ecc_corrected)),
+        (gpu.ecc_uncorrected > 0)
+            .then(|| format!("uncorrected ECC errors: {}", gpu.ecc_uncorrected)),
+        gpu.remap_pending.then(|| "a row remap is pending".to_owned()),
+        gpu.remap_failed.then(|| "a row could not be remapped".to_owned()),
+    ];
+    let told: Vec<String> = told.into_iter().flatten().collect();
+    (!told.is_empty()).then(|| format!("GPU {}: {}\n", gpu.index, told.join(", ")))
 }
 
 fn row(gpu: &GpuPicture) -> Vec<String> {
@@ -153,6 +175,11 @@ fn gpu_picture(state: &State, index: u32, gpu: &Gpu) -> Result<GpuPicture, Drive
         name: gpu.board().name,
         uuid: gpu.uuid(),
         lost: gpu.is_lost(),
+        last_xid: gpu.last_xid(),
+        ecc_corrected: gpu.ecc_errors().0,
+        ecc_uncorrected: gpu.ecc_errors().1,
+        remap_pending: gpu.remap_pending(),
+        remap_failed: gpu.remap_failed(),
         memory_total_bytes: gpu.model().memory().0,
         memory_used_bytes: used.0,
         gract: reading.shares.gpu,

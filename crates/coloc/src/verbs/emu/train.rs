@@ -1,15 +1,17 @@
 //! `coloc emu train`: a training script without the training.
 
-use crate::error::CliError;
+use super::phases::PhaseFlags;
+use crate::error::{CliError, UsageError};
 use clap::{Args, ValueEnum};
 use coloc_emu_tools::train::{Checkpoint, Mix, Training, Work};
 use coloc_model::Bytes;
-use coloc_physics::{Profile, catalogue};
+use coloc_physics::{Phases, Profile, catalogue};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Train on emulated GPUs: real memory pressure, modelled speed, a log, checkpoints
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Train {
     /// A task of the built-in catalogue
     #[arg(long, value_name = "NAME", required_unless_present_any = ["mix", "memory"])]
@@ -62,7 +64,15 @@ pub(super) struct Train {
     /// Seconds of this task that pass in one second of the fleet
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     time_scale: f64,
+    #[command(flatten)]
+    phases: PhaseFlags,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  coloc emu train --profile resnet
+  coloc emu train --memory 30G --seconds 3600 --load-s 300 --load-mib 512
+  coloc emu train --memory 8G --eval-every-s 600 --eval-s 60 --eval-mib 10G --grow-after-s 1800 --grow-mib 12G";
 
 #[derive(ValueEnum, Clone, Copy, Debug)]
 enum MixName {
@@ -90,8 +100,8 @@ impl Train {
     pub(super) fn run(&self) -> Result<ExitCode, CliError> {
         let work = self.work()?;
         if !(self.time_scale > 0.0 && self.time_scale <= 1e6) {
-            let message = format!("--time-scale takes 0 to 1000000, not {}", self.time_scale);
-            return Err(CliError::Usage(message));
+            let given = self.time_scale;
+            return Err(UsageError::value("--time-scale", "0 to 1000000", given).into());
         }
         let resume = match (&self.resume, &self.checkpoint) {
             (Some(file), _) => Some(Checkpoint::read(file, &work.name)?),
@@ -123,7 +133,7 @@ impl Train {
         let own = work.profile.activity;
         let share = |name: &str, given: Option<f64>, own: f64| match given {
             Some(share) if !(0.0..=1.0).contains(&share) => {
-                Err(CliError::Usage(format!("{name} takes 0 to 1, not {share}")))
+                Err(UsageError::value(name, "0 to 1", share))
             }
             given => Ok(given.unwrap_or(own)),
         };
@@ -136,13 +146,20 @@ impl Train {
         );
         work.seconds = self.seconds.unwrap_or(work.seconds);
         if !(work.seconds > 0.0 && work.seconds < 1e9) {
-            return Err(CliError::Usage(format!("--seconds cannot be {}", work.seconds)));
+            return Err(UsageError::value(
+                "--seconds",
+                "more than 0 and less than 1e9",
+                work.seconds,
+            )
+            .into());
         }
         work.gpus = self.gpus.unwrap_or(work.gpus).max(1);
         work.batch = self.batch.unwrap_or(work.batch);
         work.epochs = self.epochs.max(1);
         let at = share("--late-growth-at", Some(self.late_growth_at), 0.0)?;
         work.late_growth = self.late_growth.map(|more| (at, more));
+        work.phases = self.phases.read(work.seconds)?;
+        work.prints_oom = self.phases.prints_oom();
         Ok(work)
     }
 }
@@ -156,10 +173,13 @@ fn plain(name: &str, profile: Profile) -> Work {
         epochs: 1,
         seconds: PLAIN_SECONDS,
         late_growth: None,
+        phases: Phases::NONE,
+        prints_oom: false,
     }
 }
 
 fn unknown(name: &str) -> CliError {
     let known: Vec<&str> = catalogue::all().map(|workload| workload.name).collect();
-    CliError::Usage(format!("--profile: no task {name:?} in the catalogue: {}", known.join(", ")))
+    let instead = format!("the catalogue has {}", known.join(", "));
+    UsageError::Unknown { what: "task", name: name.to_owned(), instead }.into()
 }

@@ -1,11 +1,14 @@
 //! Options that would change nothing are refused: whoever gives one expects something of it.
 
 use super::{EstimateArgs, EstimateError, Who};
+use crate::estimating::LayersError;
 
 /// Refuses what the estimator that is asked does not look at.
 pub(super) fn options(args: &EstimateArgs) -> Result<(), EstimateError> {
     let Some((options, instead)) = useless(args) else { return Ok(()) };
-    Err(EstimateError::Unused(format!("{options} changes nothing here: {instead}")))
+    Err(EstimateError::from(LayersError::Unused(format!(
+        "{options} changes nothing here: {instead}"
+    ))))
 }
 
 /// The first option that changes nothing, and why.

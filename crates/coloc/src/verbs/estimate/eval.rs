@@ -3,6 +3,7 @@
 use super::json;
 use super::{EstimateError, draw};
 use crate::config::environments;
+use crate::estimating::LayersError;
 use clap::Args;
 use coloc_estimate::ReplayEstimator;
 use coloc_estimate::dataset::{self, Kind, Prediction, Row, Scores, score};
@@ -65,7 +66,7 @@ pub(super) fn run(args: &EvalArgs) -> Result<String, EstimateError> {
     let kind: Kind = args.kind.parse()?;
     if args.env.is_some() && args.estimator != "replay" {
         let problem = "--env changes nothing here: this estimator knows no environments";
-        return Err(EstimateError::Unused(problem.to_owned()));
+        return Err(EstimateError::from(LayersError::Unused(problem.to_owned())));
     }
     let predict: Predict = match args.estimator.as_str() {
         "replay" => {

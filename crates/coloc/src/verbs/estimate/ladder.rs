@@ -1,11 +1,13 @@
 //! Estimators in order: what the command held before, its layers, a dry run.
 
-use super::{EstimateArgs, EstimateError, STEPS, input};
-use crate::args::{batch, live};
+use super::{EstimateArgs, EstimateError, STEPS};
+use crate::args::live;
 use crate::config::environments;
+use crate::estimating::{self, LayersError};
+use crate::submission::batch_script;
+use coloc_api::spec::TaskSpec;
 use coloc_daemon::journal::{Journal, JournalError};
 use coloc_daemon::past;
-use coloc_daemon::spec::TaskSpec;
 use coloc_estimate::graph::{Flag, FlagKind};
 use coloc_estimate::history::History;
 use coloc_estimate::ladder::{self, Answer, Known, Step};
@@ -32,7 +34,7 @@ pub(super) fn all(args: &EstimateArgs) -> Result<(Estimate, Vec<Step>), Estimate
     };
     let loaded = match args.layers.source() {
         None if !args.script.is_empty() => None,
-        _ => Some(input::load(&args.layers.layers()?, &environment)?),
+        _ => Some(estimating::load(&args.layers.layers()?, &environment)?),
     };
     let known = Known {
         dry_run: args.dry_run.then_some((&args.script, args.steps.unwrap_or(STEPS))),
@@ -75,12 +77,12 @@ fn past_of(args: &EstimateArgs) -> Result<Option<(History, String)>, EstimateErr
         return Ok(None);
     }
     let history = from_journal(args.state.as_ref(), past::history)?;
-    let here = std::env::current_dir()
-        .map_err(|source| EstimateError::Read { path: ".".into(), source })?;
+    let here =
+        std::env::current_dir().map_err(|source| LayersError::Read { path: ".".into(), source })?;
     let command: Vec<OsString> = args.script.iter().map(OsString::from).collect();
-    let (command, script) = match batch::prepared(command.clone(), &here, false) {
+    let (command, script) = match batch_script::prepared(command.clone(), &here, false) {
         Ok(prepared) => (prepared.command, prepared.script),
-        Err(_) => (batch::runnable(command, &here), None),
+        Err(_) => (batch_script::runnable(command, &here), None),
     };
     let command = command.into_iter().map(Into::into).collect();
     let spec = TaskSpec::new(String::new(), command, here.into_os_string().into());

@@ -8,11 +8,12 @@ use super::ladder::from_journal;
 use super::{EstimateError, LayersArgs, json};
 use crate::config::environments::{self, Borrowed};
 use crate::error::CliError;
+use crate::estimating::LayersError;
 use crate::output::table::table;
 use clap::Args;
 use coloc_daemon::past::{self, Measured};
-use coloc_estimate::environment::{Environment, Lesson, Loads, Observation, learn};
-use coloc_model::Bytes;
+use coloc_estimate::environment::{Environment, Lesson, Observation, learn};
+use coloc_model::{Bytes, Loads};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -115,7 +116,7 @@ fn gathered(args: &LearnArgs) -> Result<Vec<Run>, EstimateError> {
         (None, None) => {
             if let Some(flag) = args.layers.training.given().next() {
                 let problem = format!("{flag} changes nothing here: it belongs to --measured");
-                return Err(EstimateError::Unused(problem));
+                return Err(EstimateError::from(LayersError::Unused(problem)));
             }
         }
     }

@@ -6,7 +6,6 @@ mod envs;
 mod error;
 mod eval;
 mod fit;
-mod input;
 mod json;
 mod ladder;
 mod learn;
@@ -14,19 +13,16 @@ mod published;
 mod train;
 
 pub(crate) use self::error::EstimateError;
-pub(crate) use self::input::{Layers, Source};
 
 use self::fit::Fit;
 use crate::args::training::TrainingArgs;
 use crate::config::environments;
 use crate::error::CliError;
+use crate::estimating::{self, Layers, Source};
 use crate::output::print_text;
 use clap::{Args, Subcommand, ValueEnum};
-use coloc_daemon::estimated::{EstimateFlag, Replayed};
-use coloc_estimate::environment::Loads;
-use coloc_estimate::graph::{FlagKind, Graph};
 use coloc_estimate::ladder::Step;
-use coloc_estimate::{Estimate, Estimator, Family, ReplayEstimator, catalogue, faketensor};
+use coloc_estimate::{Estimate, ReplayEstimator, faketensor};
 use coloc_model::Bytes;
 use std::path::PathBuf;
 
@@ -78,7 +74,7 @@ struct LayersArgs {
     /// A graph in coloc's own text format; - is standard input
     #[arg(long, value_name = "FILE", group = "input")]
     graph: Option<PathBuf>,
-    /// A Hugging Face config.json (BERT, GPT-2, LLaMA and T5 families); - is standard input
+    /// A Hugging Face config.json (BERT, GPT-2, LLaMA, Mistral, Qwen2, T5 and ViT families); - is standard input
     #[arg(long, value_name = "FILE", group = "input")]
     hf_config: Option<PathBuf>,
     /// A task of the built-in catalogue, such as resnet or BERT_base
@@ -150,7 +146,7 @@ fn estimate(args: &EstimateArgs) -> Result<String, EstimateError> {
         Who::Replay if args.dry_run => (dry_run(args)?, Vec::new()),
         Who::Replay => {
             let environment = environments::chosen(args.env.as_deref())?;
-            let (graph, run) = input::load(&args.layers.layers()?, &environment)?;
+            let (graph, run) = estimating::load(&args.layers.layers()?, &environment)?;
             let replay = ReplayEstimator::within(environment.constants);
             let (estimate, fit) = fit::on_device(&replay, &graph, &run, args.device_memory);
             return show(args, &estimate, fit, &[]);
@@ -188,48 +184,4 @@ fn show(
         }
     }
     Ok(text)
-}
-
-/// What is sent with a task whose layers are known.
-pub(crate) struct Forecast {
-    pub(crate) estimate: Estimate,
-    pub(crate) flags: Vec<EstimateFlag>,
-    /// What an environment can be learned from, where the replay is sure enough for that.
-    pub(crate) replayed: Option<Replayed>,
-}
-
-/// What a task with these layers is expected to need, for who submits it.
-pub(crate) fn forecast(layers: &Layers<'_>, env: Option<&str>) -> Result<Forecast, EstimateError> {
-    let environment = environments::chosen(env)?;
-    let (graph, run) = input::load(layers, &environment)?;
-    let estimate = ReplayEstimator::within(environment.constants).estimate(&graph, &run);
-    let context = estimate.breakdown.map_or(0, |parts| parts.context);
-    let replayed = teaches(&graph)
-        .ok()
-        .map(|loads| Replayed { allocator: estimate.peak.saturating_sub(Bytes(context)), loads });
-    // As `--json` has them.
-    let flags = serde_json::from_value(serde_json::to_value(&estimate.flags)?)?;
-    Ok(Forecast { estimate, flags, replayed })
-}
-
-/// What a run of this graph teaches of its environment, or why it teaches nothing: its replay must be sure.
-fn teaches(graph: &Graph) -> Result<Loads, &'static str> {
-    let unsure = |kind: FlagKind| match kind {
-        FlagKind::UnknownOperation => Some("unknown operations"),
-        FlagKind::HiddenLayers => Some("hidden layers"),
-        FlagKind::SummaryMismatch => Some("contradictions in its numbers"),
-        FlagKind::Assumption | FlagKind::Unverified | FlagKind::OutOfMemory => None,
-    };
-    if let Some(reason) = graph.flags.iter().find_map(|flag| unsure(flag.kind)) {
-        return Err(reason);
-    }
-    match Family::of(graph) {
-        Family::OddConvolutions => Err("convolutions with odd channel counts"),
-        Family::Dense | Family::RegularConvolutions | Family::Attention => Ok(Loads::of(graph)),
-    }
-}
-
-fn known_tasks() -> String {
-    let known = catalogue::task_names().filter(|name| catalogue::task(name).is_some());
-    known.collect::<Vec<_>>().join(", ")
 }

@@ -1,7 +1,8 @@
 //! Other people's estimators on a model of one's own, to compare.
 
-use super::{EstimateArgs, EstimateError, Source, input};
+use super::{EstimateArgs, EstimateError};
 use crate::config::environments;
+use crate::estimating::{self, Source};
 use coloc_estimate::gpumemnet::GpuMemNet;
 use coloc_estimate::graph::Graph;
 use coloc_estimate::horus::{self, HorusEstimator};
@@ -13,7 +14,7 @@ use coloc_estimate::{Estimate, Estimator};
 pub(super) fn horus(args: &EstimateArgs) -> Result<Estimate, EstimateError> {
     let (graph, run) = load(args)?;
     if let Some(Source::Summary(path)) = args.layers.source()
-        && let Some(counts) = horus::counts(&input::read(path)?, args.horus_quirks)
+        && let Some(counts) = horus::counts(&estimating::read(path)?, args.horus_quirks)
     {
         return Ok(counts.estimate(run.batch, graph.flags, args.horus_quirks));
     }
@@ -28,5 +29,5 @@ pub(super) fn gpumemnet(args: &EstimateArgs) -> Result<Estimate, EstimateError> 
 
 /// Neither knows environments.
 fn load(args: &EstimateArgs) -> Result<(Graph, RunConfig), EstimateError> {
-    input::load(&args.layers.layers()?, &environments::find(DEFAULT_ENVIRONMENT)?)
+    Ok(estimating::load(&args.layers.layers()?, &environments::find(DEFAULT_ENVIRONMENT)?)?)
 }

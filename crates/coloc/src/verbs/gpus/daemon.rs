@@ -3,12 +3,13 @@
 use super::{memory, percent, render};
 use crate::args::live::SocketArg;
 use crate::error::CliError;
+use crate::local_time::LocalTime;
 use crate::output::table::listing;
 use crate::output::visible::visible;
 use crate::output::{Answer, print_text};
-use coloc_daemon::api::Gpus;
-use coloc_daemon::client::ClientError;
-use coloc_daemon::owner::GpuView;
+use coloc_api::answer::Gpus;
+use coloc_api::client::ClientError;
+use coloc_api::view::GpuView;
 use coloc_gpu::process::{ProcessTable, TaskRoots};
 use coloc_gpu::snapshot::{GpuSnapshot, Snapshot};
 use coloc_model::{Bytes, Fraction, TaskId};
@@ -17,7 +18,17 @@ use serde_json::Value;
 /// What a daemon adds to what devices tell.
 pub(super) const COLUMNS: [&str; 2] = ["PROMISED", "TASKS"];
 /// The same in JSON.
-const FIELDS: [&str; 4] = ["memory_promised_bytes", "tasks", "residents", "lost"];
+const FIELDS: [&str; 9] = [
+    "memory_promised_bytes",
+    "tasks",
+    "residents",
+    "lost",
+    "drained",
+    "drain_reason",
+    "drained_s",
+    "drained_by",
+    "faults",
+];
 
 /// A daemon's answer.
 pub(super) struct Told {
@@ -65,6 +76,17 @@ impl Told {
         }
     }
 
+    /// What comes after a device's name.
+    pub(super) fn state(&self, device: &GpuSnapshot) -> String {
+        self.of(device).map(state).unwrap_or_default()
+    }
+
+    /// A line for each GPU that is drained, or faulty.
+    fn troubles(&self) -> Option<String> {
+        let lines: Vec<String> = self.gpus.gpus.iter().filter_map(trouble).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
     /// Prints it alone.
     pub(super) fn print(&self, json: bool) -> Result<(), CliError> {
         if json {
@@ -79,9 +101,8 @@ impl Told {
             return Answer { body: &body, wall_s: None }.print();
         }
         let row = |gpu: &GpuView| {
-            let lost = if gpu.lost { ", lost" } else { "" };
             vec![
-                format!("{:<3} {}{lost}", gpu.index, visible(&gpu.model)),
+                format!("{:<3} {}{}", gpu.index, visible(&gpu.model), state(gpu)),
                 memory(Some(Bytes(gpu.memory_used_bytes)), Some(Bytes(gpu.memory_total_bytes))),
                 percent(Some(Fraction::saturating(gpu.smact))),
                 promised(gpu),
@@ -90,6 +111,9 @@ impl Told {
         };
         let header: Vec<&str> = ["GPU", "MEMORY", "SMACT"].into_iter().chain(COLUMNS).collect();
         let mut text = listing(&header, self.gpus.gpus.iter().map(row), &[3]);
+        if let Some(troubles) = self.troubles() {
+            text.push_str(&format!("\n\n{troubles}"));
+        }
         if self.gpus.emulated {
             text.push_str("\n\nThese GPUs are emulated: no figure was measured.");
         }
@@ -99,7 +123,9 @@ impl Told {
     /// Prints it with what the devices tell.
     pub(super) fn print_with(&self, devices: &Snapshot, json: bool) -> Result<(), CliError> {
         if !json {
-            let text = render(devices, Some(self));
+            let mut parts = vec![render(devices, Some(self))];
+            parts.extend(self.troubles());
+            let text = parts.join("\n\n");
             let told = format!("Read from the devices; tasks by the daemon at {}.", self.place);
             return print_text(&format!("{text}\n\n{told}"));
         }
@@ -116,6 +142,30 @@ impl Told {
             }
         }
         Answer { body: &body, wall_s: None }.print()
+    }
+}
+
+/// `, drained`, after a GPU's name.
+fn state(gpu: &GpuView) -> String {
+    let said = [(gpu.lost, ", lost"), (gpu.drained, ", drained")];
+    said.into_iter().filter(|(so, _)| *so).map(|(_, word)| word).collect()
+}
+
+/// Why a GPU is drained, and what is wrong with it.
+pub(in crate::verbs) fn trouble(gpu: &GpuView) -> Option<String> {
+    let faults = visible(&gpu.faults.join(", ")).into_owned();
+    let drained = gpu.drained.then(|| {
+        let reason = visible(gpu.drain_reason.as_deref().unwrap_or_default()).into_owned();
+        let by = gpu.drained_by.as_ref().map_or(String::new(), |by| format!(" by {}", visible(by)));
+        let since = gpu.drained_s.and_then(|at| LocalTime::of(at as i64));
+        let since = since.map_or(String::new(), |since| format!(" since {since}"));
+        format!("GPU {} is drained{by}{since}: {reason}", gpu.index)
+    });
+    match (drained, faults.is_empty()) {
+        (Some(drained), true) => Some(drained),
+        (Some(drained), false) => Some(format!("{drained} (now: {faults})")),
+        (None, false) => Some(format!("GPU {} takes tasks, but {faults}", gpu.index)),
+        (None, true) => None,
     }
 }
 

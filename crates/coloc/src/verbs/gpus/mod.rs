@@ -3,6 +3,8 @@
 
 mod daemon;
 
+pub(super) use daemon::trouble;
+
 use crate::args::live::{Maybe, SocketArg};
 use crate::error::CliError;
 use crate::output::table::listing;
@@ -141,7 +143,9 @@ fn render(answer: &Snapshot, daemon: Option<&daemon::Told>) -> String {
     header.extend(daemon.iter().flat_map(|_| daemon::COLUMNS));
     let row = |gpu: &GpuSnapshot| {
         let more = daemon.map(|daemon| daemon.cells(gpu));
-        gpu_row(gpu).into_iter().chain(more.into_iter().flatten()).collect()
+        let mut row = gpu_row(gpu);
+        row[0].push_str(&daemon.map(|daemon| daemon.state(gpu)).unwrap_or_default());
+        row.into_iter().chain(more.into_iter().flatten()).collect()
     };
     let mut parts = vec![listing(&header, answer.gpus.iter().map(row), &SPARE)];
     let instances: Vec<Vec<String>> = answer.gpus.iter().flat_map(instance_rows).collect();

@@ -1,11 +1,11 @@
 //! Lists in a form of one's own, by squeue's letters and names.
 
 use super::clock;
-use crate::args::states::{letters, slurms};
 use crate::local_time::LocalTime;
 use crate::output::visible::visible;
-use coloc_daemon::owner::TaskView;
-use coloc_daemon::record::Phase;
+use crate::parse::states::{letters, slurms};
+use coloc_api::view::TaskView;
+use coloc_model::TaskState;
 use std::cmp::Ordering;
 use std::str::FromStr;
 
@@ -159,7 +159,7 @@ impl Field {
 
 /// How long it has run, or ran.
 fn used(task: &TaskView, now: f64) -> f64 {
-    let began = task.started_s.filter(|_| task.state != Phase::Pending);
+    let began = task.started_s.filter(|_| task.state != TaskState::Pending);
     began.map_or(0.0, |began| task.ended_s.unwrap_or(now) - began)
 }
 
@@ -312,7 +312,7 @@ mod tests {
             priority,
             name: "train.py".to_owned(),
             user: "ada".to_owned(),
-            state: Phase::Running,
+            state: TaskState::Running,
             started_s: Some(10.0),
             time_limit_s: Some(100.0),
             gpus: 2,

@@ -4,17 +4,20 @@ mod format;
 mod rows;
 
 use crate::args::live::{Selection, SocketArg, resolve};
-use crate::args::states::StateWish;
 use crate::error::CliError;
 use crate::live::reconnect::Reconnect;
 use crate::output::terminal::width;
-use crate::output::{Answer, to_stdout};
+use crate::output::to_stdout;
+use crate::parse::states::StateWish;
 use clap::Args;
-use coloc_daemon::client::{Client, Wanted, Whose};
-use coloc_daemon::owner::TaskView;
-use coloc_daemon::record::{Moment, Phase};
+use coloc_api::SCHEMA;
+use coloc_api::client::{Client, Wanted, Whose};
+use coloc_api::moment::Moment;
+use coloc_api::view::TaskView;
+use coloc_model::TaskState;
 use format::{Format, Sort};
 use rows::Rows;
+use std::borrow::Cow;
 use std::io::Write as _;
 use std::time::Duration;
 
@@ -112,11 +115,9 @@ impl Queue {
         let ids = ids.transpose()?;
         // An array goes by the id of its first task, as Slurm has it.
         let named = |id: u32| ids.as_ref().is_none_or(|ids| ids.contains(&id));
-        let filters = ids.is_some() || !self.states.is_empty() || !self.name.is_empty();
-        let filters = filters || self.user.len() > 1;
         let one_of =
             |wishes: &[String], text: &str| wishes.is_empty() || wishes.iter().any(|w| w == text);
-        let meant = |id: u32, array: Option<u32>, state: Phase, name: &str, user: &str| {
+        let meant = |id: u32, array: Option<u32>, state: TaskState, name: &str, user: &str| {
             (named(id) || (self.slurm && array.is_some_and(named)))
                 && StateWish::any(&self.states, state)
                 && one_of(&self.name, name)
@@ -127,11 +128,10 @@ impl Queue {
         if self.expected {
             return super::expected::print(&mut client, &wanted, is_meant);
         }
-        if self.json && filters {
-            return print_some(&mut client, &wanted, is_meant);
-        }
         if self.json {
-            return print_json(&mut client, &wanted);
+            return print_json(&mut client, &wanted, |task| {
+                meant(task.id, task.array_id, task.state, &task.name, &task.user)
+            });
         }
         if self.sort.is_some() || self.line().is_some() {
             let mut tasks = client.list_of(&wanted)?;
@@ -176,33 +176,29 @@ impl Queue {
     }
 }
 
-/// The daemon's answer is what is printed: it is copied, not read.
-fn print_json(client: &mut Client, wanted: &Wanted<'_>) -> Result<(), CliError> {
-    let mut out = std::io::stdout().lock();
-    let mut printed = Ok(());
-    client.list_json(wanted, |piece| {
-        if printed.is_ok() {
-            printed = out.write_all(piece);
-        }
-        Ok(())
-    })?;
-    printed.and_then(|()| writeln!(out)).and_then(|()| out.flush()).map_err(to_stdout)
-}
-
-/// Some of the tasks, which have to be read for that.
-fn print_some(
+/// Tasks as JSON, each on a line of its own, as they come.
+fn print_json(
     client: &mut Client,
     wanted: &Wanted<'_>,
-    meant: impl Fn(&TaskView) -> bool,
+    meant: impl Fn(&TaskView<Cow<'_, str>>) -> bool,
 ) -> Result<(), CliError> {
-    #[derive(serde::Serialize)]
-    struct Body {
-        tasks: Vec<TaskView>,
-    }
-    let mut tasks: Vec<TaskView> = Vec::new();
-    client.each_task(wanted, |task| tasks.push(task.owned()))?;
-    tasks.retain(meant);
-    Answer { body: &Body { tasks }, wall_s: None }.print()
+    let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    // Nothing is printed before there is an answer.
+    let head = format!("{{\"schema\":{SCHEMA},\"tasks\":[\n");
+    let (mut before, mut printed) = (head.as_str(), Ok(()));
+    client.each_task(wanted, |task| {
+        if printed.is_ok() && meant(&task) {
+            printed = out
+                .write_all(before.as_bytes())
+                .and_then(|()| serde_json::to_writer(&mut out, &task).map_err(Into::into));
+            before = ",\n";
+        }
+    })?;
+    let head = if before == head { before } else { "" };
+    printed
+        .and_then(|()| writeln!(out, "{head}\n]}}"))
+        .and_then(|()| out.flush())
+        .map_err(to_stdout)
 }
 
 /// A task's id, with its place in an array.

@@ -1,12 +1,13 @@
 //! The table of a queue. A list may be long: rows are kept as they come, all cells in one text, and measured meanwhile.
 
 use super::clock;
-use crate::args::states::letters;
 use crate::output::terminal::{cut, fit};
 use crate::output::visible::visible;
-use coloc_daemon::owner::TaskView;
-use coloc_daemon::owner::lines::write_number;
-use coloc_daemon::record::{Moment, Phase};
+use crate::parse::states::letters;
+use coloc_api::lines::write_number;
+use coloc_api::moment::Moment;
+use coloc_api::view::TaskView;
+use coloc_model::TaskState;
 use std::io::{self, Write};
 
 const HEADER: [&str; 9] =
@@ -44,7 +45,7 @@ impl Rows {
     }
 
     pub(super) fn push<T: AsRef<str>>(&mut self, task: &TaskView<T>, now: Moment) {
-        let began = task.started_s.filter(|_| !matches!(task.state, Phase::Pending));
+        let began = task.started_s.filter(|_| !matches!(task.state, TaskState::Pending));
         let until = task.ended_s.unwrap_or(now.secs());
         let name = match self.terminal {
             Some(_) => cut(task.name.as_ref(), LONGEST_NAME),
@@ -232,7 +233,7 @@ fn write_place<T: AsRef<str>>(text: &mut Vec<u8>, task: &TaskView<T>) {
                 write_number(text, gpu.into());
             }
         }
-        ("", true) if task.state == Phase::Pending => {
+        ("", true) if task.state == TaskState::Pending => {
             text.extend_from_slice(b"(waiting for a GPU)");
         }
         ("", true) => {}
@@ -248,7 +249,7 @@ fn write_place<T: AsRef<str>>(text: &mut Vec<u8>, task: &TaskView<T>) {
 mod tests {
     use super::*;
 
-    fn task(id: u32, state: Phase) -> TaskView {
+    fn task(id: u32, state: TaskState) -> TaskView {
         TaskView {
             id,
             name: "train.py".into(),
@@ -279,9 +280,9 @@ mod tests {
             started_s: None,
             array_id: Some(8),
             array_index: Some(3),
-            ..task(11, Phase::Pending)
+            ..task(11, TaskState::Pending)
         };
-        insta::assert_snapshot!(text(None, &[task(7, Phase::Running), waits]), @r"
+        insta::assert_snapshot!(text(None, &[task(7, TaskState::Running), waits]), @r"
         ID        NAME      USER  ST  TIME  LIMIT    GPUS  GPU-MEM     GPU(REASON)
         7         train.py  ada   R   1:30  1:00:00  1     12.0G/1.5G  2
         11 (8_3)  train.py  ada   PD  -     1:00:00  1     12.0G/1.5G  (held: `coloc release` lets it go on)
@@ -290,11 +291,11 @@ mod tests {
 
     #[test]
     fn characters_are_counted_and_a_terminal_is_not_overrun() {
-        let long = || TaskView { name: "ä".repeat(50), ..task(7, Phase::Running) };
+        let long = || TaskView { name: "ä".repeat(50), ..task(7, TaskState::Running) };
         let cut = text(Some(20), &[long()]);
         assert!(cut.lines().all(|line| line.chars().count() <= 20), "{cut}");
         let endless = TaskView { reason: Some("x".repeat(300)), ..long() };
-        let whole = text(None, &[long(), endless, task(8, Phase::Running)]);
+        let whole = text(None, &[long(), endless, task(8, TaskState::Running)]);
         assert!(whole.lines().nth(2).is_some_and(|line| line.ends_with("xxx)")), "{whole}");
         let user = |line: &str| line.chars().position(|char| char == 'U' || char == 'a');
         let columns: Vec<_> = whole.lines().map(user).collect();
@@ -303,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_task_that_says_little_is_a_row() {
-        let task = TaskView { started_s: None, ..task(7, Phase::Pending) };
+        let task = TaskView { started_s: None, ..task(7, TaskState::Pending) };
         let task = TaskView { time_limit_s: None, gpu_mem_bytes: None, peak_bytes: 0, ..task };
         let task = TaskView { gpu_ids: vec![], name: "a\"b".into(), ..task };
         assert!(

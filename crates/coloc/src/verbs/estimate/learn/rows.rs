@@ -1,9 +1,10 @@
 //! Measured runs: rows of a CSV, or one on the command line.
 
-use super::super::{EstimateError, Layers, LayersArgs, Source, input, teaches};
+use super::super::{EstimateError, LayersArgs};
 use super::Run;
 use crate::args::training::TrainingArgs;
 use crate::config::environments;
+use crate::estimating::{self, Layers, Source, teaches};
 use coloc_estimate::environment::{Environment, LearnError};
 use coloc_estimate::learned::DEFAULT_ENVIRONMENT;
 use coloc_estimate::{Estimator as _, ReplayEstimator};
@@ -68,7 +69,7 @@ pub(super) fn one(args: &LayersArgs, measured: Bytes) -> Result<Run, EstimateErr
 /// What a run held beside what its replay does.
 fn beside_replay(layers: &Layers<'_>, measured: Bytes) -> Result<Run, EstimateError> {
     let usual = environments::find(DEFAULT_ENVIRONMENT)?;
-    let (graph, run) = input::load(layers, &usual)?;
+    let (graph, run) = estimating::load(layers, &usual)?;
     let nothing = ReplayEstimator::within(Environment::default());
     let (measured, replayed) = (measured.mib(), nothing.estimate(&graph, &run).peak.mib());
     if measured <= replayed {
@@ -97,7 +98,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<Run>, EstimateError> {
         file: file.to_owned(),
         problem: error.to_string(),
     };
-    let text = input::read(file)?;
+    let text = estimating::read(file)?;
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let headers = reader.headers().map_err(failed)?.clone();
     if let Some(unknown) = headers.iter().find(|name| !COLUMNS.contains(name)) {

@@ -1,0 +1,83 @@
+//! What can go wrong between a client and a daemon.
+
+use super::Host;
+use crate::SCHEMA;
+use crate::answer::code::{BUSY, STOPPING};
+use crate::tls::TlsError;
+use std::io;
+use std::path::PathBuf;
+
+/// A daemon that does not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody answers.
+    #[error("no daemon answers at {}: {source}; start one with `coloc daemon`", socket.display())]
+    Unreachable {
+        /// Where.
+        socket: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Nobody answers elsewhere, or not who should.
+    #[error("no daemon answers at {host}: {source}")]
+    NoHost {
+        /// Where.
+        host: Host,
+        /// What the system, or TLS, says.
+        source: io::Error,
+    },
+    /// TLS cannot be set up.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// It says no.
+    #[error("{message}")]
+    Refused {
+        /// Its reason as a number.
+        status: u16,
+        /// Its reason as a word.
+        code: String,
+        /// Its reason.
+        message: String,
+    },
+    /// It is of a later time.
+    #[error("the daemon answers by schema {0}, this program knows {SCHEMA}: update this program")]
+    Newer(u32),
+    /// The connection broke.
+    #[error("the daemon hung up: {0}")]
+    Broken(String),
+    /// It says what nobody understands.
+    #[error("the daemon's answer cannot be read: {0}; are both of one version?")]
+    Garbled(String),
+}
+
+impl ClientError {
+    /// A word for programs; docs/commands.md lists them.
+    pub fn code(&self) -> &str {
+        match self {
+            ClientError::Unreachable { .. } | ClientError::NoHost { .. } => "unreachable",
+            ClientError::Tls(_) => "tls",
+            ClientError::Refused { code, .. } if code.is_empty() => "refused",
+            ClientError::Refused { code, .. } => code,
+            ClientError::Newer(_) | ClientError::Garbled(_) => "schema",
+            ClientError::Broken(_) => "hung_up",
+        }
+    }
+
+    /// Whether a daemon that is started again, or a network that is back, would answer: a question that changes nothing
+    /// can then be asked again.
+    pub fn may_pass(&self) -> bool {
+        use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
+        match self {
+            ClientError::Unreachable { source, .. } | ClientError::NoHost { source, .. } => {
+                // Who shows another certificate, or may not come in, will not be let in later either.
+                !matches!(
+                    source.kind(),
+                    InvalidData | InvalidInput | PermissionDenied | Unsupported
+                )
+            }
+            ClientError::Broken(_) => true,
+            ClientError::Refused { code, .. } => [BUSY, STOPPING].contains(&code.as_str()),
+            ClientError::Tls(_) | ClientError::Newer(_) | ClientError::Garbled(_) => false,
+        }
+    }
+}

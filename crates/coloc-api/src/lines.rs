@@ -1,0 +1,339 @@
+//! Tasks as lines of tab-separated values, which are written and read several times as fast as JSON: a list may be long.
+//!
+//! A cell that is empty stands for null, zero or nothing, by the kind of its column. Times are in milliseconds.
+
+use crate::view::{TaskView, WAITING};
+use coloc_model::TaskState;
+use std::borrow::Cow;
+use std::str::FromStr;
+
+/// The first line. Later versions may have more columns on the right.
+pub const HEADER: &str = "id\tstate\tarray_id\tarray_index\tsubmitted_ms\tstarted_ms\tended_ms\tpriority\ttime_limit_ms\t\
+    gpus\tgpu_mem_bytes\testimate_bytes\tpeak_bytes\tattempts\tooms\tpreemptions\texit_code\tgpu_ids\tname\tuser\treason";
+
+/// A line that is no task.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BadLine {
+    /// A column is missing.
+    #[error("a line of the list ends before its column {0}")]
+    Short(&'static str),
+    /// A cell cannot be what it is.
+    #[error("a line of the list has {found:?} as {column}")]
+    Cell {
+        /// Where.
+        column: &'static str,
+        /// What was found.
+        found: String,
+    },
+    /// It is no text.
+    #[error("a line of the list is not in UTF-8")]
+    NoText,
+}
+
+/// Writes a number.
+pub fn write_number(text: &mut Vec<u8>, number: u64) {
+    text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// Writes a task and ends the line.
+pub fn write<T: AsRef<str>>(text: &mut Vec<u8>, task: &TaskView<T>) {
+    let mut line = Line(text);
+    line.number(task.id.into());
+    line.word(task.state.name());
+    line.maybe(task.array_id.map(u64::from));
+    line.maybe(task.array_index.map(u64::from));
+    line.maybe(Some(millis(task.submitted_s)));
+    line.maybe(task.started_s.map(millis));
+    line.maybe(task.ended_s.map(millis));
+    line.signed(task.priority);
+    line.maybe(task.time_limit_s.map(millis));
+    line.number(task.gpus.into());
+    line.maybe(task.gpu_mem_bytes);
+    line.maybe(task.estimate_bytes);
+    line.number(task.peak_bytes);
+    line.number(task.attempts.into());
+    line.number(task.ooms.into());
+    line.number(task.preemptions.into());
+    match task.exit_code {
+        Some(0) => line.word("0"),
+        code => line.signed(code.unwrap_or(0)),
+    }
+    for (index, &gpu) in task.gpu_ids.iter().enumerate() {
+        line.0.extend_from_slice(if index > 0 { b"," } else { b"" });
+        write_number(line.0, gpu.into());
+    }
+    line.end_cell();
+    line.text(task.name.as_ref());
+    line.text(task.user.as_ref());
+    let reason = task.reason.as_ref().map_or("", AsRef::as_ref);
+    // Most tasks of a long list wait for the same reason.
+    let usual = task.state == TaskState::Pending && reason == WAITING;
+    line.text(if usual { "" } else { reason });
+    // The last cell ends with the line.
+    if let Some(last) = text.last_mut() {
+        *last = b'\n';
+    }
+}
+
+fn millis(seconds: f64) -> u64 {
+    (seconds * 1000.0).round() as u64
+}
+
+/// A line that is being written, each cell with a tab behind it.
+struct Line<'a>(&'a mut Vec<u8>);
+
+impl Line<'_> {
+    fn end_cell(&mut self) {
+        self.0.push(b'\t');
+    }
+
+    fn word(&mut self, word: &str) {
+        self.0.extend_from_slice(word.as_bytes());
+        self.end_cell();
+    }
+
+    /// Nothing for zero.
+    fn number(&mut self, number: u64) {
+        self.maybe((number != 0).then_some(number));
+    }
+
+    fn maybe(&mut self, number: Option<u64>) {
+        if let Some(number) = number {
+            write_number(self.0, number);
+        }
+        self.end_cell();
+    }
+
+    /// Nothing for zero.
+    fn signed(&mut self, number: i32) {
+        if number < 0 {
+            self.0.push(b'-');
+        }
+        self.number(number.unsigned_abs().into());
+    }
+
+    /// What would end a cell is written as programs do.
+    fn text(&mut self, text: &str) {
+        if !any_byte(text, |byte| matches!(byte, b'\t' | b'\n' | b'\\')) {
+            return self.word(text);
+        }
+        for &byte in text.as_bytes() {
+            match byte {
+                b'\t' => self.0.extend_from_slice(b"\\t"),
+                b'\n' => self.0.extend_from_slice(b"\\n"),
+                b'\\' => self.0.extend_from_slice(b"\\\\"),
+                other => self.0.push(other),
+            }
+        }
+        self.end_cell();
+    }
+}
+
+/// Whether a text has such a byte. All are looked at, many at once: most texts are short and have none.
+fn any_byte(text: &str, such: impl Fn(u8) -> bool) -> bool {
+    text.bytes().fold(false, |found, byte| found | such(byte))
+}
+
+/// Reads a line. Texts are borrowed from it where they can be.
+pub fn read(line: &[u8]) -> Result<TaskView<Cow<'_, str>>, BadLine> {
+    let line = std::str::from_utf8(line).map_err(|_| BadLine::NoText)?;
+    // Asked once for all texts of the line: hardly any has one.
+    let unescape = match memchr::memchr(b'\\', line.as_bytes()) {
+        None => Cow::Borrowed,
+        Some(_) => unescape,
+    };
+    let mut cells = Cells { line, at: Some(0), wrong: None };
+    let id = cells.number("id");
+    let state = cells.next("state");
+    let known = TaskState::named(state);
+    if known.is_none() {
+        cells.is_bad("state", state);
+    }
+    let state = known.unwrap_or_default();
+    let task = TaskView {
+        id,
+        state,
+        array_id: cells.maybe("array_id"),
+        array_index: cells.maybe("array_index"),
+        submitted_s: cells.seconds("submitted_ms").unwrap_or(0.0),
+        started_s: cells.seconds("started_ms"),
+        ended_s: cells.seconds("ended_ms"),
+        priority: cells.number("priority"),
+        time_limit_s: cells.seconds("time_limit_ms"),
+        gpus: cells.number("gpus"),
+        gpu_mem_bytes: cells.maybe("gpu_mem_bytes"),
+        estimate_bytes: cells.maybe("estimate_bytes"),
+        peak_bytes: cells.number("peak_bytes"),
+        attempts: cells.number("attempts"),
+        ooms: cells.number("ooms"),
+        preemptions: cells.number("preemptions"),
+        exit_code: cells.maybe("exit_code"),
+        gpu_ids: cells.numbers("gpu_ids"),
+        name: unescape(cells.next("name")),
+        user: unescape(cells.next("user")),
+        reason: match cells.next("reason") {
+            "" => (state == TaskState::Pending).then_some(WAITING.into()),
+            reason => Some(unescape(reason)),
+        },
+    };
+    match cells.wrong {
+        None => Ok(task),
+        Some(wrong) => Err(wrong),
+    }
+}
+
+/// The cells of a line, one after the other. One that cannot be read is nothing, and remembered: to ask after each would
+/// take longer than to read it.
+struct Cells<'a> {
+    line: &'a str,
+    /// Where the next begins.
+    at: Option<usize>,
+    /// The first of what was wrong.
+    wrong: Option<BadLine>,
+}
+
+impl<'a> Cells<'a> {
+    #[cold]
+    fn is_bad(&mut self, column: &'static str, found: &str) {
+        let found = || found.chars().take(80).collect();
+        self.wrong.get_or_insert_with(|| BadLine::Cell { column, found: found() });
+    }
+
+    #[cold]
+    fn is_short(&mut self, column: &'static str) {
+        self.wrong.get_or_insert(BadLine::Short(column));
+    }
+
+    #[inline]
+    fn next(&mut self, column: &'static str) -> &'a str {
+        let Some(from) = self.at else {
+            self.is_short(column);
+            return "";
+        };
+        let length = self.line.as_bytes()[from..].iter().position(|&byte| byte == b'\t');
+        self.at = length.map(|length| from + length + 1);
+        &self.line[from..length.map_or(self.line.len(), |length| from + length)]
+    }
+
+    #[inline]
+    fn maybe<N: FromStr>(&mut self, column: &'static str) -> Option<N> {
+        match self.next(column) {
+            "" => None,
+            cell => cell.parse().map_err(|_| self.is_bad(column, cell)).ok(),
+        }
+    }
+
+    #[inline]
+    fn number<N: FromStr + Default>(&mut self, column: &'static str) -> N {
+        self.maybe(column).unwrap_or_default()
+    }
+
+    #[inline]
+    fn seconds(&mut self, column: &'static str) -> Option<f64> {
+        self.maybe::<u64>(column).map(|millis| millis as f64 / 1000.0)
+    }
+
+    #[inline]
+    fn numbers(&mut self, column: &'static str) -> Vec<u32> {
+        match self.next(column) {
+            "" => Vec::new(),
+            cell => {
+                let numbers: Result<_, _> = cell.split(',').map(str::parse).collect();
+                numbers.map_err(|_| self.is_bad(column, cell)).unwrap_or_default()
+            }
+        }
+    }
+}
+
+fn unescape(cell: &str) -> Cow<'_, str> {
+    let (mut text, mut chars) = (String::with_capacity(cell.len()), cell.chars());
+    while let Some(char) = chars.next() {
+        text.push(match char {
+            '\\' => match chars.next() {
+                Some('t') => '\t',
+                Some('n') => '\n',
+                other => other.unwrap_or('\\'),
+            },
+            other => other,
+        });
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What a task that waits says if it says nothing else.
+    fn usual(id: u32) -> Option<String> {
+        let waits = TaskState::ALL[id as usize % TaskState::ALL.len()] == TaskState::Pending;
+        waits.then(|| WAITING.to_owned())
+    }
+
+    fn task() -> impl Strategy<Value = TaskView> {
+        let numbers = (any::<u32>(), any::<[u32; 4]>(), any::<[Option<u32>; 2]>());
+        let times = any::<(u32, Option<u32>, Option<u32>, Option<u32>)>();
+        let sizes = any::<(u64, Option<u64>, Option<u64>)>();
+        let signed = any::<(i32, Option<i32>)>();
+        let words = (any::<String>(), "[a\\\\\t\n\r]{0,6}", prop::option::of("[^\0]{1,9}"));
+        let gpus = prop::collection::vec(any::<u32>(), 0..4);
+        (numbers, times, sizes, signed, words, gpus).prop_map(
+            |((id, counts, array), times, sizes, signed, (name, user, reason), gpu_ids)| {
+                let seconds = |millis: u32| f64::from(millis) / 1000.0;
+                TaskView {
+                    id,
+                    state: TaskState::ALL[id as usize % TaskState::ALL.len()],
+                    array_id: array[0],
+                    array_index: array[1],
+                    submitted_s: seconds(times.0),
+                    started_s: times.1.map(seconds),
+                    ended_s: times.2.map(seconds),
+                    time_limit_s: times.3.map(seconds),
+                    priority: signed.0,
+                    exit_code: signed.1,
+                    gpus: counts[0],
+                    attempts: counts[1],
+                    ooms: counts[2],
+                    preemptions: counts[3],
+                    peak_bytes: sizes.0,
+                    gpu_mem_bytes: sizes.1,
+                    estimate_bytes: sizes.2,
+                    gpu_ids,
+                    name,
+                    user,
+                    reason: reason.or_else(|| usual(id)),
+                }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(task in task()) {
+            let mut text = Vec::new();
+            write(&mut text, &task);
+            let line = text.strip_suffix(b"\n").expect("a whole line");
+            prop_assert!(!line.contains(&b'\n'));
+            prop_assert_eq!(line.split(|&byte| byte == b'\t').count(), HEADER.split('\t').count());
+            prop_assert_eq!(read(line).map(TaskView::owned), Ok(task));
+        }
+
+        #[test]
+        fn no_line_is_too_strange(line in prop::collection::vec(any::<u8>(), 0..200), cut in 0usize..90) {
+            let _ = read(&line);
+            let mut text = Vec::new();
+            write(&mut text, &TaskView::<String>::default());
+            text.extend_from_slice(&line);
+            let _ = read(&text[cut.min(text.len())..]);
+        }
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        assert_eq!(read(b"1\tpending\t2").map(|task| task.id), Err(BadLine::Short("array_index")));
+        assert_eq!(read(b"\xff").map(|task| task.id), Err(BadLine::NoText));
+        let text = read(b"1\tasleep").map(|task| task.id).unwrap_err().to_string();
+        assert_eq!(text, "a line of the list has \"asleep\" as state");
+    }
+}

@@ -1,0 +1,224 @@
+//! What is asked of a daemon.
+
+use crate::spec::{TaskSpec, TaskUpdate};
+use crate::text::RawText;
+use coloc_model::Lesson;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a user submits.
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Submission {
+    /// The task.
+    pub spec: TaskSpec,
+    /// Many of them.
+    #[serde(default)]
+    pub array: Option<ArrayRequest>,
+    /// They wait until they are released.
+    #[serde(default)]
+    pub held: bool,
+    /// A name that the sender gives this submission alone: when it is sent again within a week, the answer is that of the
+    /// first time and nothing is submitted twice.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// They wait until whatever the caller submitted before under the same name has ended.
+    #[serde(default)]
+    pub singleton: bool,
+}
+
+impl Submission {
+    /// One task.
+    pub fn of(spec: TaskSpec) -> Self {
+        Submission { spec, array: None, held: false, key: None, singleton: false }
+    }
+}
+
+/// Tasks that differ in a number.
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArrayRequest {
+    /// The numbers.
+    pub indices: Vec<u32>,
+    /// How many may run at once.
+    #[serde(default)]
+    pub at_once: Option<u32>,
+}
+
+/// What can be done with a task.
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Make it go away.
+    Cancel,
+    /// Let it wait.
+    Hold,
+    /// Let it go on.
+    Release,
+    /// Stop it and start it again.
+    Requeue,
+    /// Let it be different.
+    Update(TaskUpdate),
+    /// Tell its processes something.
+    Signal(SignalRequest),
+}
+
+impl Change {
+    /// A running task is told to go.
+    pub const fn tells(&self) -> bool {
+        matches!(self, Change::Cancel | Change::Requeue)
+    }
+}
+
+/// Something to be done with tasks.
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeRequest {
+    /// The tasks.
+    pub ids: Vec<u32>,
+    /// What.
+    pub change: Change,
+}
+
+/// A signal, and for whom it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignalRequest {
+    /// Its number.
+    pub signal: i32,
+    /// For all processes of the task, and not for the program alone. STOP, CONT and KILL always are.
+    #[serde(default)]
+    pub full: bool,
+}
+
+impl SignalRequest {
+    /// No program hears STOP, CONT and KILL, so that its workers would go on by themselves.
+    pub fn is_for_all(self) -> bool {
+        self.full || crate::signals::is_unheard(self.signal)
+    }
+}
+
+/// GPUs that one request may name.
+pub const MOST_GPU_NAMES: usize = 1024;
+/// The longest reason for taking a GPU out of service, in bytes.
+pub const LONGEST_REASON: usize = 255;
+
+/// A GPU as people name it.
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum GpuName {
+    /// By the daemon's number.
+    Index(u32),
+    /// By its UUID.
+    Uuid(String),
+}
+
+impl std::fmt::Display for GpuName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            GpuName::Index(index) => write!(f, "{index}"),
+            GpuName::Uuid(uuid) => f.write_str(uuid),
+        }
+    }
+}
+
+/// GPUs that are to take nothing new, or to take tasks again.
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GpuService {
+    /// Which.
+    #[schemars(length(min = 1, max = MOST_GPU_NAMES))]
+    pub gpus: Vec<GpuName>,
+    /// They take nothing new (true), or tasks again (false).
+    pub drained: bool,
+    /// Why they take nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LONGEST_REASON))]
+    pub reason: Option<String>,
+}
+
+/// What was found out about a command.
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Teaching {
+    /// The command.
+    pub command: Vec<RawText>,
+    /// The script that is its first word, if submitted tasks have a copy of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<RawText>,
+    /// Where it ran.
+    pub directory: RawText,
+    /// What was found.
+    #[schemars(with = "LessonShape")]
+    pub lesson: Lesson,
+}
+
+/// How a [`Lesson`] is written, for those who write one without us.
+#[derive(JsonSchema)]
+#[schemars(rename = "Lesson")]
+#[expect(dead_code, reason = "only its shape is of use")]
+struct LessonShape {
+    /// SM activity alone, from 0 to 1.
+    sm: Option<f64>,
+    /// The most memory it held, in bytes.
+    peak: Option<u64>,
+    /// How it takes neighbours, and is one.
+    temper: Option<TemperShape>,
+}
+
+/// Sensitivity and pressure, of the usual.
+#[derive(JsonSchema)]
+#[schemars(rename = "Temper")]
+#[expect(dead_code, reason = "only its shape is of use")]
+struct TemperShape {
+    /// How much others slow it.
+    sensitivity: f64,
+    /// How much it slows others.
+    pressure: f64,
+}
+
+/// What a list is to have.
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListRequest {
+    /// Ended tasks too.
+    pub all: bool,
+    /// Of those, only what ended since, in seconds since 1970.
+    pub since_s: f64,
+    /// Only this user's.
+    pub user: Option<String>,
+    /// Only the caller's.
+    pub mine: bool,
+}
+
+/// Which part of a log.
+#[derive(Clone, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogRequest {
+    /// From this byte on.
+    pub offset: u64,
+    /// Of this attempt, the first being 1; of the last if it is left out.
+    pub attempt: Option<u32>,
+}
+
+/// What of the past is wanted.
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PastRequest {
+    /// What was submitted since, in seconds since 1970.
+    pub since_s: f64,
+    /// Only this user's.
+    pub user: Option<String>,
+}
+
+/// A token that is wanted.
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TokenRequest {
+    /// Whose: the caller's, unless an administrator says otherwise.
+    pub user: Option<String>,
+    /// What it is for.
+    pub label: String,
+    /// How long it is good for, in seconds; for ever if nothing is said.
+    pub lasts_s: Option<f64>,
+}

@@ -1,0 +1,269 @@
+//! Tasks as those outside see them.
+
+use crate::estimated::EstimateFlag;
+use crate::moment::{self, Moment};
+use crate::text::RawText;
+use coloc_model::{Bytes, TaskState};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// How a [`TaskState`] is written, for those who write one without us.
+pub(crate) struct StateShape;
+
+impl JsonSchema for StateShape {
+    fn schema_name() -> Cow<'static, str> {
+        "TaskState".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Where a task stands.",
+            "type": "string",
+            "enum": TaskState::ALL.map(TaskState::name),
+        })
+    }
+}
+
+/// What is said of a task that waits and of which nothing else is said.
+pub const WAITING: &str = "waiting for a GPU";
+
+/// A task in a list. Its texts are its own, or borrowed where lists are long.
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "TaskView")]
+pub struct TaskView<T = String> {
+    /// Its id.
+    pub id: u32,
+    /// Its name.
+    pub name: T,
+    /// Whose it is.
+    pub user: T,
+    /// Where it stands.
+    #[schemars(with = "StateShape")]
+    pub state: TaskState,
+    /// Why, for people.
+    pub reason: Option<T>,
+    /// GPUs that it wants.
+    pub gpus: u32,
+    /// GPUs that it has, or had last.
+    #[serde(default)]
+    pub gpu_ids: Vec<u32>,
+    /// The array that it is part of.
+    pub array_id: Option<u32>,
+    /// Its number there.
+    pub array_index: Option<u32>,
+    /// When it was submitted, in seconds since 1970.
+    pub submitted_s: f64,
+    /// When its last attempt began.
+    pub started_s: Option<f64>,
+    /// When it ended.
+    pub ended_s: Option<f64>,
+    /// Higher goes first.
+    #[serde(default)]
+    pub priority: i32,
+    /// The most it may run, in seconds.
+    pub time_limit_s: Option<f64>,
+    /// What it said that it needs on each GPU.
+    pub gpu_mem_bytes: Option<u64>,
+    /// What it is expected to need.
+    pub estimate_bytes: Option<u64>,
+    /// The most that was seen.
+    #[serde(default)]
+    pub peak_bytes: u64,
+    /// Attempts so far.
+    #[serde(default)]
+    pub attempts: u32,
+    /// Times it ran out of GPU memory.
+    #[serde(default)]
+    pub ooms: u32,
+    /// Times it was preempted.
+    #[serde(default)]
+    pub preemptions: u32,
+    /// How its process ended, as a shell has it.
+    pub exit_code: Option<i32>,
+}
+
+impl<T: Into<String>> TaskView<T> {
+    /// With texts of its own.
+    pub fn owned(self) -> TaskView {
+        TaskView {
+            id: self.id,
+            name: self.name.into(),
+            user: self.user.into(),
+            state: self.state,
+            reason: self.reason.map(Into::into),
+            gpus: self.gpus,
+            gpu_ids: self.gpu_ids,
+            array_id: self.array_id,
+            array_index: self.array_index,
+            submitted_s: self.submitted_s,
+            started_s: self.started_s,
+            ended_s: self.ended_s,
+            priority: self.priority,
+            time_limit_s: self.time_limit_s,
+            gpu_mem_bytes: self.gpu_mem_bytes,
+            estimate_bytes: self.estimate_bytes,
+            peak_bytes: self.peak_bytes,
+            attempts: self.attempts,
+            ooms: self.ooms,
+            preemptions: self.preemptions,
+            exit_code: self.exit_code,
+        }
+    }
+}
+
+/// A task with everything that is known of it.
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct TaskDetail {
+    /// As in a list.
+    #[serde(flatten)]
+    pub task: TaskView,
+    /// The command.
+    pub command: Vec<RawText>,
+    /// Where it runs.
+    pub directory: RawText,
+    /// Kinds of GPU that it may run on; without any, all.
+    #[serde(default)]
+    pub gpu_kinds: Vec<String>,
+    /// Where its output is.
+    pub log: String,
+    /// What it left was removed, and with it that log.
+    #[serde(default)]
+    pub log_removed: bool,
+    /// What its GPUs' memory is booked with before it is seen: it is expected to stay below.
+    #[serde(default)]
+    pub estimate_bound_bytes: Option<u64>,
+    /// Which estimator said so.
+    #[serde(default)]
+    pub estimator: Option<String>,
+    /// Why that is less certain.
+    #[serde(default)]
+    pub estimate_flags: Vec<EstimateFlag>,
+    /// What it is promised of its GPUs' memory.
+    #[serde(flatten, default)]
+    pub memory: MemoryView,
+    /// Host memory that it asked to be held to.
+    #[serde(default)]
+    pub host_mem_bytes: Option<u64>,
+    /// What holds its last attempt to what it was given.
+    #[serde(default)]
+    pub holds: Option<Box<Holds>>,
+    /// What happened to it.
+    pub story: Vec<StoryLine>,
+}
+
+/// What a task is promised of the memory of each of its GPUs: by what it declares or is known of it while it waits, as it was
+/// booked once it runs.
+#[derive(Clone, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct MemoryView {
+    /// What that rests on: declared, estimated, history or unknown.
+    #[serde(default)]
+    pub memory_basis: Option<String>,
+    /// Booked on each of its GPUs.
+    #[serde(default)]
+    pub promised_bytes: Option<u64>,
+    /// What it is held to; null for as much as there is.
+    #[serde(default)]
+    pub limit_bytes: Option<u64>,
+    /// It was seen to train at a plateau of memory.
+    #[serde(default)]
+    pub settled: bool,
+    /// The same in a sentence.
+    #[serde(default)]
+    pub memory_rule: Option<String>,
+}
+
+/// What holds an attempt to what it was given.
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct Holds {
+    /// How its processes are kept together and killed: `cgroup`, or `session` with the reason.
+    pub processes: String,
+    /// What enforces its GPU memory, `none` if nothing does.
+    pub gpu_memory: String,
+    /// The host memory that it is held to, as the kernel reads it back.
+    #[schemars(with = "Option<u64>")]
+    pub host_memory: Option<Bytes>,
+    /// What its MPS server and its environment allow each of its processes, if it is a client of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mps: Option<MpsHold>,
+    /// What limits it to the SMs that it asked for, if it asked; `none` if nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sms: Option<String>,
+}
+
+/// How MPS holds an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct MpsHold {
+    /// Memory by its environment.
+    #[schemars(with = "Option<u64>")]
+    pub memory: Option<Bytes>,
+    /// Memory by its server, which is the limit of the largest task there.
+    #[schemars(with = "Option<u64>")]
+    pub server_memory: Option<Bytes>,
+    /// The most of the SMs that it may use, in percent.
+    #[serde(default)]
+    pub threads_percent: Option<u8>,
+    /// Its server.
+    pub server: Process,
+}
+
+/// A process. A PID alone does not name one: it is given again after the process ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct Process {
+    /// Its PID.
+    pub pid: u32,
+    /// When it began, in clock ticks since boot.
+    pub began: u64,
+}
+
+/// A line of a task's story.
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct StoryLine {
+    /// When, in seconds since 1970.
+    #[schemars(with = "f64")]
+    #[serde(with = "moment::seconds")]
+    pub at: Moment,
+    /// What happened, for people, with numbers.
+    pub what: String,
+}
+
+/// Why a task waits.
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct WhyView {
+    /// The task.
+    pub task: TaskView,
+    /// In a sentence.
+    pub summary: String,
+    /// What it is promised of its GPUs' memory.
+    #[serde(flatten, default)]
+    pub memory: MemoryView,
+    /// The first task of its kind, whose memory has to be seen before this one can share a GPU.
+    #[serde(default)]
+    pub awaits: Option<u32>,
+    /// Tasks that are asked before it.
+    pub ahead: usize,
+    /// What each GPU says.
+    pub gpus: Vec<GpuWhy>,
+}
+
+/// What one GPU says to a task.
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct GpuWhy {
+    /// The GPU.
+    pub gpu: u32,
+    /// The rules that say no, each with the amount that was short.
+    pub refusals: Vec<String>,
+}
+
+/// When a task is expected to start and to end.
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct Expected {
+    /// The task.
+    pub id: u32,
+    /// When it will start, in seconds since 1970; its start, if it runs.
+    pub expected_start_s: Option<f64>,
+    /// When it will end.
+    pub expected_end_s: Option<f64>,
+    /// What was assumed, or why nobody can tell.
+    pub expected_basis: String,
+}

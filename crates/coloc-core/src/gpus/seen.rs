@@ -1,0 +1,58 @@
+//! What the monitor saw of GPUs.
+
+use super::{Clients, Gpus};
+use crate::policy::{Gate, MemoryBasis};
+use coloc_model::mig::Layout;
+use coloc_model::{Bytes, GpuId, GpuSignal, Time};
+
+impl Gpus {
+    /// Foreign processes hold this much on a GPU.
+    pub(crate) fn see_foreign(&mut self, gpu: GpuId, used: Bytes) {
+        let was_ours = self.get(gpu).is_ours();
+        let before = std::mem::replace(&mut self.states[gpu.index()].foreign, used);
+        self.count_ours(gpu, was_ours);
+        self.usable_changed(gpu, before > used);
+    }
+
+    /// There are these clients of MPS on a GPU.
+    pub(crate) fn see_clients(&mut self, gpu: GpuId, clients: Clients) {
+        let before = std::mem::replace(&mut self.states[gpu.index()].clients, clients);
+        self.usable_changed(gpu, clients.is_roomier_than(before));
+    }
+
+    /// Others hold these slices of a GPU.
+    pub(crate) fn see_slices(&mut self, gpu: GpuId, taken: Layout) {
+        let before = std::mem::replace(&mut self.states[gpu.index()].foreign_slices, taken);
+        self.usable_changed(gpu, before != taken);
+    }
+
+    pub(super) fn usable_changed(&mut self, gpu: GpuId, more: bool) {
+        self.refresh(gpu);
+        if more {
+            self.note_improved(gpu);
+        }
+    }
+
+    /// Something here depends on what the monitor shows.
+    pub(crate) fn read_signals(&self) -> bool {
+        !self.expects_load
+            || matches!(self.policy.memory, MemoryBasis::Reported { .. })
+            || matches!(self.policy.gate, Gate::TumblingMean { .. } | Gate::Risk { .. })
+    }
+
+    /// What was seen of a GPU so far says nothing of those who are on it now.
+    pub(crate) fn watch_anew(&mut self, now: Time, gpu: GpuId) {
+        self.states[gpu.index()].watch_anew(now);
+    }
+
+    pub(crate) fn see(&mut self, now: Time, gpu: GpuId, signal: GpuSignal) {
+        let before = self.states[gpu.index()].signal;
+        self.states[gpu.index()].see(now, signal);
+        if self.read_signals() {
+            self.refresh(gpu);
+            if signal.used < before.used || signal.activity.sm < before.activity.sm {
+                self.note_improved(gpu);
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The program while it runs: its time limit, what the daemon asks of it, its end.
+
+use super::{Asked, Group, LONGEST_FAREWELL, ShimError, kill_all, system};
+use crate::executor::local::run::{Ended, Order, RunDir, Stopped};
+use crate::record::Exit;
+use coloc_api::moment::Moment;
+use nix::sys::signal::Signal;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus, pidfd_open, waitpid};
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// The program while it runs.
+pub(super) struct Watch<'a> {
+    pub(super) dir: &'a RunDir,
+    pub(super) order: &'a Order,
+    pub(super) program: Pid,
+    pub(super) asked: Asked,
+    pub(super) stopped: Option<Stopped>,
+    pub(super) group: Option<&'a Group>,
+}
+
+impl Watch<'_> {
+    pub(super) fn until_the_end(mut self) -> Result<Ended, ShimError> {
+        let pidfd =
+            pidfd_open(self.program, PidfdFlags::empty()).map_err(system("watch the program"))?;
+        let began = Instant::now();
+        let after = |span: coloc_model::Millis| began + Duration::from_millis(span.0);
+        let limit = self.order.time_limit;
+        let mut end = limit.map(after);
+        let mut warn = limit.zip(self.order.warning).map(|(limit, warning)| {
+            (after(coloc_model::Millis(limit.0.saturating_sub(warning.before.0))), warning.signal)
+        });
+        let (mut leave, mut kill) = (None, None);
+        loop {
+            let next = [end, warn.map(|(at, _)| at), leave, kill].into_iter().flatten().min();
+            if self.wait(&pidfd, next)? {
+                return self.reap();
+            }
+            let due = |at: Option<Instant>| at.is_some_and(|at| at <= Instant::now());
+            if due(warn.map(|(at, _)| at)) {
+                self.signal(warn.take().and_then(|(_, signal)| Signal::try_from(signal).ok()));
+            }
+            let told = |from: &mut UnixStream| from.read(&mut [0; 16]).is_ok_and(|bytes| bytes > 0);
+            if told(&mut self.asked.after_warning) && leave.is_none() && self.stopped.is_none() {
+                let lead = self.warn_of_leaving(&mut warn);
+                leave = Some(Instant::now() + lead);
+            }
+            let asked = told(&mut self.asked.at_once) || due(leave);
+            if self.stopped.is_none() && (asked || due(end)) {
+                let why = if asked { Stopped::Asked } else { Stopped::TimeLimit };
+                self.stopped = Some(why);
+                leave = None;
+                // The daemon wrote down what it asks for; this is nobody's wish but the submission's.
+                if !asked {
+                    let _ = self.dir.write_stopping(why);
+                }
+                self.signal(Some(Signal::SIGTERM));
+                end = None;
+                kill = Some(Instant::now() + Duration::from_millis(self.order.grace.0));
+            }
+            if due(kill) {
+                kill = None;
+                kill_all(self.order, self.group);
+            }
+        }
+    }
+
+    /// Sends the program the signal that it wants to hear before it has to go, unless it has heard it; says how long it
+    /// has from now on.
+    fn warn_of_leaving(&self, due: &mut Option<(Instant, i32)>) -> Duration {
+        let Some(warning) = self.order.warning else { return Duration::ZERO };
+        let heard = self.order.time_limit.is_some() && due.take().is_none();
+        if !heard {
+            self.signal(Signal::try_from(warning.signal).ok());
+        }
+        Duration::from_millis(warning.before.0).min(LONGEST_FAREWELL)
+    }
+
+    /// Sleeps until the program ended (true), somebody asks, or the time has come.
+    fn wait(&self, pidfd: &OwnedFd, until: Option<Instant>) -> Result<bool, ShimError> {
+        let mut watched = [
+            PollFd::new(pidfd, PollFlags::IN),
+            PollFd::new(&self.asked.at_once, PollFlags::IN),
+            PollFd::new(&self.asked.after_warning, PollFlags::IN),
+        ];
+        let timeout = until.map(|at| {
+            let span = at.saturating_duration_since(Instant::now());
+            rustix::event::Timespec {
+                tv_sec: span.as_secs() as i64,
+                tv_nsec: i64::from(span.subsec_nanos()),
+            }
+        });
+        match poll(&mut watched, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(!watched[0].revents().is_empty()),
+            Err(error) => Err(system("wait for the program")(error)),
+        }
+    }
+
+    /// The program alone: its workers would die of a signal that it handles.
+    fn signal(&self, signal: Option<Signal>) {
+        let pid = nix::unistd::Pid::from_raw(self.program.as_raw_pid());
+        if let Some(signal) = signal {
+            let _ = nix::sys::signal::kill(pid, signal);
+        }
+    }
+
+    fn reap(self) -> Result<Ended, ShimError> {
+        let reaped = waitpid(Some(self.program), WaitOptions::empty());
+        let status = reaped.map_err(system("wait for the program"))?.map(|(_, status)| status);
+        let exit = match status.and_then(WaitStatus::exit_status) {
+            Some(code) => Exit::Code(code),
+            None => Exit::Signal(status.and_then(WaitStatus::terminating_signal).unwrap_or(0)),
+        };
+        Ok(Ended {
+            exit,
+            at: Moment::now(),
+            stopped: self.stopped,
+            host_memory: None,
+            unstarted: None,
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! GPUs that take nothing new, by their names: numbers change with what is plugged in.
+
+use super::table::{GPUS, Work, text};
+use super::{Journal, JournalError, json, parse};
+use crate::record::Uid;
+use coloc_api::moment::Moment;
+use coloc_gpu::health::Condition;
+use serde::{Deserialize, Serialize};
+
+/// What is kept of a GPU.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct GpuRecord {
+    /// Its name for good.
+    pub uuid: String,
+    /// It takes nothing new.
+    pub drained: Option<Drain>,
+    /// Faults that an administrator knew of who let it take tasks again: only more than these drain it anew.
+    pub accepted: Condition,
+}
+
+/// Why a GPU takes nothing new.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Drain {
+    /// Why, for people.
+    pub reason: String,
+    /// Since when.
+    pub since: Moment,
+    /// By whom; `None` is the daemon itself, because of a fault.
+    pub by: Option<Uid>,
+}
+
+pub(super) fn write(work: &mut Work<'_>, gpu: &GpuRecord) -> Result<(), JournalError> {
+    work.put(&GPUS, &[text(&gpu.uuid), text(&json(gpu))])
+}
+
+impl Journal {
+    /// Every GPU of which something is kept, whether it is there or not.
+    pub(super) fn gpus(&self) -> Result<Vec<GpuRecord>, JournalError> {
+        let mut statement = self.db.prepare(&self.query(&GPUS, "ORDER BY uuid"))?;
+        let rows = statement
+            .query_map([], |row| Ok((row.get(0)?, self.verified::<String>(&GPUS, row, 1)?)))?;
+        let mut gpus = Vec::new();
+        for row in rows {
+            let (uuid, body): (String, Result<String, JournalError>) = row?;
+            gpus.push(parse(&format!("GPU {uuid}"), &body?)?);
+        }
+        Ok(gpus)
+    }
+}

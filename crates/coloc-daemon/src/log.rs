@@ -1,0 +1,88 @@
+//! The daemon's log, on its standard error: lines for people or for journald, or JSON for programs.
+//!
+//! A thread of its own writes it. Where nobody reads, lines are dropped, and the scheduler goes on.
+
+use std::fmt;
+use tracing::{Event, Level, Subscriber};
+pub use tracing_appender::non_blocking::WorkerGuard as LogGuard;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// How a line is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LogFormat {
+    /// For people; for journald, if that reads it.
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+/// How much is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LogLevel {
+    /// What keeps the daemon from its work.
+    Error,
+    /// What those who run it should look at.
+    Warn,
+    /// What happens to tasks and GPUs, a line each.
+    Info,
+}
+
+impl From<LogLevel> for Level {
+    fn from(level: LogLevel) -> Level {
+        match level {
+            LogLevel::Error => Level::ERROR,
+            LogLevel::Warn => Level::WARN,
+            LogLevel::Info => Level::INFO,
+        }
+    }
+}
+
+/// Starts the log of this process. What is left is written when the guard is dropped.
+pub fn start(format: LogFormat, level: LogLevel) -> LogGuard {
+    let (writer, guard) = tracing_appender::non_blocking(std::io::stderr());
+    let builder = tracing_subscriber::fmt()
+        .with_max_level(Level::from(level))
+        .with_target(false)
+        .with_ansi(false)
+        .with_writer(writer);
+    let journald = std::env::var_os("JOURNAL_STREAM").is_some();
+    // A log that was started already, by a test or by another daemon of this process, stays.
+    let _ = match format {
+        LogFormat::Json => builder.json().flatten_event(true).with_span_list(false).try_init(),
+        LogFormat::Text if journald => builder.event_format(Journald).try_init(),
+        LogFormat::Text => builder.try_init(),
+    };
+    guard
+}
+
+/// journald has a time for every line, and reads the level from its beginning: `<6>`.
+struct Journald;
+
+impl<S, N> FormatEvent<S, N> for Journald
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        write!(writer, "<{}>", priority(*event.metadata().level()))?;
+        context.field_format().format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
+}
+
+/// The level as syslog counts.
+fn priority(level: Level) -> u8 {
+    match level {
+        Level::ERROR => 3,
+        Level::WARN => 4,
+        Level::INFO => 6,
+        Level::DEBUG | Level::TRACE => 7,
+    }
+}

@@ -1,0 +1,23 @@
+//! A task is to go for good.
+
+use crate::owner::Owner;
+use crate::record::Intent;
+use coloc_core::{Effect, Event};
+use coloc_model::{TaskId, TaskState, Time};
+
+impl Owner {
+    pub(in crate::owner) fn cancel(&mut self, now: Time, task: TaskId, wishes: &mut Vec<Effect>) {
+        let Some(live) = self.tasks.get_mut(&task) else { return };
+        live.record.cancelled = true;
+        let (in_core, leaves) = (live.in_core, live.record.phase == TaskState::Preempting);
+        self.intend(task, Intent::Cancel, "is cancelled".to_owned());
+        if leaves {
+            // Its GPUs are its own until it is off them; the scheduler hears of it then.
+            self.stop(task);
+        } else if in_core {
+            self.scheduler.note(now, Event::CancelRequested(task), wishes);
+        } else {
+            self.over(task, TaskState::Cancelled);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! A long list, page by page: the owner writes each page as lines (`coloc_api::lines`) and sees to others in between, and nobody ever holds
+//! the whole list.
+
+use crate::owner::commands::view::task_view;
+use crate::owner::{Live, Owner};
+use crate::record::Uid;
+use coloc_api::lines;
+use coloc_model::TaskId;
+
+/// Rows of one page.
+const LONGEST_PAGE: usize = 2048;
+/// Tasks that are looked at for one page: most may be of users who are not asked for.
+const MOST_LOOKED_AT: usize = 32_768;
+
+/// Bytes that most rows fit into.
+const USUAL_ROW: usize = 128;
+
+/// What a page is to have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PageRequest {
+    /// From this task on.
+    pub from: TaskId,
+    /// Only this user's.
+    pub user: Option<String>,
+}
+
+/// A part of a list.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Page {
+    /// The rows.
+    pub rows: Vec<u8>,
+    /// The list goes on here.
+    pub next: Option<TaskId>,
+}
+
+impl Owner {
+    /// A page of the tasks that have not ended, by id.
+    pub(in crate::owner) fn page(&self, request: &PageRequest) -> Page {
+        let mut rows = Vec::with_capacity(LONGEST_PAGE * USUAL_ROW);
+        let mut user = (Uid(u32::MAX), crate::users::name(Uid(u32::MAX)));
+        let mut tasks = self.tasks.range(request.from..);
+        let (mut written, mut is_theirs) = (0, request.user.is_none());
+        for (_, Live { record, spec, .. }) in tasks.by_ref().take(MOST_LOOKED_AT) {
+            if user.0 != record.owner {
+                user = (record.owner, crate::users::name(record.owner));
+                is_theirs = request.user.as_ref().is_none_or(|only| *only == user.1);
+            }
+            if is_theirs {
+                lines::write(&mut rows, &task_view(record, spec, &user.1));
+                written += 1;
+            }
+            if written == LONGEST_PAGE {
+                break;
+            }
+        }
+        Page { rows, next: tasks.next().map(|(task, _)| *task) }
+    }
+}

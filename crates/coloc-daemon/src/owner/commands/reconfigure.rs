@@ -1,0 +1,137 @@
+//! Another policy while tasks run: a new scheduler takes over what the old one knows, as after a restart, but without one.
+
+use crate::agreements::{Book, Unknown};
+use crate::hardware::{Gpus, can_share};
+use crate::journal::{Entry, Setup};
+use crate::owner::commands::invalid::Invalid;
+use crate::owner::{Names, Owner, Refused};
+use crate::settings::Settings;
+use coloc_core::{Effect, Event, Scheduler};
+use coloc_model::{Fleet, Share, TaskId, TaskState, Time};
+
+/// A scheduler that knows the machine and what is agreed with people, but no task yet.
+pub(crate) fn scheduler(
+    fleet: &Fleet,
+    settings: &Settings,
+    names: &mut Names,
+) -> Result<(Scheduler, Book), Unknown> {
+    let book = settings.agreements.look_up()?;
+    Ok((scheduler_by(fleet, settings, names, &book), book))
+}
+
+fn scheduler_by(fleet: &Fleet, settings: &Settings, names: &mut Names, book: &Book) -> Scheduler {
+    let mut accounts = book.accounts();
+    // Those who are known need their accounts at once; others get theirs when they come.
+    for uid in book.named() {
+        names.user(uid.0);
+    }
+    for (user, uid) in names.known() {
+        accounts.set_user(user, book.account(uid));
+    }
+    let mut scheduler = Scheduler::new(fleet, settings.policy).with_accounts(accounts);
+    if let Some(samples) = &settings.history {
+        scheduler = scheduler.with_history(samples.clone());
+    }
+    scheduler
+}
+
+impl Owner {
+    /// Has other settings from now on. Running tasks stay where they are, waiting ones keep their order of arrival.
+    pub(in crate::owner) fn reconfigure(
+        &mut self,
+        now: Time,
+        settings: Settings,
+        wishes: &mut Vec<Effect>,
+    ) -> Result<(), Refused> {
+        let refused = |problem: &dyn std::fmt::Display| Invalid::Configuration(problem.to_string());
+        can_share(&self.fleet, settings.policy.share).map_err(|error| refused(&error))?;
+        if !self.settings.schedules_like(&settings) {
+            let new = scheduler(&self.fleet, &settings, &mut self.names);
+            let (new, book) = new.map_err(|error| refused(&error))?;
+            let setup = self.setup(&settings);
+            self.journal.note_setup(&setup).map_err(|error| refused(&error))?;
+            self.book = book;
+            self.replace_scheduler(now, new, wishes);
+        }
+        self.executor.set_grace(settings.grace);
+        let _ = self.retention.send(settings.retention);
+        self.settings = settings;
+        Ok(())
+    }
+
+    /// Has GPUs that were not there before, at the end of the fleet. They are on the disk before a task is launched there.
+    pub(in crate::owner) fn have_more_gpus(
+        &mut self,
+        now: Time,
+        gpus: Gpus,
+        wishes: &mut Vec<Effect>,
+    ) {
+        let before = self.fleet.len();
+        self.executor.set_gpus(&gpus);
+        self.gpu_names = gpus.names();
+        self.fleet = gpus.fleet;
+        let setup = self.setup(&self.settings);
+        self.pending.push(Entry::Setup(Box::new(setup)));
+        let new = scheduler_by(&self.fleet, &self.settings, &mut self.names, &self.book);
+        self.replace_scheduler(now, new, wishes);
+        self.recall_absent_gpus(now, wishes);
+        for gpu in self.fleet.ids().skip(before) {
+            tracing::info!("GPU {gpu} is there now");
+            if self.settings.policy.share == Share::Mig && self.fleet.gpu(gpu).model.mig().is_none()
+            {
+                let why = "it cannot be partitioned, and tasks have MIG instances";
+                self.drain_for_fault(now, gpu, why, wishes);
+            }
+        }
+    }
+
+    /// How this daemon would be set up by some settings.
+    fn setup(&self, settings: &Settings) -> Setup {
+        let gpus = self.fleet.gpus().iter().map(|gpu| gpu.model).collect();
+        let (time_scale, uuids) = (self.clock.scale(), self.gpu_names.clone());
+        Setup { policy: settings.policy, gpus, time_scale, uuids }
+    }
+
+    /// A new scheduler takes over what the old one knows.
+    fn replace_scheduler(&mut self, now: Time, mut new: Scheduler, wishes: &mut Vec<Effect>) {
+        new.remember(now, &self.scheduler);
+        self.scheduler = new;
+        // It is told of these at the next look, as if they were new.
+        self.last_seen.clients.clear();
+        self.last_seen.slices.clear();
+        self.introduce(now, wishes);
+    }
+
+    /// Tells a new scheduler of everything that the old one was told.
+    fn introduce(&mut self, now: Time, wishes: &mut Vec<Effect>) {
+        // What the old one wanted and nobody has done, the new one may want differently.
+        self.deferred.clear();
+        let in_core: Vec<TaskId> =
+            self.tasks.values().filter(|live| live.in_core).map(|live| live.record.id).collect();
+        for task in in_core {
+            let Some(core_task) = self.as_core_task(task) else { continue };
+            let Some(live) = self.tasks.get(&task) else { continue };
+            let record = &live.record;
+            let on_gpus = matches!(record.phase, TaskState::Launching | TaskState::Running);
+            let stops = matches!(record.phase, TaskState::Preempting) && live.ending.is_some();
+            let placement = record.placement.clone().filter(|_| on_gpus || stops);
+            let goes = live.ending.is_some();
+            let event = match placement {
+                Some(placement) => {
+                    let started = record.started.map_or(now, |started| self.clock.time(started));
+                    Event::Adopted { task: core_task, placement, started, promised: None }
+                }
+                None => Event::Submitted(core_task),
+            };
+            self.scheduler.note(now, event, wishes);
+            if goes {
+                // Whoever is on the way out has been told so already.
+                let mut again = Vec::new();
+                self.scheduler.note(now, Event::CancelRequested(task), &mut again);
+                again.retain(|wish| !matches!(wish, Effect::Stop(_)));
+                wishes.append(&mut again);
+            }
+        }
+        self.wake_at = now;
+    }
+}

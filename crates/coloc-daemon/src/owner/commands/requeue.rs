@@ -1,0 +1,28 @@
+//! A running task is stopped, and waits again.
+
+use crate::owner::{Owner, Refused};
+use crate::record::Intent;
+use coloc_core::{Effect, Event};
+use coloc_model::{TaskId, TaskState, Time};
+
+impl Owner {
+    /// Stops a task; it is submitted again once it is off its GPUs.
+    pub(in crate::owner) fn requeue(
+        &mut self,
+        now: Time,
+        task: TaskId,
+        wishes: &mut Vec<Effect>,
+    ) -> Result<(), Refused> {
+        let Some(live) = self.tasks.get_mut(&task) else { return Ok(()) };
+        let phase = live.record.phase;
+        if !phase.is_on_gpus() {
+            return Err(Refused::WrongPhase { task, phase, advice: "it waits already" });
+        }
+        self.intend(task, Intent::Requeue, "requeued".to_owned());
+        // One that is being preempted comes back as it is.
+        if phase != TaskState::Preempting {
+            self.scheduler.note(now, Event::CancelRequested(task), wishes);
+        }
+        Ok(())
+    }
+}

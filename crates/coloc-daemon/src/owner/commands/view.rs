@@ -1,0 +1,195 @@
+//! What people and programs see. The names of fields are a contract.
+
+use crate::owner::{Live, Owner};
+use crate::record::{Exit, Record, Uid};
+use coloc_api::spec::TaskSpec;
+use coloc_api::view::{GpuWhy, MemoryView, StatusView, TaskDetail, TaskView, WAITING, WhyView};
+use coloc_core::accounts::Whose;
+use coloc_core::{Explanation, Promised, Refusal};
+use coloc_model::{GpuId, Placement, TaskId, TaskState, Time};
+use std::path::PathBuf;
+
+/// What a task is promised of its GPUs' memory, with the rule that it follows.
+pub(crate) fn memory_view(promised: Option<&Promised>, memory_rule: Option<String>) -> MemoryView {
+    MemoryView {
+        memory_basis: promised.map(|promised| promised.basis.name().to_owned()),
+        promised_bytes: promised.map(|promised| promised.bytes.0),
+        limit_bytes: promised.and_then(|promised| promised.limit).map(|limit| limit.0),
+        settled: promised.is_some_and(|promised| promised.settled),
+        memory_rule,
+    }
+}
+
+/// A task as it is shown, and where its output is.
+#[derive(Debug)]
+pub struct Shown {
+    /// What is shown.
+    pub detail: TaskDetail,
+    /// Whose the output is.
+    pub owner: Uid,
+    /// Where it is.
+    pub output: PathBuf,
+}
+
+impl Shown {
+    /// A task by what is kept of it. What it was promised and what happened to it is for the caller to add.
+    pub(crate) fn new(record: &Record, spec: &TaskSpec, output: PathBuf) -> Self {
+        let detail = TaskDetail {
+            task: whole_view(record, spec),
+            command: spec.command.clone(),
+            directory: spec.directory.clone(),
+            gpu_kinds: spec.gpu_kinds.clone(),
+            log: output.display().to_string(),
+            log_removed: false,
+            estimate_bound_bytes: spec.estimate.map(|estimate| estimate.bound.0),
+            estimator: spec.estimator.clone(),
+            estimate_flags: spec.estimate_flags.clone(),
+            memory: MemoryView::default(),
+            host_mem_bytes: spec.host_memory.map(|memory| memory.0),
+            holds: record.holds.clone(),
+            story: Vec::new(),
+        };
+        Shown { detail, owner: record.owner, output }
+    }
+}
+
+/// A task as a list shows it.
+pub(crate) fn task_view<'a>(
+    record: &'a Record,
+    spec: &'a TaskSpec,
+    user: &'a str,
+) -> TaskView<&'a str> {
+    TaskView {
+        id: record.id.0,
+        name: &spec.name,
+        user,
+        state: record.phase,
+        reason: record
+            .reason
+            .as_deref()
+            .or((record.phase == TaskState::Pending).then_some(WAITING)),
+        gpus: spec.gpus,
+        gpu_ids: record.placement.iter().flat_map(Placement::gpus).map(|gpu| gpu.0).collect(),
+        array_id: record.array.map(|place| place.array.0),
+        array_index: record.array.map(|place| place.index),
+        submitted_s: record.submitted.secs(),
+        started_s: record.started.map(coloc_api::moment::Moment::secs),
+        ended_s: record.ended.map(coloc_api::moment::Moment::secs),
+        priority: spec.priority,
+        time_limit_s: spec.time_limit.map(coloc_model::Millis::secs),
+        gpu_mem_bytes: spec.gpu_memory.map(|memory| memory.0),
+        estimate_bytes: spec.estimate.map(|estimate| estimate.peak.0),
+        peak_bytes: record.peak.0,
+        attempts: record.attempt,
+        ooms: record.ooms,
+        preemptions: record.preemptions,
+        exit_code: record.exit.map(Exit::shell_code),
+    }
+}
+
+/// The same with texts of its own.
+pub(crate) fn whole_view(record: &Record, spec: &TaskSpec) -> TaskView {
+    task_view(record, spec, &crate::users::name(record.owner)).owned()
+}
+
+impl Owner {
+    pub(in crate::owner) fn view(&self, live: &Live) -> TaskView {
+        whole_view(&live.record, &live.spec)
+    }
+
+    pub(in crate::owner) fn detail(&mut self, task: TaskId) -> Option<Shown> {
+        let memory = self.memory_view(task);
+        let live = self.tasks.get(&task)?;
+        let output = self.executor.output(&live.record, &live.spec);
+        let mut shown = Shown::new(&live.record, &live.spec, output);
+        shown.detail.memory = memory;
+        shown.detail.holds = self.executor.holds(&live.record);
+        shown.detail.story = self.journal.story(task).unwrap_or_default();
+        Some(shown)
+    }
+
+    pub(in crate::owner) fn why(&mut self, now: Time, task: TaskId) -> Option<WhyView> {
+        let memory = self.memory_view(task);
+        let live = self.tasks.get(&task)?;
+        let view = self.view(live);
+        let explained = self.scheduler.explain(now, task);
+        let gpus = explained.iter().flat_map(|explained| &explained.verdicts);
+        let gpus = gpus.map(|verdict| GpuWhy {
+            gpu: verdict.gpu.0,
+            refusals: verdict.refusals.iter().map(|no| self.told(verdict.gpu, no)).collect(),
+        });
+        Some(WhyView {
+            summary: self.summary(&view, explained.as_ref()),
+            memory,
+            awaits: explained.as_ref().and_then(|explained| explained.awaits).map(|task| task.0),
+            ahead: explained.as_ref().map_or(0, |explained| explained.ahead),
+            gpus: gpus.collect(),
+            task: view,
+        })
+    }
+
+    /// A refusal with what only the daemon knows of it.
+    fn told(&self, gpu: GpuId, refusal: &Refusal) -> String {
+        match (refusal, self.drain_reason(gpu)) {
+            (Refusal::Drained, Some(reason)) => format!("{refusal}: {reason}"),
+            _ => refusal.to_string(),
+        }
+    }
+
+    fn summary(&self, view: &TaskView, explained: Option<&Explanation>) -> String {
+        if let (TaskState::Pending, Some(_), Some(trouble)) =
+            (view.state, explained, self.machine_trouble())
+        {
+            return trouble;
+        }
+        let Some(over) = explained.and_then(|explained| explained.over_quota) else {
+            return summary(view, explained);
+        };
+        let whose = match over.whose {
+            Whose::User(_) => format!("user {}", view.user),
+            Whose::Group(group) => format!("group {}", self.book.group_name(group)),
+        };
+        over.told(&whose)
+    }
+
+    pub(in crate::owner) fn status(&self) -> StatusView {
+        StatusView {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            tasks: self.tasks.len(),
+            lessons: self.scheduler.beliefs().lessons(),
+            disk_full: self.disk_full,
+            draining: self.draining,
+            pid: std::process::id(),
+            processes: self.executor.confinement(),
+            trouble: self.machine_trouble(),
+        }
+    }
+}
+
+fn summary(view: &TaskView, explained: Option<&Explanation>) -> String {
+    if let Some(reason) = &view.reason
+        && explained.is_none()
+    {
+        return reason.clone();
+    }
+    let Some(explained) = explained else {
+        return format!("it is {}", view.state);
+    };
+    if explained.stopped_by_recovery {
+        return "a task that ran out of memory goes first, and all others wait for it".to_owned();
+    }
+    let willing = explained.verdicts.iter().filter(|verdict| verdict.refusals.is_empty()).count();
+    match (willing, explained.gpus as usize) {
+        (willing, wanted) if willing >= wanted => {
+            format!("{} tasks are asked before it", explained.ahead)
+        }
+        (0, _) => match explained.awaits {
+            Some(first) => format!(
+                "nothing is known of its memory, so it needs an empty GPU; task {first} is the first of its kind, and once \
+                 that one is seen to train this one can share"
+            ),
+            None => "no GPU would take it now".to_owned(),
+        },
+        (willing, wanted) => format!("{willing} GPUs would take it now, it wants {wanted} at once"),
+    }
+}

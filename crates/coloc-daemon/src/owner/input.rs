@@ -1,0 +1,79 @@
+//! What comes to an owner, and what it is made of.
+
+use super::{Book, Caller, Command, Names, Noted, Reply, Settings};
+use crate::clock::Clock;
+use crate::executor::{End, Executor};
+use crate::hardware::Sighting;
+use crate::journal::Journal;
+
+use crate::reserve::Reserve;
+use crate::retention::Retention;
+use coloc_api::view::TaskView;
+use coloc_core::Scheduler;
+use coloc_model::{Fleet, TaskId};
+use std::sync::{Arc, mpsc};
+
+/// Something for the owner to deal with.
+#[derive(Debug)]
+pub enum Input {
+    /// A caller wants something and waits for the answer.
+    Command(Caller, Command, Reply),
+    /// An attempt has ended.
+    Ended {
+        /// The task.
+        task: TaskId,
+        /// Which attempt.
+        attempt: u32,
+        /// How.
+        end: End,
+    },
+    /// What launches wait for was set up, or will not be.
+    SharingReady,
+    /// A GPU reported a critical error.
+    GpuError,
+    /// What these tasks left was removed.
+    Removed(Vec<TaskId>),
+    /// The monitor looked.
+    Seen(Box<Sighting>),
+    /// A task's log was looked at, and speaks of training.
+    Sign {
+        /// The task.
+        task: TaskId,
+        /// Which attempt.
+        attempt: u32,
+        /// What it says; another number is another line.
+        sign: u64,
+    },
+    /// Stop, leaving tasks alone: they are found again.
+    Shutdown,
+}
+
+/// What an owner is made of.
+pub struct Parts {
+    /// The scheduler, which knows of no task yet.
+    pub scheduler: Scheduler,
+    /// The machine that it was made for.
+    pub fleet: Fleet,
+    /// What it was made by.
+    pub settings: Settings,
+    /// What is agreed with people.
+    pub book: Book,
+    /// Those whom the scheduler knows.
+    pub names: Names,
+    /// Its clock.
+    pub clock: Clock,
+    /// The journal.
+    pub journal: Journal,
+    /// Starts and stops tasks.
+    pub executor: Box<dyn Executor + Send>,
+    /// The GPUs by name, in the order of the fleet.
+    pub gpu_names: Vec<String>,
+    /// Room on the disk that is kept.
+    pub(crate) reserve: Reserve,
+    /// What is noted where the journal has no room.
+    pub(crate) noted: Noted,
+    /// Tells for how long what ended tasks leave is kept.
+    pub retention: mpsc::Sender<Retention>,
+    /// Tells the world of changes.
+    pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
+}

@@ -1,0 +1,377 @@
+//! The daemon's entry: puts the parts together and serves until it is told to stop.
+
+mod network;
+mod place;
+
+pub use place::check_free;
+pub(crate) use place::lock;
+
+use crate::agreements::Unknown;
+use crate::api::{self, Desk, router};
+use crate::clock::Clock;
+use crate::executor::local::cgroup::{Groups, NoGroups};
+use crate::executor::local::sharing::Sharing;
+use crate::executor::local::{LocalExecutor, Watcher, runs_below};
+use crate::hardware::{self, Hardware, HardwareError};
+use crate::journal::{Journal, JournalError, Saved, Setup};
+use crate::noted::Noted;
+use crate::owner::{self, Caller, Input, Names, Owner, Parts};
+use crate::renumber::renumber;
+use crate::reserve::Reserve;
+use crate::retention::{self, Retention};
+use crate::settings::{Settings, Source};
+use crate::steady::SteadyFile;
+use crate::tls::Identity;
+use crate::tokens::{TokenError, Tokens};
+use coloc_api::tls::TlsError;
+use coloc_core::Policy;
+use coloc_gpu::driver::{Guarded, Xids};
+use coloc_gpu::process::TaskRoots;
+use coloc_model::Millis;
+use network::Network;
+use place::{listen, make_own};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::UnixListener;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+/// Inputs that may lie in the owner's inbox.
+const INBOX: usize = 1 << 16;
+/// However fast time passes, GPUs are not looked at more often.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(20);
+/// Changes that a slow listener may lag behind.
+const NEWS: usize = 1024;
+
+/// How a daemon is to be.
+#[derive(Debug)]
+pub struct Options {
+    /// Where it keeps what must survive.
+    pub state: PathBuf,
+    /// Where it listens.
+    pub socket: PathBuf,
+    /// Where it listens on the network, if it does.
+    pub listen: Option<Listen>,
+    /// How it schedules, and what else may change while it runs.
+    pub settings: Settings,
+    /// Where it reads them again.
+    pub source: Source,
+    /// The scheduler's seconds in one of the world's.
+    pub time_scale: f64,
+    /// How often it looks at the GPUs, by the scheduler's clock.
+    pub period: Millis,
+    /// The program that has the verb `shim`.
+    pub program: PathBuf,
+    /// Put before what tasks have in these variables.
+    pub prefixes: Vec<(&'static str, OsString)>,
+    /// Given to every task.
+    pub variables: Vec<(String, OsString)>,
+}
+
+/// A door to the network.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listen {
+    /// The address.
+    pub address: SocketAddr,
+    /// Its certificate; without one the daemon makes its own.
+    pub identity: Option<Identity>,
+}
+
+/// A daemon that cannot work.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The GPUs.
+    #[error(transparent)]
+    Hardware(#[from] HardwareError),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Weights and quotas.
+    #[error(transparent)]
+    Unknown(#[from] Unknown),
+    /// Tokens.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    /// The chosen control group.
+    #[error(transparent)]
+    Groups(#[from] NoGroups),
+    /// Certificates.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The network.
+    #[error("cannot listen at {address}: {source}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A mistake of ours.
+    #[error(
+        "the daemon's owner died of a mistake of its own; tasks go on, and are found again at the next start"
+    )]
+    OwnerDied,
+    /// Another one works there.
+    #[error("another daemon uses {}: talk to that one, or give this one a --state and a --socket of its own", .0.display())]
+    Taken(PathBuf),
+    /// The system says no.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What it says.
+        source: io::Error,
+    },
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> DaemonError {
+    let path = path.to_owned();
+    move |source| DaemonError::Io { path, source }
+}
+
+/// Serves until SIGTERM or SIGINT. Tasks go on without it, and are found again.
+pub fn run(options: Options) -> Result<(), DaemonError> {
+    crate::descriptors::inherit_none();
+    let runs = runs_below(&options.state);
+    make_own(&runs).map_err(at(&runs))?;
+    let _lock = lock(&options.state)?;
+    let journal_file = options.state.join("journal.db");
+    let (mut journal, mut saved) = open_journal(&journal_file, &runs)?;
+    let clock = Clock::new(saved.epoch, options.time_scale);
+    let period = clock.world(options.period).max(SHORTEST_PERIOD);
+    let hardware = Hardware::find(options.period, period)?;
+    let emulated = hardware.is_emulated();
+    let policy = options.settings.policy;
+    let uuids = note_setup(&mut journal, &mut saved, &hardware, policy, options.time_scale)?;
+    hardware.check(policy.share)?;
+    let listeners = Listeners::open(&options)?;
+    let tokens = Arc::new(Tokens::open(&options.state.join("tokens.json"))?);
+
+    let (inbox, inputs) = mpsc::sync_channel(INBOX);
+    let (roots, new_roots) = mpsc::channel();
+    let retention = keep_what_is_left(&options.state, &tokens, inbox.clone())?;
+    let (news, _) = tokio::sync::broadcast::channel(NEWS);
+    let executor = executor(&options, &hardware, &inbox, roots)?;
+    let ledger = api::Ledger::new(options.settings.bounds);
+    let (mut names, settings, fleet) =
+        (Names::default(), options.settings, hardware.gpus.fleet.clone());
+    let (scheduler, book) = owner::scheduler(&fleet, &settings, &mut names)?;
+    let parts = Parts {
+        scheduler,
+        fleet,
+        settings,
+        book,
+        names,
+        clock,
+        journal,
+        executor: Box::new(executor),
+        gpu_names: uuids,
+        reserve: Reserve::new(options.state.join("reserve")),
+        noted: Noted::open(options.state.join("intents")),
+        retention,
+        news: news.clone(),
+    };
+    let eyes = inbox.clone();
+    let tell = move |sighting| eyes.send(Input::Seen(Box::new(sighting))).is_ok();
+    hardware.watch(clock, period, new_roots, tell);
+    let (owner, gone) = start(Owner::new(parts, saved)?, inputs).map_err(at(&options.state))?;
+    let desk = Desk {
+        inbox: inbox.clone(),
+        journal: journal_file,
+        runs,
+        emulated,
+        tokens,
+        reach: listeners.network.as_ref().map(|network| network.reach),
+        source: Arc::new(options.source),
+        ledger,
+        turns: api::Turns::new(api::TURNS_AT_ONCE),
+        news,
+    };
+    listeners.serve(desk, gone);
+    let _ = inbox.send(Input::Shutdown);
+    let ended = owner.join();
+    let _ = std::fs::remove_file(&options.socket);
+    ended.map_err(|_| DaemonError::OwnerDied)
+}
+
+/// Where people come in, and what serves them.
+struct Listeners {
+    runtime: Runtime,
+    socket: UnixListener,
+    network: Option<Network>,
+}
+
+impl Listeners {
+    fn open(options: &Options) -> Result<Self, DaemonError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(api::BLOCKING_THREADS)
+            .build();
+        let runtime = runtime.map_err(at(&options.state))?;
+        let socket = runtime.block_on(async { listen(&options.socket) })?;
+        tracing::info!("listening at {}", options.socket.display());
+        let at = options.listen.as_ref();
+        let network = at.map(|at| runtime.block_on(Network::open(at, &options.state)));
+        Ok(Listeners { runtime, socket, network: network.transpose()? })
+    }
+
+    /// Serves until the daemon is told to stop, or its owner is gone.
+    fn serve(self, desk: Desk, gone: oneshot::Receiver<()>) {
+        let Listeners { runtime, socket, network } = self;
+        let (ledger, reloads, router) = (desk.ledger.clone(), desk.clone(), router(desk));
+        crate::notify::tell(crate::notify::READY);
+        runtime.block_on(async {
+            tokio::select! {
+                () = api::serve(socket, router.clone(), ledger) => {}
+                () = Network::serve(network, router) => {}
+                () = reload_when_told(reloads) => {}
+                () = told_to_stop() => {}
+                // Without it nothing is decided: better to end, and to be started anew.
+                _ = gone => {}
+            }
+        });
+        crate::notify::tell(crate::notify::STOPPING);
+    }
+}
+
+/// The journal, and what it tells of before.
+fn open_journal(file: &Path, runs: &Path) -> Result<(Journal, Saved), DaemonError> {
+    let mut journal = Journal::open(file)?;
+    if !journal.was_checked() {
+        tracing::warn!(
+            "the journal is large: only tasks that have not ended were checked; `coloc state check` checks all"
+        );
+    }
+    let saved = journal.load(runs)?;
+    if saved.draining {
+        tracing::info!("draining, as before: `coloc resume` goes on");
+    }
+    Ok((journal, saved))
+}
+
+/// Keeps which GPUs there are. Tasks follow theirs by name, wherever that is now. Says the names in the fleet's order.
+fn note_setup(
+    journal: &mut Journal,
+    saved: &mut Saved,
+    hardware: &Hardware,
+    policy: Policy,
+    time_scale: f64,
+) -> Result<Vec<String>, DaemonError> {
+    let gpus = hardware.gpus.fleet.gpus().iter().map(|gpu| gpu.model).collect();
+    let uuids = hardware.gpus.names();
+    let before = journal.setup()?.map(|setup| setup.uuids).unwrap_or_default();
+    for (record, _) in &mut saved.live {
+        renumber(record, &before, &uuids);
+    }
+    journal.note_setup(&Setup { policy, gpus, time_scale, uuids: uuids.clone() })?;
+    Ok(uuids)
+}
+
+/// What runs tasks on this machine, and tells the owner of their ends.
+fn executor(
+    options: &Options,
+    hardware: &Hardware,
+    inbox: &mpsc::SyncSender<Input>,
+    roots: mpsc::Sender<Vec<TaskRoots>>,
+) -> Result<LocalExecutor, DaemonError> {
+    let groups = match Groups::find(&options.state) {
+        Err(chosen @ NoGroups::NoGroup { .. }) => return Err(chosen.into()),
+        found => found.map_err(|none| none.to_string()),
+    };
+    let ends = inbox.clone();
+    let watcher = Watcher::start(move |task, attempt, end| {
+        let _ = ends.send(Input::Ended { task, attempt, end });
+    });
+    let mut sharing = Sharing::new(options.state.clone(), Guarded::nvml(hardware::DEADLINE));
+    let answers = inbox.clone();
+    sharing.mps.ring(move || {
+        let _ = answers.send(Input::SharingReady);
+    });
+    let errors = inbox.clone();
+    let xids = Xids::listen(move || {
+        let _ = errors.try_send(Input::GpuError);
+    });
+    Ok(LocalExecutor {
+        runs: runs_below(&options.state),
+        program: options.program.clone(),
+        uuids: hardware.gpus.uuids.clone(),
+        prefixes: options.prefixes.clone(),
+        variables: options.variables.clone(),
+        socket: options.socket.clone(),
+        time_scale: options.time_scale,
+        grace: options.settings.grace,
+        sharing,
+        groups,
+        addresses: hardware.gpus.addresses.clone(),
+        capacities: hardware.gpus.capacities.clone(),
+        watcher: watcher.map_err(at(&options.state))?,
+        known: BTreeMap::new(),
+        roots,
+        xids,
+        inbox: inbox.clone(),
+        signaller: Default::default(),
+    })
+}
+
+/// Starts the owner's thread, and tells when it is gone.
+fn start(
+    owner: Owner,
+    inputs: mpsc::Receiver<Input>,
+) -> io::Result<(JoinHandle<()>, oneshot::Receiver<()>)> {
+    let (alive, gone) = oneshot::channel::<()>();
+    let work = move || {
+        owner.run(&inputs);
+        drop(alive);
+    };
+    Ok((std::thread::Builder::new().name("owner".to_owned()).spawn(work)?, gone))
+}
+
+/// Starts the thread that removes what ended tasks left, and hears for how long it is kept.
+fn keep_what_is_left(
+    state: &Path,
+    tokens: &Arc<Tokens>,
+    inbox: mpsc::SyncSender<Input>,
+) -> Result<mpsc::Sender<Retention>, DaemonError> {
+    let (rules, said) = mpsc::channel();
+    let (runs, journal) = (runs_below(state), state.join("journal.db"));
+    let (clock, tokens) = (SteadyFile::open(&state.join("clock.json")), tokens.clone());
+    let tell = move |tasks| {
+        let _ = inbox.send(Input::Removed(tasks));
+    };
+    let keep = move || retention::keep(&runs, &journal, &said, clock, &tokens, tell);
+    let thread = std::thread::Builder::new().name("retention".to_owned());
+    thread.spawn(keep).map_err(at(state))?;
+    Ok(rules)
+}
+
+/// SIGHUP: reads the configuration again. A wrong one is told, and the old one stays.
+async fn reload_when_told(desk: Desk) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return std::future::pending().await };
+    while hangup.recv().await.is_some() {
+        match desk.reload(Caller::DAEMON).await {
+            Ok(reloaded) => tracing::info!("{}", reloaded.told()),
+            Err(refused) => tracing::warn!("{refused}; the old settings stay"),
+        }
+    }
+    std::future::pending().await
+}
+
+async fn told_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut term), Ok(mut interrupt)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}

@@ -1,0 +1,32 @@
+//! What is due on devices.
+
+use super::seats::{Seat, Stamp};
+use coloc_model::TaskId;
+
+/// What happens to a running task. At one time, ends come before memory steps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Kind {
+    /// Its work is done.
+    Finish,
+    /// Its memory takes its next step.
+    Grow,
+}
+
+/// Something that is due, unless its seat has another stamp by then. Ordered as it is played: by kind and task.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Due {
+    pub(super) kind: Kind,
+    task: TaskId,
+    pub(super) seat: Seat,
+    pub(super) stamp: Stamp,
+}
+
+impl Due {
+    pub(super) fn finish(task: TaskId, seat: Seat, stamp: Stamp) -> Self {
+        Due { kind: Kind::Finish, task, seat, stamp }
+    }
+
+    pub(super) fn grow(task: TaskId, seat: Seat, stamp: Stamp) -> Self {
+        Due { kind: Kind::Grow, task, seat, stamp }
+    }
+}

@@ -1,0 +1,71 @@
+//! What is assumed of a past to play it again, for people.
+
+use coloc_api::past::{Past, PastTask};
+use coloc_model::Basis;
+
+/// What was assumed, one thing each.
+pub(super) fn assumed(past: &Past, as_observed: bool, usual: f64) -> Vec<String> {
+    let tasks = &past.tasks;
+    let count = |of: fn(&PastTask) -> bool| tasks.iter().filter(|task| of(task)).count();
+    let shared = count(|task| task.slowdown > 1.0);
+    let mut said = vec!["memory is what was seen at most".to_owned(), told(tasks)];
+    said.push(match (as_observed, shared) {
+        (true, 0) | (false, 0) => "run times are as observed; no task shared a GPU".to_owned(),
+        (true, shared) => {
+            format!("run times are as observed, although {shared} tasks shared GPUs")
+        }
+        (false, shared) => format!(
+            "run times are those alone: {shared} tasks that shared GPUs are shortened by what the scheduler believed of sharing"
+        ),
+    });
+    let unseen = count(|task| task.activity.is_none());
+    if unseen > 0 {
+        said.push(format!(
+            "{unseen} tasks were never seen at work and are taken for SM {usual:.2}"
+        ));
+    }
+    let unknown = count(|task| task.memory_bytes.is_none());
+    if unknown > 0 {
+        said.push(format!(
+            "{unknown} tasks were never seen with GPU memory and are taken for none"
+        ));
+    }
+    let again = count(|task| task.preemptions > 0 || task.ooms > 0);
+    if again > 0 {
+        said.push(format!("of {again} tasks that ran more than once, the last run counts"));
+    }
+    if past.never_ran > 0 {
+        said.push(format!("{} tasks ended without having run, and are left out", past.never_ran));
+    }
+    said
+}
+
+/// What schedulers are told of memory, unless another estimator is named.
+fn told(tasks: &[PastTask]) -> String {
+    let count = |basis: Option<Basis>| tasks.iter().filter(|task| task.basis == basis).count();
+    let bases = [Basis::Declared, Basis::Estimated, Basis::History, Basis::Unknown];
+    let known = bases.map(|basis| (count(Some(basis)), basis.name()));
+    let known = known.into_iter().filter(|(count, _)| *count > 0);
+    let mut each: Vec<String> = known.map(|(count, name)| format!("{count} {name}")).collect();
+    match count(None) {
+        0 => {}
+        old => each.push(format!("{old} what they held, because that is not recorded")),
+    }
+    format!("schedulers are told of it what was known at submission: {}", each.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::task;
+    use super::*;
+
+    #[test]
+    fn what_schedulers_are_told_is_said() {
+        let declared = PastTask { basis: Some(Basis::Declared), ..task(1, 0.0, 1.0) };
+        let said = told(&[declared, task(2, 0.0, 1.0)]);
+        assert!(
+            said.ends_with("1 declared, 1 what they held, because that is not recorded"),
+            "{said}"
+        );
+    }
+}
