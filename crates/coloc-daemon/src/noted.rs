@@ -40,11 +40,11 @@ pub(crate) struct Noted {
 
 impl Noted {
     /// Takes the room, if it can be had, or has what an earlier daemon noted.
-    pub(crate) fn open(path: PathBuf) -> Self {
+    pub(crate) fn open(path: PathBuf, now: Instant) -> Self {
         let mut noted = Noted {
             path,
             file: None,
-            tried: Instant::now(),
+            tried: now,
             intents: Intents::new(),
             sequence: 0,
             #[cfg(test)]
@@ -56,8 +56,8 @@ impl Noted {
 
     /// On a disk of a test.
     #[cfg(test)]
-    pub(crate) fn on(disk: &std::sync::Arc<crate::journal::disk::Disk>) -> Self {
-        let noted = Noted::open(PathBuf::new());
+    pub(crate) fn on(disk: &std::sync::Arc<crate::journal::disk::Disk>, now: Instant) -> Self {
+        let noted = Noted::open(PathBuf::new(), now);
         Noted { intents: disk.noted(), disk: Some(disk.clone()), ..noted }
     }
 
@@ -136,39 +136,43 @@ fn parse(slot: &[u8]) -> Option<(u64, Intents)> {
 mod tests {
     use super::*;
 
+    fn opened(path: &std::path::Path) -> Noted {
+        Noted::open(path.to_owned(), Instant::now())
+    }
+
     #[test]
     fn what_is_noted_is_found_again_until_the_journal_has_it() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("intents");
-        let mut noted = Noted::open(path.clone());
+        let mut noted = opened(&path);
         let size = || std::fs::metadata(&path).unwrap().len();
         assert_eq!(size(), 2 * SLOT as u64);
         for task in 1..=5 {
             noted.note([(TaskId(task), 2, Intent::Cancel)].into_iter());
         }
-        let again = Noted::open(path.clone());
+        let again = opened(&path);
         assert_eq!(again.intents, noted.intents);
         assert_eq!(again.of(TaskId(3), 2), Some(Intent::Cancel));
         assert_eq!(again.of(TaskId(3), 1), None, "another attempt");
         // The newest is cut off in the middle: the one before is whole.
         let last = 8 + ((noted.sequence - 1) % 2) * SLOT as u64;
         again.file.as_ref().unwrap().write_all_at(b"#", last).unwrap();
-        assert_eq!(Noted::open(path.clone()).intents.len(), 4);
+        assert_eq!(opened(&path).intents.len(), 4);
         noted.are_kept(Instant::now());
         assert!(noted.intents.is_empty());
-        assert!(Noted::open(path.clone()).intents.is_empty());
+        assert!(opened(&path).intents.is_empty());
         assert_eq!(size(), 2 * SLOT as u64, "it takes no more room, and gives none away");
     }
 
     #[test]
     fn more_than_there_is_room_for_is_not_noted() {
         let place = tempfile::tempdir().unwrap();
-        let mut noted = Noted::open(place.path().join("intents"));
+        let mut noted = opened(&place.path().join("intents"));
         noted.note([(TaskId(1), 1, Intent::Requeue)].into_iter());
         noted.note((2..100_000).map(|task| (TaskId(task), 1, Intent::Cancel)));
         assert_eq!(noted.intents.len(), 1);
         std::fs::write(place.path().join("nothing"), b"").unwrap();
-        let noted = Noted::open(place.path().join("nothing"));
+        let noted = opened(&place.path().join("nothing"));
         assert!(noted.file.is_some(), "a file that is too small is made anew");
     }
 }

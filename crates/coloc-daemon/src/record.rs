@@ -148,6 +148,11 @@ pub enum Intent {
 }
 
 impl Record {
+    /// Notes what is wanted of the running attempt. A cancelled task stays cancelled, whatever else is wanted of it.
+    pub fn want(&mut self, intent: Intent) {
+        self.intent = Some(if self.cancelled { Intent::Cancel } else { intent });
+    }
+
     /// A task that was just submitted.
     pub fn new(id: TaskId, spec: SpecId, owner: Uid, now: Moment) -> Self {
         Record {

@@ -25,11 +25,11 @@ pub(crate) struct Reserve {
 
 impl Reserve {
     /// Takes the room, if it can be had.
-    pub(crate) fn new(file: PathBuf) -> Self {
+    pub(crate) fn new(file: PathBuf, now: Instant) -> Self {
         let mut reserve = Reserve {
             file,
             is_there: false,
-            tried: Instant::now(),
+            tried: now,
             #[cfg(test)]
             disk: None,
         };
@@ -39,8 +39,8 @@ impl Reserve {
 
     /// On a disk of a test.
     #[cfg(test)]
-    pub(crate) fn on(disk: &std::sync::Arc<crate::journal::disk::Disk>) -> Self {
-        let reserve = Reserve::new(PathBuf::new());
+    pub(crate) fn on(disk: &std::sync::Arc<crate::journal::disk::Disk>, now: Instant) -> Self {
+        let reserve = Reserve::new(PathBuf::new(), now);
         Reserve { is_there: !disk.is_full(), disk: Some(disk.clone()), ..reserve }
     }
 
@@ -103,7 +103,7 @@ mod tests {
     fn room_is_given_once_and_taken_again() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("reserve");
-        let mut reserve = Reserve::new(file.clone());
+        let mut reserve = Reserve::new(file.clone(), Instant::now());
         assert_eq!(fs::metadata(&file).unwrap().len(), ROOM as u64);
         assert!(reserve.release(Instant::now()) && !file.exists());
         assert!(!reserve.release(Instant::now()), "there is nothing left");

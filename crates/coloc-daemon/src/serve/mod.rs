@@ -172,8 +172,8 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         journal,
         executor: Box::new(executor),
         gpu_names: uuids,
-        reserve: Reserve::new(options.state.join("reserve")),
-        noted: Noted::open(options.state.join("intents")),
+        reserve: Reserve::new(options.state.join("reserve"), clock.instant()),
+        noted: Noted::open(options.state.join("intents"), clock.instant()),
         retention,
         news: news.clone(),
     };

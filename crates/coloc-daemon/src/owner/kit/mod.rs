@@ -115,18 +115,19 @@ impl OwnerKit {
             let mut names = super::Names::default();
             let (scheduler, book) = super::scheduler(&self.fleet, &self.settings, &mut names)
                 .expect("nothing is agreed with anybody");
+            let clock = self.time.clock(1.0);
             let parts = Parts {
                 scheduler,
                 fleet: self.fleet.clone(),
                 settings: self.settings.clone(),
                 book,
                 names,
-                clock: self.time.clock(1.0),
+                clock,
                 journal,
                 executor: Box::new(SimulatedExecutor(self.machine.clone())),
                 gpu_names: self.fleet.ids().map(|gpu| format!("GPU-{gpu}")).collect(),
-                reserve: Reserve::on(&self.disk),
-                noted: Noted::on(&self.disk),
+                reserve: Reserve::on(&self.disk, clock.instant()),
+                noted: Noted::on(&self.disk, clock.instant()),
                 retention: mpsc::channel().0,
                 news: tokio::sync::broadcast::channel(1).0,
             };

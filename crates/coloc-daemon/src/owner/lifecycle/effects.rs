@@ -238,7 +238,7 @@ impl Owner {
         let Some(live) = self.tasks.get_mut(&task) else { return };
         live.record.phase = TaskState::Preempting;
         live.record.preemptions += 1;
-        live.record.intent = Some(Intent::Preempt);
+        live.record.want(Intent::Preempt);
         self.changed(task, Some(what));
         self.leaves(task);
         self.stop(task);

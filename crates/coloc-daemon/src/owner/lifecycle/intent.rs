@@ -17,6 +17,7 @@ impl Intent {
     /// What becomes of a task that goes because of it; `None` where the way in which it ended decides.
     pub(in crate::owner) fn ending(self, record: &Record) -> Option<Ending> {
         match self {
+            _ if record.cancelled => Some(Ending::Over(TaskState::Cancelled)),
             Intent::Cancel => Some(Ending::Over(TaskState::Cancelled)),
             Intent::Requeue | Intent::Preempt => Some(Ending::Again),
             Intent::TimeLimit | Intent::Idle => Some(Ending::Over(TaskState::TimedOut)),
@@ -31,7 +32,7 @@ impl Owner {
     /// Notes what is wanted of a running task. It is told once that is on the disk.
     pub(in crate::owner) fn intend(&mut self, task: TaskId, intent: Intent, what: String) {
         let Some(live) = self.tasks.get_mut(&task) else { return };
-        live.record.intent = Some(intent);
+        live.record.want(intent);
         live.ending = intent.ending(&live.record);
         self.changed(task, Some(what));
     }

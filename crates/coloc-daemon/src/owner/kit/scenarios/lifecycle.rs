@@ -204,3 +204,22 @@ fn a_task_that_was_cancelled_while_it_was_preempted_does_not_come_back_after_a_r
     kit.settle();
     assert_eq!(kit.phase(long), TaskState::Cancelled);
 }
+
+#[test]
+fn a_cancelled_task_of_which_the_machine_cannot_tell_is_preempted_and_does_not_come_back() {
+    let policy = Policy { queue: Queue::Srtf, ..whole() };
+    let mut kit = OwnerKit::new("1xA100-40GB", policy);
+    let long = kit.submit(TaskSpec { time_limit: Some(Millis::from_secs(9000)), ..train() });
+    kit.tell(Command::Change(vec![long], Change::Cancel));
+    assert!(kit.turn());
+    kit.machine.set_unclear(true);
+    kit.restart();
+    let short = TaskSpec { time_limit: Some(Millis::from_secs(60)), ..train() };
+    kit.tell(Command::Submit(Box::new(Submission::of(short))));
+    assert!(kit.turn());
+    assert_eq!(kit.phase(long), TaskState::Preempting);
+    kit.machine.set_unclear(false);
+    kit.restart();
+    kit.settle();
+    assert_eq!(kit.phase(long), TaskState::Cancelled);
+}
