@@ -7,7 +7,7 @@ use crate::queue::Ticket;
 use crate::scheduler::{Scheduler, World};
 use crate::tasks::Record;
 use coloc_model::mig::Layout;
-use coloc_model::{Bytes, Fleet, GpuId, Share, Task, TaskId};
+use coloc_model::{Bytes, Fleet, GpuId, GpuModel, ModelSet, Share, Task, TaskId};
 
 /// A task that no GPU of this fleet can ever run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -33,15 +33,53 @@ impl RejectedTask {
     }
 }
 
+/// The most memory that a gang of each size can have on each of its GPUs.
+#[derive(Clone, Debug)]
+pub(crate) struct LargestMemory {
+    /// Of all GPUs.
+    all: Vec<Bytes>,
+    /// Of the models that tasks are bound to.
+    by_models: Vec<(ModelSet, Vec<Bytes>)>,
+}
+
+impl LargestMemory {
+    pub(crate) fn of(fleet: &Fleet, policy: &Policy) -> Self {
+        LargestMemory { all: by_gang(fleet, policy, |_| true), by_models: Vec::new() }
+    }
+
+    /// Tasks come that may run on these models only.
+    pub(crate) fn note(&mut self, models: ModelSet, fleet: &Fleet, policy: &Policy) {
+        if self.by_models.iter().all(|(known, _)| *known != models) {
+            let largest = by_gang(fleet, policy, |model| models.contains(model));
+            self.by_models.push((models, largest));
+        }
+    }
+
+    /// For a task with so many GPUs on any models.
+    pub(crate) fn of_any(&self, gpus: u32) -> Bytes {
+        self.all[gpus as usize - 1]
+    }
+
+    /// For a task with so many GPUs, which may be bound to models.
+    pub(crate) fn get(&self, gpus: u32, models: Option<ModelSet>) -> Bytes {
+        let bound = |models| self.by_models.iter().find(|(known, _)| *known == models);
+        let bound = models.and_then(bound).and_then(|(_, all)| all.get(gpus as usize - 1));
+        bound.copied().unwrap_or_else(|| self.of_any(gpus))
+    }
+}
+
 /// For each number of GPUs the memory of the smallest of the largest ones that a task can get at once.
-pub(crate) fn largest_by_gang(fleet: &Fleet, policy: &Policy) -> Vec<Bytes> {
-    let memory = |gpu| match (policy.share, fleet.gpu(gpu).model.mig()) {
-        (Share::Mig, Some(table)) => Layout::default().largest_memory(table),
-        _ => fleet.gpu(gpu).model.memory(),
+fn by_gang(fleet: &Fleet, policy: &Policy, counts: impl Fn(GpuModel) -> bool) -> Vec<Bytes> {
+    let memory = |gpu| {
+        let model = fleet.gpu(gpu).model;
+        counts(model).then(|| match (policy.share, model.mig()) {
+            (Share::Mig, Some(table)) => Layout::default().largest_memory(table),
+            _ => model.memory(),
+        })
     };
     let groups: Vec<Vec<Bytes>> = match policy.place {
-        Place::Any | Place::Consolidate => vec![fleet.ids().map(memory).collect()],
-        _ => fleet.nodes().iter().map(|node| node.gpus().map(memory).collect()).collect(),
+        Place::Any | Place::Consolidate => vec![fleet.ids().filter_map(memory).collect()],
+        _ => fleet.nodes().iter().map(|node| node.gpus().filter_map(memory).collect()).collect(),
     };
     let mut largest: Vec<Bytes> = Vec::new();
     for mut group in groups {
@@ -73,7 +111,9 @@ impl Scheduler {
         if any_model && !self.world.holdings.are_limited() {
             return Ok(());
         }
-        let demand = self.world.demand_of(&Record::new(task.clone(), Ticket::FIRST));
+        // What no GPU of its models has is refused here, and cut down to what they have once it is in.
+        let record = Record::new(task.clone(), Ticket::FIRST);
+        let demand = self.world.demand_within(&record, self.world.largest.of_any(task.gpus));
         if demand.models.is_some() {
             let runs_on = self.world.runs_on(&demand);
             if runs_on < task.gpus {
@@ -93,11 +133,18 @@ impl Scheduler {
     /// The most memory that a task with so many GPUs can have on each of them; none if it has too many.
     pub fn most_memory(&self, gpus: u32) -> Bytes {
         let rank = (gpus as usize).checked_sub(1);
-        rank.and_then(|rank| self.world.largest.get(rank)).copied().unwrap_or(Bytes::ZERO)
+        rank.and_then(|rank| self.world.largest.all.get(rank)).copied().unwrap_or(Bytes::ZERO)
     }
 }
 
 impl World {
+    /// Takes note of the models that a task which comes is bound to.
+    pub(crate) fn note_models(&mut self, task: &Task) {
+        if let Some(models) = self.models.note(task) {
+            self.largest.note(models, &self.fleet, &self.policy);
+        }
+    }
+
     /// How many GPUs of kinds that it runs on, with memory enough, a task can have at once.
     fn runs_on(&self, demand: &Demand) -> u32 {
         self.most_at_once(demand, |_| true)

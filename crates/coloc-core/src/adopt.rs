@@ -72,7 +72,7 @@ impl World {
             return self.policy.queue.is_ranked();
         }
         self.leave_queue(id);
-        self.models.note(&task);
+        self.note_models(&task);
         let class = self.ranked.class(self.shape(&task));
         let Some(record) = self.tasks.get_mut(id) else { return false };
         record.standing.class = class as u32;

@@ -52,7 +52,7 @@ impl World {
             limit: None,
         };
         if let Some(record) = self.tasks.get_mut(demand.task) {
-            record.run = Some(Run { limit: limit(demand, record), ..run });
+            record.run = Some(Run { limit: limit(demand), ..run });
             record.standing.starts(now);
         }
         if self.policy.learn {

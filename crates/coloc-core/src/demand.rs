@@ -104,7 +104,12 @@ impl World {
     }
 
     pub(crate) fn demand_of(&self, record: &Record) -> Demand {
-        let largest = self.largest[record.task.gpus as usize - 1];
+        let models = self.models.allowed(&record.task);
+        self.demand_within(record, self.largest.get(record.task.gpus, models))
+    }
+
+    /// What a task needs where the largest GPU has so much memory.
+    pub(crate) fn demand_within(&self, record: &Record, largest: Bytes) -> Demand {
         let packed = self.packs(&record.task);
         let models = self.models.allowed(&record.task);
         Demand { packed, models, ..Demand::of(record, &self.policy, &self.beliefs, largest) }

@@ -36,9 +36,11 @@ impl Models {
         }
     }
 
-    /// Takes note of a task that comes.
-    pub(crate) fn note(&mut self, task: &Task) {
-        self.named |= self.allowed(task).is_some();
+    /// Takes note of a task that comes; says which models it is bound to.
+    pub(crate) fn note(&mut self, task: &Task) -> Option<ModelSet> {
+        let allowed = self.allowed(task);
+        self.named |= allowed.is_some();
+        allowed
     }
 
     /// The models that a task may run on; `None` if it may run on all of the fleet.

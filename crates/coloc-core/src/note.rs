@@ -103,7 +103,7 @@ impl Scheduler {
             effects.push(Effect::Retire { task: task.id, state: TaskState::Failed });
             return false;
         }
-        self.world.models.note(&task);
+        self.world.note_models(&task);
         let rank = Ticket::rank(&self.world.policy, &task);
         let ticket = Ticket { rank, submitted: now, number: self.next_ticket };
         self.next_ticket += 1;

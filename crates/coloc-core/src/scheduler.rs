@@ -2,7 +2,7 @@
 //! [`Scheduler::on_event`] is both.
 
 use crate::accounts::{Account, Accounts, Holdings};
-use crate::admission::largest_by_gang;
+use crate::admission::LargestMemory;
 use crate::belief::Beliefs;
 use crate::contract::{Overtaking, Settling, SettlingCounts};
 use crate::event::{Effect, Event};
@@ -19,9 +19,7 @@ use crate::service::GpuTime;
 use crate::speeds_seen::SpeedsSeen;
 use crate::tasks::{Record, Tasks};
 use crate::watch::Watch;
-use coloc_model::{
-    Bytes, Fleet, GpuId, Millis, SignatureId, SpeedTable, TaskId, TaskState, Time, UserId,
-};
+use coloc_model::{Fleet, GpuId, Millis, SignatureId, SpeedTable, TaskId, TaskState, Time, UserId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -49,8 +47,7 @@ pub(crate) struct World {
     /// The head of the queue, once it was refused by every GPU.
     pub(crate) blocked_head: Option<TaskId>,
     pub(crate) fleet: Fleet,
-    /// The most memory that a gang of each size can have on each of its GPUs.
-    pub(crate) largest: Vec<Bytes>,
+    pub(crate) largest: LargestMemory,
     pub(crate) widest: u32,
     /// The most GPUs that a node has.
     pub(crate) widest_node: u32,
@@ -110,7 +107,7 @@ impl Scheduler {
             improved: Vec::new(),
             blocked_head: None,
             fleet: fleet.clone(),
-            largest: largest_by_gang(fleet, &policy),
+            largest: LargestMemory::of(fleet, &policy),
             widest: match policy.place {
                 Place::Any | Place::Consolidate => fleet.len() as u32,
                 _ => fleet.widest_node() as u32,

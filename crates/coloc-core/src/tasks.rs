@@ -19,8 +19,6 @@ pub struct Attempts {
     pub wanted: Option<Bytes>,
     /// What the next attempt is given at least.
     pub granted: Bytes,
-    /// It died of its own limit and has none any more.
-    pub unlimited: bool,
     /// How often a neighbour took the memory that it was promised.
     pub wronged: u32,
     /// Its next attempt waits for idle GPUs.

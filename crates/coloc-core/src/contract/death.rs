@@ -62,7 +62,8 @@ impl World {
     pub(crate) fn death(&self, task: TaskId) -> Option<Death> {
         let record = self.tasks.get(task)?;
         let run = record.run.as_ref()?;
-        let largest = self.largest[record.task.gpus as usize - 1];
+        let models = self.models.allowed(&record.task);
+        let largest = self.largest.get(record.task.gpus, models);
         let mut death = Death {
             seen: run.seen,
             promised: Bytes::MAX,
@@ -152,7 +153,6 @@ impl World {
         record.attempts.ooms += 1;
         record.attempts.wanted = record.attempts.wanted.max(known).max(Some(death.seen));
         record.attempts.granted = record.attempts.granted.max(granted);
-        record.attempts.unlimited = true;
         match rules.on_oom {
             OnOom::Fail => {}
             OnOom::Exclusive => record.attempts.idle_retry = true,

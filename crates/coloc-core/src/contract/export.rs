@@ -61,14 +61,14 @@ impl World {
     fn will_promise(&self, record: &Record) -> Promised {
         let demand = self.demand_of(record);
         let Demand { book: bytes, basis, alone, .. } = demand;
-        Promised { bytes, basis, settled: false, alone, limit: limit(&demand, record) }
+        Promised { bytes, basis, settled: false, alone, limit: limit(&demand) }
     }
 }
 
-/// What a task that is launched now is held to.
-pub(crate) fn limit(demand: &Demand, record: &Record) -> Option<Bytes> {
-    (!demand.alone && !record.attempts.unlimited && demand.basis != Basis::Unknown)
-        .then_some(demand.book)
+/// What a task that is launched now is held to. Beside others that is its booking, on every attempt: how much a task needs that
+/// died of its limit is not known, and its neighbours were promised the rest.
+pub(crate) fn limit(demand: &Demand) -> Option<Bytes> {
+    (!demand.alone && demand.basis != Basis::Unknown).then_some(demand.book)
 }
 
 impl World {

@@ -62,6 +62,24 @@ fn a_task_that_names_models_that_are_not_there_is_refused() {
 }
 
 #[test]
+fn a_task_asks_for_no_more_than_the_models_that_it_names_have() {
+    // One of its kind held more than they have, on another model.
+    let policy =
+        Policy { learn: true, ..Policy::plain(Queue::Fifo, Place::FirstFit, Share::Exclusive) };
+    let mut world = World::new("1xV100-32GB,1xA100-40GB", policy);
+    let large = world.submit(task().kind(1).gib(20).on(&["A100-40GB"]));
+    let small = world.submit(task().kind(1).gib(20).on(&["V100-32GB"]));
+    let behind = world.submit(task().kind(1).gib(20).on(&["V100-32GB"]));
+    world.oom(large, gib(38));
+    world.finish(small);
+    assert_eq!(
+        world.gpus(behind),
+        [0],
+        "it is tried with what there is, and keeps no other task waiting"
+    );
+}
+
+#[test]
 fn a_client_more_than_mps_takes_waits_for_one_to_go() {
     for (fleet, limit) in [("1xA100-40GB", 48), ("1xP100-16GB", 16)] {
         let mut world = World::new(fleet, PLAIN);

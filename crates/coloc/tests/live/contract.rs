@@ -233,6 +233,22 @@ fn drawn(number: u32) -> (Sort, Vec<String>) {
     }
 }
 
+/// What was promised to each, what it held, and what happened when: a failure is about who was beside whom.
+fn whole_stories(home: &Home, tasks: &[(u32, Sort)]) -> String {
+    let one = |&(id, sort): &(u32, Sort)| {
+        let task = home.show(id);
+        let [promised, peak] = ["promised_bytes", "peak_bytes"].map(|field| gib(&task, field));
+        let lines = task["story"].as_array().into_iter().flatten();
+        let lines: Vec<String> = lines
+            .map(|line| {
+                format!("  {:.2} {}", line["at"].as_f64().unwrap_or(f64::NAN), line["what"])
+            })
+            .collect();
+        format!("{id} {sort:?} promised {promised:.1} peak {peak:.1} GiB\n{}\n", lines.join("\n"))
+    };
+    tasks.iter().map(one).collect()
+}
+
 #[test]
 fn two_hundred_tasks_of_every_kind_get_along() {
     let home = Home::new(&["--emulate", "4xA100-40GB", "--time-scale", "100", "--share", "mps"]);
@@ -248,9 +264,12 @@ fn two_hundred_tasks_of_every_kind_get_along() {
         queue["tasks"].as_array().is_some_and(Vec::is_empty)
     };
     home.wait_at_most(std::time::Duration::from_secs(600), "all of them", ended);
-    for (id, sort) in tasks {
+    for &(id, sort) in &tasks {
         let (attempts, ooms) = counts(&home, id);
-        let told = || format!("task {id}, {sort:?}: {attempts} attempts\n{}", home.story(id));
+        let told = || {
+            let (story, all) = (home.story(id), whole_stories(&home, &tasks));
+            format!("task {id}, {sort:?}: {attempts} attempts\n{story}\n{all}")
+        };
         assert_eq!(home.state(id), "completed", "{}", told());
         match sort {
             Sort::Honest => assert_eq!((attempts, ooms), (1, 0), "{}", told()),

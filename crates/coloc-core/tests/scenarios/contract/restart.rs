@@ -140,7 +140,8 @@ fn what_attempts_showed_survives_a_restart() {
     world.oom(id, gib(12));
     world.restart(Restart::Journal, false);
     let promised = world.scheduler.promised(id).expect("it runs");
-    assert_eq!((promised.bytes, promised.limit), (gib(12).scale(1.1), None));
+    let granted = gib(12).scale(1.1);
+    assert_eq!((promised.bytes, promised.limit), (granted, Some(granted)));
     world.oom(id, gib(14));
     assert_eq!(world.booked(0), gib(40), "the attempt before the restart counts");
     world.restart(Restart::Journal, false);

@@ -31,7 +31,6 @@ pub(in crate::owner) fn attempts_of(record: &Record) -> Option<Attempts> {
         ooms: record.ooms,
         wanted: record.wanted,
         granted: record.wanted.unwrap_or_default().scale(UNWRITTEN),
-        unlimited: true,
         ..Attempts::default()
     };
     kept.or_else(|| (record.ooms > 0).then(earlier))
