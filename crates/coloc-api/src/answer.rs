@@ -1,7 +1,7 @@
 //! What a daemon answers.
 
 use crate::SCHEMA;
-use crate::view::{Expected, GpuView, Said, TaskView, TokenView};
+use crate::view::{ChosenSetting, Expected, GpuView, TaskView, TokenView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -130,7 +130,7 @@ pub struct ConfigInForce {
     /// The version of the answer.
     pub schema: u32,
     /// Each with where it was chosen.
-    pub settings: Vec<Said>,
+    pub settings: Vec<ChosenSetting>,
     /// The policy that they and the preset amount to.
     #[serde(default)]
     pub policy: serde_json::Value,
@@ -151,7 +151,7 @@ pub struct Reload {
     /// The version of the answer.
     pub schema: u32,
     /// The settings in force now.
-    pub settings: Vec<Said>,
+    pub settings: Vec<ChosenSetting>,
     /// Settings that have changed but count at the next start only.
     pub at_next_start: Vec<String>,
 }

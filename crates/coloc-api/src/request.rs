@@ -163,14 +163,14 @@ struct LessonShape {
     /// The most memory it held, in bytes.
     peak: Option<u64>,
     /// How it takes neighbours, and is one.
-    temper: Option<TemperShape>,
+    interference: Option<InterferenceShape>,
 }
 
 /// Sensitivity and pressure, of the usual.
 #[derive(JsonSchema)]
-#[schemars(rename = "Temper")]
+#[schemars(rename = "InterferenceProfile")]
 #[expect(dead_code, reason = "only its shape is of use")]
-struct TemperShape {
+struct InterferenceShape {
     /// How much others slow it.
     sensitivity: f64,
     /// How much it slows others.

@@ -6,8 +6,8 @@ mod task;
 pub use gpu::{GpuView, ResidentView};
 pub(crate) use task::StateShape;
 pub use task::{
-    Expected, GpuWhy, Holds, MemoryView, MpsHold, Process, StoryLine, TaskDetail, TaskView,
-    WAITING, WhyView,
+    EnforcementView, Expected, GpuWhy, MemoryView, MpsEnforcementView, Process, StoryLine,
+    TaskDetail, TaskView, WAITING, WhyView,
 };
 
 use schemars::JsonSchema;
@@ -58,7 +58,7 @@ pub struct TokenView {
 
 /// A setting that was chosen, and where.
 #[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct Said {
+pub struct ChosenSetting {
     /// The flag's name.
     pub key: String,
     /// What it was given, each time; nothing for a flag that is off.

@@ -4,7 +4,7 @@ use crate::demand::Demand;
 use crate::gpus::GpuState;
 use crate::policy::{Place, Policy, Queue};
 use crate::queue::Ticket;
-use crate::scheduler::{Scheduler, World};
+use crate::scheduler::{Scheduler, SchedulerState};
 use crate::tasks::Record;
 use coloc_model::mig::Layout;
 use coloc_model::{Bytes, Fleet, GpuId, GpuModel, ModelSet, Share, Task, TaskId};
@@ -94,12 +94,12 @@ impl Scheduler {
     /// Whether this fleet could ever run a task, if it were empty.
     pub fn check(&self, task: &Task) -> Result<(), RejectedTask> {
         let larger = "ask for fewer, or add GPUs";
-        let (available, scope, advice) = match (self.world.policy.queue, self.world.policy.place) {
+        let (available, scope, advice) = match (self.state.policy.queue, self.state.policy.place) {
             (Queue::Allox, _) => (1, "at once, allox gives a task", "gangs need another queue"),
             (_, Place::Any | Place::Consolidate) => {
-                (self.world.widest, "at once, the fleet has", larger)
+                (self.state.widest, "at once, the fleet has", larger)
             }
-            _ => (self.world.widest, "on one node, the fleet has", larger),
+            _ => (self.state.widest, "on one node, the fleet has", larger),
         };
         let rejected = |available, scope, advice| {
             Err(RejectedTask { task: task.id, wanted: task.gpus, available, scope, advice })
@@ -107,21 +107,21 @@ impl Scheduler {
         if !(1..=available).contains(&task.gpus) {
             return rejected(available, scope, advice);
         }
-        let any_model = task.models.is_none() && !self.world.models.matter();
-        if any_model && !self.world.holdings.are_limited() {
+        let any_model = task.models.is_none() && !self.state.models.matter();
+        if any_model && !self.state.holdings.are_limited() {
             return Ok(());
         }
         // What no GPU of its models has is refused here, and cut down to what they have once it is in.
         let record = Record::new(task.clone(), Ticket::FIRST);
-        let demand = self.world.demand_within(&record, self.world.largest.of_any(task.gpus));
+        let demand = self.state.demand_within(&record, self.state.largest.of_any(task.gpus));
         if demand.models.is_some() {
-            let runs_on = self.world.runs_on(&demand);
+            let runs_on = self.state.runs_on(&demand);
             if runs_on < task.gpus {
                 let scope = "of kinds that it runs on, it can have";
                 return rejected(runs_on, scope, "add GPUs of another kind");
             }
         }
-        match self.world.holdings.most(task.user, &demand) {
+        match self.state.holdings.most(task.user, &demand) {
             Some(most) if most < task.gpus => {
                 let scope = "at once, its user's or group's quota of GPUs and memory allows";
                 rejected(most, scope, "raise it, or ask for less memory")
@@ -133,11 +133,11 @@ impl Scheduler {
     /// The most memory that a task with so many GPUs can have on each of them; none if it has too many.
     pub fn most_memory(&self, gpus: u32) -> Bytes {
         let rank = (gpus as usize).checked_sub(1);
-        rank.and_then(|rank| self.world.largest.all.get(rank)).copied().unwrap_or(Bytes::ZERO)
+        rank.and_then(|rank| self.state.largest.all.get(rank)).copied().unwrap_or(Bytes::ZERO)
     }
 }
 
-impl World {
+impl SchedulerState {
     /// Takes note of the models that a task which comes is bound to.
     pub(crate) fn note_models(&mut self, task: &Task) {
         if let Some(models) = self.models.note(task) {

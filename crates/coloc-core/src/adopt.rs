@@ -3,10 +3,10 @@
 
 use crate::contract::Promised;
 use crate::queue::Ticket;
-use crate::scheduler::World;
+use crate::scheduler::SchedulerState;
 use coloc_model::{Millis, Placement, Task, TaskId, Time};
 
-impl World {
+impl SchedulerState {
     /// Takes a waiting task for running where it was found. Whatever was promised to others there, it is
     /// there.
     pub(crate) fn adopt(
@@ -25,9 +25,9 @@ impl World {
         let past = self.tasks.get_mut(task).and_then(|record| record.promised.take());
         let promised = promised.or(past);
         if self.policy.contract.is_some() {
-            self.settle_as_promised(now, demand, placement, promised);
+            self.book_as_promised(now, demand, placement, promised);
         } else {
-            self.settle_without_contract(now, demand, placement, promised);
+            self.book_without_contract(now, demand, placement, promised);
         }
         let Some(record) = self.tasks.get_mut(task) else { return };
         let started = started.min(now);
@@ -35,9 +35,9 @@ impl World {
             run.started = started;
         }
         // Whoever does not know better counts from the start.
-        if record.standing.ran == Millis::ZERO {
-            record.standing.since = started;
-            record.standing.first_start = Some(started);
+        if record.service_record.ran == Millis::ZERO {
+            record.service_record.since = started;
+            record.service_record.first_start = Some(started);
         }
         // A task that ran out of memory is brought back before all others, and has no rank.
         if self.policy.queue.is_ranked() && !record.attempts.is_recovering() {
@@ -51,7 +51,7 @@ impl World {
             return false;
         }
         let Some(record) = self.tasks.get_mut(task) else { return false };
-        record.standing.preempted(now);
+        record.service_record.preempted(now);
         if record.attempts.is_recovering() {
             self.recovery.come_back(task);
             return true;
@@ -75,7 +75,7 @@ impl World {
         self.note_models(&task);
         let class = self.ranked.class(self.shape(&task));
         let Some(record) = self.tasks.get_mut(id) else { return false };
-        record.standing.class = class as u32;
+        record.service_record.class = class as u32;
         record.ticket.rank = rank;
         record.task = task;
         if self.blocked_head == Some(id) {

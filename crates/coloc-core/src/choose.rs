@@ -3,18 +3,18 @@
 use crate::demand::Demand;
 use crate::place::{Gang, Preference, Question, Search};
 use crate::policy::Place;
-use crate::scheduler::{Turn, World};
+use crate::scheduler::{Pass, SchedulerState};
 use coloc_model::{GpuId, TaskId};
 
 /// Beyond this many GPUs a search by list is slower than one by index.
 const LONG_LIST: usize = 256;
 
-impl World {
-    pub(crate) fn try_start(&mut self, turn: &mut Turn, task: TaskId, search: Search<'_>) -> bool {
+impl SchedulerState {
+    pub(crate) fn try_start(&mut self, pass: &mut Pass, task: TaskId, search: Search<'_>) -> bool {
         let demand = self.demand(task);
-        match self.find(turn, &demand, search) {
+        match self.find(pass, &demand, search) {
             Some(gpus) => {
-                self.start(turn, &demand, &gpus);
+                self.start(pass, &demand, &gpus);
                 true
             }
             None => {
@@ -30,22 +30,22 @@ impl World {
     /// GPUs for a task: idle ones first where the policy says so, then by its placement.
     pub(crate) fn find(
         &self,
-        turn: &mut Turn,
+        pass: &mut Pass,
         demand: &Demand,
         search: Search<'_>,
     ) -> Option<Gang> {
         if self.policy.idle_first {
-            let found = self.search(turn, &demand.on_idle(), Place::FirstFit, search);
+            let found = self.search(pass, &demand.on_idle(), Place::FirstFit, search);
             if found.is_some() || demand.idle_only {
                 return found;
             }
         }
-        self.search(turn, demand, self.policy.place, search)
+        self.search(pass, demand, self.policy.place, search)
     }
 
     fn search(
         &self,
-        turn: &mut Turn,
+        pass: &mut Pass,
         demand: &Demand,
         place: Place,
         search: Search<'_>,
@@ -53,14 +53,14 @@ impl World {
         let question = Question {
             policy: &self.policy,
             gpus: &self.gpus,
-            now: turn.now,
+            now: pass.now,
             demand,
             preference: Preference { place, cursor: self.cursor, demand },
         };
         match search {
             // A gang that did not fit may now take an improved GPU together with others: of any node,
             Search::Only(_) if demand.gpus > 1 && self.policy.spans_nodes() => {
-                question.find(Search::Everywhere, &mut turn.counts)
+                question.find(Search::Everywhere, &mut pass.counts)
             }
             // or of its own.
             Search::Only(improved) if demand.gpus > 1 => {
@@ -70,9 +70,9 @@ impl World {
                     0..=LONG_LIST => Search::Only(&nodes),
                     _ => Search::Everywhere,
                 };
-                question.find(search, &mut turn.counts)
+                question.find(search, &mut pass.counts)
             }
-            search => question.find(search, &mut turn.counts),
+            search => question.find(search, &mut pass.counts),
         }
     }
 

@@ -5,24 +5,24 @@ use crate::contract::evidence::Plateau;
 use crate::contract::limit;
 use crate::demand::Demand;
 use crate::event::Effect;
-use crate::scheduler::{Turn, World};
+use crate::scheduler::{Pass, SchedulerState};
 use crate::tasks::Run;
 use coloc_model::{Basis, Bytes, GpuId, Placement, Share, Slot, TaskId, Time};
 use std::sync::Arc;
 
-impl World {
+impl SchedulerState {
     /// The commit stage: books the GPUs and has the task launched.
-    pub(crate) fn start(&mut self, turn: &mut Turn, demand: &Demand, gpus: &[GpuId]) {
-        let (now, task) = (turn.now, demand.task);
+    pub(crate) fn start(&mut self, pass: &mut Pass, demand: &Demand, gpus: &[GpuId]) {
+        let (now, task) = (pass.now, demand.task);
         let beside_others = gpus.iter().any(|&gpu| !self.gpus.get(gpu).is_idle());
         let slots: Arc<[Slot]> = gpus.iter().map(|&gpu| self.slot(gpu, demand)).collect();
         let placement = Placement { slots, share: self.policy.share };
-        self.settle_on(now, demand, placement.clone());
+        self.book_on(now, demand, placement.clone());
         self.cursor = gpus.last().map_or(0, |gpu| (gpu.0 + 1) % self.gpus.len() as u32);
-        turn.effects.push(Effect::Launch { task, placement });
-        turn.counts.started += 1;
+        pass.effects.push(Effect::Launch { task, placement });
+        pass.counts.started += 1;
         let pace = self.policy.pace;
-        turn.next_decision = now + if beside_others { pace.shared } else { pace.idle };
+        pass.next_decision = now + if beside_others { pace.shared } else { pace.idle };
         if self.reserved == Some(task) {
             self.reserve_for(Time::START, None);
         }
@@ -32,7 +32,7 @@ impl World {
     }
 
     /// Books the GPUs of a task and takes it out of the queue.
-    pub(crate) fn settle_on(&mut self, now: Time, demand: &Demand, placement: Placement) {
+    pub(crate) fn book_on(&mut self, now: Time, demand: &Demand, placement: Placement) {
         for slot in placement.slots.iter() {
             self.book(now, *slot, demand);
         }
@@ -53,7 +53,7 @@ impl World {
         };
         if let Some(record) = self.tasks.get_mut(demand.task) {
             record.run = Some(Run { limit: limit(demand), ..run });
-            record.standing.starts(now);
+            record.service_record.starts(now);
         }
         if self.policy.learn {
             self.watch.launched(now, demand.task);

@@ -3,9 +3,11 @@
 use crate::belief::Beliefs;
 use crate::contract::{self, Promise};
 use crate::policy::{Knowledge, OnOom, Pack, Policy};
-use crate::scheduler::World;
+use crate::scheduler::SchedulerState;
 use crate::tasks::Record;
-use coloc_model::{Basis, Bytes, Memory, Millis, ModelSet, Task, TaskId, Temper, UserId};
+use coloc_model::{
+    Basis, Bytes, InterferenceProfile, Memory, Millis, ModelSet, Task, TaskId, UserId,
+};
 
 /// What placement asks of a GPU for one task.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -31,9 +33,9 @@ pub struct Demand {
     /// Expected SM demand on each, in devices.
     pub load: f64,
     /// How it takes neighbours, and is one.
-    pub temper: Temper,
+    pub interference: InterferenceProfile,
     /// The least that what two tasks do to each other can be, of the usual.
-    pub mildness: f64,
+    pub least_factor: f64,
     /// How long it is expected to run, if such a task has been seen.
     pub run_time: Option<Millis>,
     /// GPU models that it may run on; `None` where it may run on all of the fleet.
@@ -75,8 +77,8 @@ impl Demand {
             declared: declared.min(largest),
             borrows: task.borrows && policy.contract.is_some(),
             load: beliefs.sm_demand(task.signature, task.sm),
-            temper: beliefs.temper(task.signature),
-            mildness: beliefs.mildness(),
+            interference: beliefs.interference(task.signature),
+            least_factor: beliefs.least_factor(),
             run_time: beliefs.run_time(task.signature),
             models: None,
             idle_only: whole_device || record.attempts.idle_retry,
@@ -98,7 +100,7 @@ impl Demand {
     }
 }
 
-impl World {
+impl SchedulerState {
     pub(crate) fn demand(&self, task: TaskId) -> Demand {
         self.demand_of(self.tasks.live(task))
     }

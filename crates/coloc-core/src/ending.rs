@@ -2,12 +2,12 @@
 
 use crate::event::Effect;
 use crate::policy::Queue;
-use crate::scheduler::World;
+use crate::scheduler::SchedulerState;
 use crate::service::GpuTime;
 use crate::tasks::Record;
 use coloc_model::{Millis, Outcome, TaskId, TaskState, Time};
 
-impl World {
+impl SchedulerState {
     pub(crate) fn ended(
         &mut self,
         now: Time,
@@ -68,7 +68,7 @@ impl World {
         outcome: Outcome,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        let preempted = |record: &Record| record.standing.first_start.is_some();
+        let preempted = |record: &Record| record.service_record.first_start.is_some();
         let leaving = self.tasks.get(task).is_some_and(preempted);
         if leaving && outcome == Outcome::Completed {
             self.leave_queue(task);
@@ -81,15 +81,15 @@ impl World {
     fn close_books(&mut self, now: Time, task: TaskId, outcome: Outcome) {
         let Some(record) = self.tasks.get_mut(task) else { return };
         match outcome {
-            Outcome::Completed | Outcome::Failed => record.standing.preempted(now),
-            Outcome::OutOfMemory { .. } => record.standing.died(now),
+            Outcome::Completed | Outcome::Failed => record.service_record.preempted(now),
+            Outcome::OutOfMemory { .. } => record.service_record.died(now),
         }
-        let service = GpuTime::of(record.standing.done, record.task.gpus);
+        let service = GpuTime::of(record.service_record.done, record.task.gpus);
         if self.policy.queue == Queue::Gittins2d
             && outcome == Outcome::Completed
             && self.ranked.history.ended(service)
         {
-            self.reseat_all(now);
+            self.reorder_all(now);
         }
     }
 

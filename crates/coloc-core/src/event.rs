@@ -23,7 +23,7 @@ pub enum Event {
     /// runs only the priority changes, for when it waits again.
     Changed(Task),
     /// Somebody wants a task gone.
-    CancelRequested(TaskId),
+    StopRequested(TaskId),
     /// A task that was stopped on our wish is off its GPUs.
     Stopped(TaskId),
     /// The monitor saw a GPU change.

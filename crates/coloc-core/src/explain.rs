@@ -52,18 +52,18 @@ impl Scheduler {
     /// The first task of a waiting task's kind, of which nothing is known yet: once that one has settled, this one needs no
     /// more than it holds.
     pub fn awaits(&self, task: TaskId) -> Option<TaskId> {
-        let world = &self.world;
-        let record = world.tasks.get(task).filter(|record| record.run.is_none())?;
-        let unknown = world.demand_of(record).basis == Basis::Unknown;
-        unknown.then(|| world.settling.first_of(world, record.task.signature))?
+        let scheduler = &self.state;
+        let record = scheduler.tasks.get(task).filter(|record| record.run.is_none())?;
+        let unknown = scheduler.demand_of(record).basis == Basis::Unknown;
+        unknown.then(|| scheduler.settling.first_of(scheduler, record.task.signature))?
     }
 
     /// Explains a waiting task; `None` if it is running or gone.
     pub fn explain(&self, now: Time, task: TaskId) -> Option<Explanation> {
-        let world = &self.world;
-        let record = world.tasks.get(task).filter(|record| record.run.is_none())?;
-        let demand = world.demand(task);
-        let (policy, gpus) = (&world.policy, &world.gpus);
+        let scheduler = &self.state;
+        let record = scheduler.tasks.get(task).filter(|record| record.run.is_none())?;
+        let demand = scheduler.demand(task);
+        let (policy, gpus) = (&scheduler.policy, &scheduler.gpus);
         let mut idle = vec![0; gpus.node_ids().count()];
         for gpu in gpus.idle_ids() {
             idle[gpus.get(gpu).node.index()] += 1;
@@ -83,9 +83,9 @@ impl Scheduler {
                 GpuVerdict { gpu, refusals }
             })
             .collect();
-        let recovering = world.recovery.iter().position(|waiting| waiting == task);
-        let ahead =
-            recovering.unwrap_or_else(|| world.recovery.iter().count() + world.ahead(record));
+        let recovering = scheduler.recovery.iter().position(|waiting| waiting == task);
+        let ahead = recovering
+            .unwrap_or_else(|| scheduler.recovery.iter().count() + scheduler.ahead(record));
         Some(Explanation {
             task,
             state: record.state(),
@@ -94,9 +94,9 @@ impl Scheduler {
             need: demand.need,
             basis: demand.basis,
             awaits: self.awaits(task),
-            over_quota: world.over_quota(task),
+            over_quota: scheduler.over_quota(task),
             stopped_by_recovery: policy.recovery.stops_others
-                && world.recovery.iter().next().is_some_and(|first| first != task),
+                && scheduler.recovery.iter().next().is_some_and(|first| first != task),
             verdicts,
         })
     }

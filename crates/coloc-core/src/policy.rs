@@ -229,7 +229,8 @@ pub struct Policy {
     /// Out-of-memory recovery.
     pub recovery: Recovery,
     /// How long a task may be passed over before GPUs are kept free for it.
-    pub patience: Option<Millis>,
+    #[serde(alias = "patience")]
+    pub starvation_limit: Option<Millis>,
     /// Tasks that are expected to be short go first: each is ordered as if submitted this many times its
     /// expected run time later. Zero keeps the order of arrival; nobody is overtaken for ever.
     pub short_first: f64,
@@ -277,7 +278,7 @@ impl Policy {
                 retries: 3,
                 stops_others: false,
             },
-            patience: None,
+            starvation_limit: None,
             short_first: 0.0,
             overtake_limit: None,
             learn: false,

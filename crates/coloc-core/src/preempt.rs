@@ -1,19 +1,19 @@
 //! Taking GPUs from a task that keeps its work.
 
 use crate::event::Effect;
-use crate::queue::ranked::Seat;
-use crate::scheduler::{Turn, World};
+use crate::queue::ranked::OrderKey;
+use crate::scheduler::{Pass, SchedulerState};
 use coloc_model::TaskId;
 
-impl World {
+impl SchedulerState {
     /// Sends a task whose bookings were lifted back to the queue; says in which class it waits.
-    pub(crate) fn preempt(&mut self, turn: &mut Turn, task: TaskId, seat: Seat) -> usize {
-        let now = turn.now;
+    pub(crate) fn preempt(&mut self, pass: &mut Pass, task: TaskId, order_key: OrderKey) -> usize {
+        let now = pass.now;
         let Some(record) = self.tasks.get_mut(task) else {
             unreachable!("running task {task} is alive");
         };
         let run = record.run.take();
-        record.standing.preempted(now);
+        record.service_record.preempted(now);
         if let Some(run) = &run {
             self.holdings.ended(now, record.task.user, &run.charge);
         }
@@ -27,7 +27,7 @@ impl World {
             unreachable!("preempted task {task} is alive");
         };
         self.waiting.insert(record.ticket, &record.task);
-        turn.effects.push(Effect::Preempt(task));
-        self.ranked.preempted(&self.policy, record, seat)
+        pass.effects.push(Effect::Preempt(task));
+        self.ranked.preempted(&self.policy, record, order_key)
     }
 }

@@ -3,7 +3,7 @@
 use crate::policy::{
     Contract, Gate, Knowledge, MemoryBasis, OnOom, Pace, Pack, Place, Policy, Queue, Recovery,
 };
-use crate::service::{GpuTime, Letter, Service, Thresholds};
+use crate::service::{GpuTime, RuleSet, Service, Thresholds};
 use coloc_model::{Bytes, Fraction, Millis, Share};
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ impl Preset {
             Preset::TiresiasSim => {
                 let service = Service {
                     thresholds: Thresholds::two(GpuTime::from_secs(3250), GpuTime::from_secs(7200)),
-                    letter: Letter::Simulator,
+                    rule_set: RuleSet::Simulator,
                     ..Service::PLAIN
                 };
                 tiresias(service, Place::Any)
@@ -165,7 +165,7 @@ fn coloc(known: MemoryKnowledge) -> Policy {
         knowledge,
         contract: Some(Contract::default()),
         gate: Gate::Expected { full: 0.8, limit: 1.4 },
-        patience: Some(secs(2 * 3600)),
+        starvation_limit: Some(secs(2 * 3600)),
         short_first: 3.0,
         overtake_limit: Some(secs(90 * 60)),
         learn: true,

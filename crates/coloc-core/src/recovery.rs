@@ -2,7 +2,7 @@
 
 use crate::place::Search;
 use crate::policy::OnOom;
-use crate::scheduler::{Turn, World};
+use crate::scheduler::{Pass, SchedulerState};
 use crate::tasks::Attempts;
 use coloc_model::{Bytes, TaskId, Time};
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ impl RecoveryQueue {
     }
 }
 
-impl World {
+impl SchedulerState {
     /// Puts a task that ran out of memory in the recovery queue; says no if it has had its tries.
     pub(crate) fn recover(&mut self, task: TaskId, wanted: Bytes) -> bool {
         let rules = self.policy.recovery;
@@ -85,16 +85,16 @@ impl World {
     }
 
     /// Recovered tasks go first. They are few, so each is tried everywhere.
-    pub(crate) fn run_recovery(&mut self, turn: &mut Turn) {
+    pub(crate) fn run_recovery(&mut self, pass: &mut Pass) {
         let waiting: Vec<TaskId> = self.recovery.iter().collect();
         for task in waiting {
-            if turn.is_over() {
+            if pass.is_over() {
                 break;
             }
             if self.over_quota(task).is_some() {
                 continue;
             }
-            let started = self.try_start(turn, task, Search::Everywhere);
+            let started = self.try_start(pass, task, Search::Everywhere);
             if !started && self.policy.recovery.stops_others {
                 break;
             }

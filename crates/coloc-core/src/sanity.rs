@@ -9,9 +9,9 @@ impl Scheduler {
     /// Panics if the state contradicts itself: a GPU promised more than it has, a task in two places or
     /// in none, a gang that is not whole.
     pub fn sanity_check(&self) {
-        let world = &self.world;
+        let scheduler = &self.state;
         let mut on_gpus: BTreeSet<(TaskId, u32)> = BTreeSet::new();
-        for (gpu, state) in world.gpus.iter() {
+        for (gpu, state) in scheduler.gpus.iter() {
             let booked: Bytes = state.residents().iter().map(|booking| booking.bytes).sum();
             assert_eq!(booked, state.booked(), "GPU {gpu}: the ledger does not add up");
             assert!(booked <= state.capacity, "GPU {gpu}: {booked} promised of {}", state.capacity);
@@ -28,14 +28,23 @@ impl Scheduler {
             for booking in state.residents() {
                 assert!(on_gpus.insert((booking.task, gpu.0)), "a task is twice on GPU {gpu}");
             }
-            assert_eq!(world.gpus.offer(gpu), world.gpus.summary(gpu), "GPU {gpu}: stale index");
+            assert_eq!(
+                scheduler.gpus.offer(gpu),
+                scheduler.gpus.summary(gpu),
+                "GPU {gpu}: stale index"
+            );
         }
-        let idle = world.gpus.iter().filter(|(_, state)| state.is_idle()).map(|(gpu, _)| gpu);
-        assert!(idle.eq(world.gpus.idle_ids()), "the set of idle GPUs is stale");
-        if let Some(rooms) = world.gpus.rooms() {
-            for node in world.gpus.node_ids() {
-                let idle = world.gpus.of_node(node).filter(|&gpu| world.gpus.get(gpu).is_idle());
-                assert_eq!(rooms.idle(node) as usize, idle.count(), "node {node}: stale rooms");
+        let idle = scheduler.gpus.iter().filter(|(_, state)| state.is_idle()).map(|(gpu, _)| gpu);
+        assert!(idle.eq(scheduler.gpus.idle_ids()), "the set of idle GPUs is stale");
+        if let Some(idle_by_node) = scheduler.gpus.idle_by_node() {
+            for node in scheduler.gpus.node_ids() {
+                let idle =
+                    scheduler.gpus.of_node(node).filter(|&gpu| scheduler.gpus.get(gpu).is_idle());
+                assert_eq!(
+                    idle_by_node.idle(node) as usize,
+                    idle.count(),
+                    "node {node}: stale idle_by_node"
+                );
             }
         }
         let mut in_queues: Vec<TaskId> = self.waiting().collect();
@@ -44,7 +53,7 @@ impl Scheduler {
         in_queues.dedup();
         assert_eq!(waiting, in_queues.len(), "a task waits twice");
         let mut running = 0;
-        for record in world.tasks.iter() {
+        for record in scheduler.tasks.iter() {
             let task = record.task.id;
             let waits = in_queues.binary_search(&task).is_ok();
             assert_ne!(waits, record.run.is_some(), "task {task} must wait or run");
@@ -57,6 +66,10 @@ impl Scheduler {
             }
         }
         assert!(on_gpus.is_empty(), "GPUs hold tasks that do not run: {on_gpus:?}");
-        assert_eq!(waiting + running, world.tasks.len(), "queues name tasks that are not alive");
+        assert_eq!(
+            waiting + running,
+            scheduler.tasks.len(),
+            "queues name tasks that are not alive"
+        );
     }
 }

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 /// Everything the scheduler knows. Queue disciplines work on it.
 #[derive(Clone, Debug)]
-pub(crate) struct World {
+pub(crate) struct SchedulerState {
     pub(crate) policy: Policy,
     pub(crate) tasks: Tasks,
     pub(crate) waiting: Waiting,
@@ -60,7 +60,7 @@ pub(crate) struct World {
 
 /// One scheduling pass: its time, what it decided, and whether it may go on.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct Pass {
     pub(crate) now: Time,
     pub(crate) effects: Vec<Effect>,
     pub(crate) counts: PassCounts,
@@ -68,7 +68,7 @@ pub(crate) struct Turn {
     pub(crate) next_decision: Time,
 }
 
-impl Turn {
+impl Pass {
     /// The policy's pace forbids another decision now.
     pub(crate) fn is_over(&self) -> bool {
         self.next_decision > self.now
@@ -78,18 +78,18 @@ impl Turn {
 /// The scheduler: a pure state machine.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    pub(crate) world: World,
+    pub(crate) state: SchedulerState,
     pub(crate) next_ticket: u64,
     /// Something was noted that a pass must look at.
     undecided: bool,
     /// The last pass; what it wanted was handed over.
-    turn: Turn,
+    pass: Pass,
 }
 
 impl Scheduler {
     /// A scheduler for an empty fleet of machines.
     pub fn new(fleet: &Fleet, policy: Policy) -> Self {
-        let world = World {
+        let state = SchedulerState {
             gpus: Gpus::new(fleet, &policy),
             models: Models::of(fleet),
             tasks: Tasks::default(),
@@ -118,92 +118,92 @@ impl Scheduler {
             past: FxHashMap::default(),
             policy,
         };
-        Scheduler { world, next_ticket: 0, undecided: false, turn: Turn::default() }
+        Scheduler { state, next_ticket: 0, undecided: false, pass: Pass::default() }
     }
 
     /// What Gittins indices are computed from, instead of the tasks that end here.
     #[must_use]
     pub fn with_history(mut self, samples: Vec<GpuTime>) -> Self {
-        self.world.ranked.history.fix(samples);
+        self.state.ranked.history.fix(samples);
         self
     }
 
     /// How fast tasks run on each kind of device.
     #[must_use]
     pub fn with_speeds(mut self, speeds: SpeedTable) -> Self {
-        self.world.models.learn(&speeds);
-        self.world.speeds = speeds;
+        self.state.models.learn(&speeds);
+        self.state.speeds = speeds;
         self
     }
 
     /// How large the largest tensor of what runs is, as a part of the model.
     #[must_use]
     pub fn with_skews(mut self, skews: impl IntoIterator<Item = (SignatureId, f64)>) -> Self {
-        self.world.skews.extend(skews);
+        self.state.skews.extend(skews);
         self
     }
 
     /// Weights and quotas. Must be said before anything is submitted.
     #[must_use]
     pub fn with_accounts(mut self, accounts: Accounts) -> Self {
-        let policy = self.world.policy;
-        self.world.holdings = Holdings::new(accounts, policy.half_life());
-        self.world.waiting = Waiting::new(&policy, self.world.holdings.are_limited());
+        let policy = self.state.policy;
+        self.state.holdings = Holdings::new(accounts, policy.half_life());
+        self.state.waiting = Waiting::new(&policy, self.state.holdings.are_limited());
         self
     }
 
     /// Agrees something with a user of whom no task was seen yet.
     pub fn agree(&mut self, user: UserId, account: Account) {
-        self.world.holdings.agree(user, account);
+        self.state.holdings.agree(user, account);
     }
 
     /// The policy in force.
     pub fn policy(&self) -> &Policy {
-        &self.world.policy
+        &self.state.policy
     }
 
     /// The GPUs as the scheduler sees them.
     pub fn gpus(&self) -> &Gpus {
-        &self.world.gpus
+        &self.state.gpus
     }
 
     /// How often tasks settled, and what came of it.
     pub fn settling(&self) -> SettlingCounts {
-        self.world.settling.counts
+        self.state.settling.counts
     }
 
     /// What has been learned of tasks.
     pub fn beliefs(&self) -> &Beliefs {
-        &self.world.beliefs
+        &self.state.beliefs
     }
 
     /// Whether any decision depends on [`Event::GpuSeen`].
     pub fn watches_gpus(&self) -> bool {
-        let policy = &self.world.policy;
-        policy.learn || policy.contract.is_some() || self.world.gpus.read_signals()
+        let policy = &self.state.policy;
+        policy.learn || policy.contract.is_some() || self.state.gpus.read_signals()
     }
 
     /// Whether any decision depends on [`Event::TaskSeen`]: who has whole GPUs may hold what it likes.
     pub fn watches_tasks(&self) -> bool {
-        let policy = &self.world.policy;
+        let policy = &self.state.policy;
         policy.learn || policy.contract.is_some() || !policy.needs_idle()
     }
 
     /// Tasks that are waiting, recovered ones first, then those who go first.
     pub fn waiting(&self) -> impl Iterator<Item = TaskId> + '_ {
-        let World { policy, recovery, waiting, ranked, .. } = &self.world;
+        let SchedulerState { policy, recovery, waiting, ranked, .. } = &self.state;
         let by_ticket = (!policy.queue.is_ranked()).then(|| waiting.iter());
         recovery.iter().chain(by_ticket.into_iter().flatten()).chain(ranked.waiting())
     }
 
     /// Where a task stands; `None` once it has ended.
     pub fn state(&self, task: TaskId) -> Option<TaskState> {
-        self.world.tasks.get(task).map(Record::state)
+        self.state.tasks.get(task).map(Record::state)
     }
 
     /// How the last pass went.
     pub fn last_pass(&self) -> &PassCounts {
-        &self.turn.counts
+        &self.pass.counts
     }
 
     /// Takes note of an event and decides what to do. The answer depends on nothing but the events so
@@ -222,63 +222,63 @@ impl Scheduler {
 
     /// Decides what to do about everything that was noted.
     pub fn decide(&mut self, now: Time, effects: &mut Vec<Effect>) {
-        let ranked = self.world.policy.queue.is_ranked();
-        if std::mem::take(&mut self.undecided) && (ranked || self.world.anyone_waits()) {
+        let ranked = self.state.policy.queue.is_ranked();
+        if std::mem::take(&mut self.undecided) && (ranked || self.state.anyone_waits()) {
             self.pass(now, effects);
         }
         // Where nobody waits and nobody runs by rank, there is nothing to look at.
-        if !ranked && !self.world.anyone_waits() {
-            self.world.ranked.look_at = None;
+        if !ranked && !self.state.anyone_waits() {
+            self.state.ranked.look_at = None;
         }
-        if let Some(at) = self.world.ranked.look_at {
+        if let Some(at) = self.state.ranked.look_at {
             effects.push(Effect::WakeAt(at));
         }
-        let due = self.world.watch.next_due();
-        if let Some(due) = due.into_iter().chain(self.world.settling.next_due()).min() {
+        let due = self.state.watch.next_due();
+        if let Some(due) = due.into_iter().chain(self.state.settling.next_due()).min() {
             effects.push(Effect::WakeAt(due));
         }
     }
 
     fn pass(&mut self, now: Time, effects: &mut Vec<Effect>) {
-        let turn = &mut self.turn;
-        turn.now = now;
-        turn.counts = PassCounts::default();
-        std::mem::swap(&mut turn.effects, effects);
-        if !turn.is_over() {
-            self.world.run_queues(turn);
+        let pass = &mut self.pass;
+        pass.now = now;
+        pass.counts = PassCounts::default();
+        std::mem::swap(&mut pass.effects, effects);
+        if !pass.is_over() {
+            self.state.run_queues(pass);
         }
-        std::mem::swap(&mut turn.effects, effects);
-        if self.world.anyone_waits()
-            && let Some(at) = self.world.next_look(now, turn.next_decision)
+        std::mem::swap(&mut pass.effects, effects);
+        if self.state.anyone_waits()
+            && let Some(at) = self.state.next_look(now, pass.next_decision)
         {
             effects.push(Effect::WakeAt(at));
         }
     }
 }
 
-impl World {
+impl SchedulerState {
     pub(crate) fn anyone_waits(&self) -> bool {
         !self.waiting.is_empty() || !self.recovery.is_empty()
     }
 
-    fn run_queues(&mut self, turn: &mut Turn) {
-        self.run_recovery(turn);
-        if turn.is_over() || (self.policy.recovery.stops_others && !self.recovery.is_empty()) {
+    fn run_queues(&mut self, pass: &mut Pass) {
+        self.run_recovery(pass);
+        if pass.is_over() || (self.policy.recovery.stops_others && !self.recovery.is_empty()) {
             return;
         }
         match self.policy.queue {
-            Queue::Fifo => fifo::run(self, turn),
-            Queue::BestEffort | Queue::Fair => best_effort::run(self, turn),
-            Queue::Backfill => backfill::run(self, turn),
-            Queue::Allox => allox::run(self, turn),
+            Queue::Fifo => fifo::run(self, pass),
+            Queue::BestEffort | Queue::Fair => best_effort::run(self, pass),
+            Queue::Backfill => backfill::run(self, pass),
+            Queue::Allox => allox::run(self, pass),
             Queue::Sjf | Queue::Srtf | Queue::Srsf | Queue::Las2d | Queue::Gittins2d => {
-                ranked::run(self, turn);
+                ranked::run(self, pass);
             }
         }
         if self.policy.contract.is_some() {
-            self.bound_overtaking(turn.now);
+            self.bound_overtaking(pass.now);
         }
-        self.keep_room_for_the_patient(turn.now);
+        self.reserve_for_the_starving(pass.now);
     }
 
     /// The first in line of those whose users may have more.

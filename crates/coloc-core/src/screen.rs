@@ -16,7 +16,7 @@ pub enum Refusal {
     /// Another task has waited too long; the GPU is kept free for it.
     Reserved {
         /// The task it is kept for.
-        keeper: TaskId,
+        reserved_for: TaskId,
     },
     /// It is lost.
     Away,
@@ -139,8 +139,8 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Refusal::Reserved { keeper } => {
-                write!(f, "kept free for task {keeper}, which has waited too long")
+            Refusal::Reserved { reserved_for } => {
+                write!(f, "kept free for task {reserved_for}, which has waited too long")
             }
             Refusal::Away => write!(f, "is lost"),
             Refusal::Drained => write!(f, "is drained"),
@@ -238,11 +238,12 @@ fn kind(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
 }
 
 fn reservation(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
-    let Reservation { keeper, until } = gpu.reserved?;
+    let Reservation { reserved_for, until } = gpu.reserved?;
     // Where nobody knows when the GPU will be free, nobody is known to be gone by then.
     let in_time = |span| until != Time::NEVER && case.now + span <= until;
     let is_gone_by_then = case.demand.run_time.is_some_and(in_time);
-    (keeper != case.demand.task && !is_gone_by_then).then_some(Refusal::Reserved { keeper })
+    (reserved_for != case.demand.task && !is_gone_by_then)
+        .then_some(Refusal::Reserved { reserved_for })
 }
 
 fn lone_holder(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {

@@ -113,7 +113,7 @@ impl FromStr for Thresholds {
 /// By whose rules tasks move between queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Letter {
+pub enum RuleSet {
     /// The paper's: a task changes queue at the moment at which it crosses a limit; inside a queue those
     /// that started first go first.
     Paper,
@@ -132,7 +132,8 @@ pub struct Service {
     /// How often priorities are looked at again although nothing happened.
     pub quantum: Option<Millis>,
     /// Whose rules.
-    pub letter: Letter,
+    #[serde(alias = "letter")]
+    pub rule_set: RuleSet,
 }
 
 impl Service {
@@ -141,7 +142,7 @@ impl Service {
         thresholds: Thresholds::NONE,
         promote: None,
         quantum: None,
-        letter: Letter::Paper,
+        rule_set: RuleSet::Paper,
     };
 }
 

@@ -4,7 +4,7 @@ use crate::accounts::Charge;
 use crate::contract::Promised;
 use crate::contract::evidence::Plateau;
 use crate::queue::Ticket;
-use crate::queue::ranked::Standing;
+use crate::queue::ranked::ServiceRecord;
 use coloc_model::{Bytes, Placement, Task, TaskId, TaskState, Time};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub(crate) struct Record {
     /// It is to go as soon as it is off its GPUs.
     pub(crate) cancelled: bool,
     /// What it has had so far.
-    pub(crate) standing: Standing,
+    pub(crate) service_record: ServiceRecord,
 }
 
 /// A task's time on its GPUs.
@@ -80,7 +80,7 @@ impl Record {
             attempts: Attempts::default(),
             promised: None,
             cancelled: false,
-            standing: Standing::default(),
+            service_record: ServiceRecord::default(),
         }
     }
 

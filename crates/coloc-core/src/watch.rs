@@ -3,12 +3,12 @@
 
 use crate::belief::NOTICEABLE;
 use crate::event::Effect;
-use crate::scheduler::World;
+use crate::scheduler::SchedulerState;
 use coloc_model::{Bytes, Fraction, GpuId, Millis, SignatureId, TaskId, Time};
 use std::collections::VecDeque;
 
 /// A task that has been on its GPUs this long has warmed up.
-const SETTLES_IN: Millis = Millis::from_secs(60);
+const WARM_UP: Millis = Millis::from_secs(60);
 /// Activity is believed once it was watched for this long without anybody coming or going.
 const LEAST_WATCH: Millis = Millis::from_secs(20);
 /// Above this a GPU is saturated: what one of several tasks contributes cannot be told.
@@ -24,7 +24,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn launched(&mut self, now: Time, task: TaskId) {
-        self.due.push_back((now + SETTLES_IN, task));
+        self.due.push_back((now + WARM_UP, task));
     }
 
     pub(crate) fn next_due(&self) -> Option<Time> {
@@ -32,7 +32,7 @@ impl Watch {
     }
 }
 
-impl World {
+impl SchedulerState {
     /// The monitor saw a task's memory; says whether a pass might start something because of it.
     pub(crate) fn seen(
         &mut self,
@@ -77,16 +77,16 @@ impl World {
     }
 
     /// Looks at the tasks whose warm-up is over.
-    pub(crate) fn look_at_settled(&mut self, now: Time) {
+    pub(crate) fn look_at_warmed_up(&mut self, now: Time) {
         while let Some(&(at, task)) = self.watch.due.front()
             && at <= now
         {
             self.watch.due.pop_front();
-            self.settle(now, task);
+            self.end_warm_up(now, task);
         }
     }
 
-    fn settle(&mut self, now: Time, task: TaskId) {
+    fn end_warm_up(&mut self, now: Time, task: TaskId) {
         self.learn_from(now, task);
         // By the contract time alone settles nothing.
         if self.policy.contract.is_some() {
@@ -96,7 +96,7 @@ impl World {
             return;
         };
         // A task that was restarted since is watched on its own account.
-        if now.since(run.started) < SETTLES_IN || std::mem::replace(&mut run.settled, true) {
+        if now.since(run.started) < WARM_UP || std::mem::replace(&mut run.settled, true) {
             return;
         }
         let enough = run.seen.scale(GROWTH);
@@ -121,7 +121,7 @@ impl World {
         let Some(record) = self.tasks.get(task) else { return };
         let Some(run) = &record.run else { return };
         let signature = record.task.signature;
-        if now.since(run.started) < SETTLES_IN {
+        if now.since(run.started) < WARM_UP {
             return;
         }
         let peak = run.seen;

@@ -16,13 +16,13 @@ mod scenarios {
     mod learning;
     mod ledger;
     mod mig;
-    mod patience;
     mod placement;
     mod presets;
     mod priority;
     mod quota;
     mod recovery;
     mod screens;
+    mod starvation;
     mod surprises;
     mod wakeups;
 }

@@ -107,12 +107,12 @@ pub enum BoundsError {
 pub(crate) fn size(spec: &TaskSpec) -> u64 {
     let environment = spec.environment.iter().flat_map(|(name, value)| [name, value]);
     let paths = [&spec.output, &spec.errors, &spec.script].into_iter().flatten();
-    let texts = spec.command.iter().chain(environment).chain(paths).chain([&spec.directory]);
-    let texts = texts.map(|text| text.as_bytes().len() + BESIDE).sum::<usize>();
+    let shared_texts = spec.command.iter().chain(environment).chain(paths).chain([&spec.directory]);
+    let shared_texts = shared_texts.map(|text| text.as_bytes().len() + BESIDE).sum::<usize>();
     let flags = spec.estimate_flags.iter().flat_map(|flag| [&flag.kind, &flag.detail]);
     let words = spec.gpu_kinds.iter().chain(flags).chain(&spec.estimator).chain([&spec.name]);
     let words = words.map(|word| word.len() + BESIDE).sum::<usize>();
-    (texts + words + spec.after.len() * size_of::<coloc_api::spec::Dependency>()) as u64
+    (shared_texts + words + spec.after.len() * size_of::<coloc_api::spec::Dependency>()) as u64
 }
 
 /// Checks the size of everything that a submission of so many tasks has; says what is too large.

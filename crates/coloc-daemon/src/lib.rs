@@ -1,31 +1,31 @@
 //! The live system: the scheduler between real processes, real or emulated GPUs and the people who
 //! submit. This crate is the only owner of an async runtime.
 
-pub mod agreements;
 pub mod api;
 pub mod bounds;
 pub mod clock;
 mod descriptors;
 pub mod executor;
-pub mod foresee;
+pub mod forecast;
 pub mod hardware;
+mod heap;
+mod intent_file;
 pub mod journal;
 pub mod kinds;
 pub mod log;
-mod memory;
-mod noted;
 pub mod notify;
 mod on_disk;
 pub mod owner;
 pub mod past;
+pub mod quotas;
 pub mod record;
 mod renumber;
 mod reserve;
 pub mod retention;
+mod retention_clock;
 pub mod serve;
 pub mod settings;
 pub mod state_dir;
-mod steady;
 pub mod tls;
 pub mod tokens;
 pub mod usage;

@@ -2,7 +2,7 @@
 
 use crate::usage::Usage;
 use coloc_api::moment::Moment;
-use coloc_api::view::Holds;
+use coloc_api::view::EnforcementView;
 use coloc_core::{Attempts, Promised};
 use coloc_model::{Bytes, Placement, TaskId, TaskState};
 use schemars::JsonSchema;
@@ -102,11 +102,11 @@ pub struct Record {
     /// Why it is where it is, for people.
     pub reason: Option<String>,
     /// What holds its last attempt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holds: Option<Box<Holds>>,
+    #[serde(default, alias = "holds", skip_serializing_if = "Option::is_none")]
+    pub enforcement: Option<Box<EnforcementView>>,
     /// What its last attempt held when the watchdog ended it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub too_greedy: Option<Bytes>,
+    #[serde(default, alias = "too_greedy", skip_serializing_if = "Option::is_none")]
+    pub ended_by_watchdog: Option<Bytes>,
     /// What the daemon wants of the attempt that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<Intent>,
@@ -179,8 +179,8 @@ impl Record {
             usage: Usage::default(),
             wanted: None,
             reason: None,
-            holds: None,
-            too_greedy: None,
+            enforcement: None,
+            ended_by_watchdog: None,
             intent: None,
             memory: None,
         }

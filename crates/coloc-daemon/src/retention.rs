@@ -2,7 +2,7 @@
 
 use crate::journal::{Journal, JournalError};
 use crate::record::Record;
-use crate::steady::SteadyFile;
+use crate::retention_clock::RetentionClockFile;
 use crate::tokens::Tokens;
 use coloc_api::moment::Moment;
 use coloc_model::{Bytes, Millis, TaskId};
@@ -58,7 +58,7 @@ pub(crate) fn keep(
     runs: &Path,
     journal: &Path,
     rules: &Receiver<Retention>,
-    mut clock: SteadyFile,
+    mut clock: RetentionClockFile,
     tokens: &Tokens,
     tell: impl Fn(Vec<TaskId>),
 ) {

@@ -1,9 +1,9 @@
 //! What can be changed while the daemon runs, and how it finds out what it should be.
 
-use crate::agreements::Agreements;
 use crate::bounds::Bounds;
+use crate::quotas::Quotas;
 use crate::retention::Retention;
-use coloc_api::view::Said;
+use coloc_api::view::ChosenSetting;
 use coloc_core::Policy;
 use coloc_core::service::GpuTime;
 use coloc_model::Millis;
@@ -15,7 +15,7 @@ pub struct Settings {
     /// How it schedules.
     pub policy: Policy,
     /// Weights and quotas.
-    pub agreements: Agreements,
+    pub quotas: Quotas,
     /// What Gittins indices are computed from, instead of the tasks that end here.
     pub history: Option<Vec<GpuTime>>,
     /// From a polite request to end to a kill, by the world's clock.
@@ -25,13 +25,13 @@ pub struct Settings {
     /// What one user may have.
     pub bounds: Bounds,
     /// All of them as they were said, with where.
-    pub said: Vec<Said>,
+    pub chosen: Vec<ChosenSetting>,
 }
 
 impl Settings {
     /// The scheduler need not hear of the difference.
     pub(crate) fn schedules_like(&self, other: &Settings) -> bool {
-        let parts = |s: &Settings| (s.policy, s.agreements.clone(), s.history.clone());
+        let parts = |s: &Settings| (s.policy, s.quotas.clone(), s.history.clone());
         parts(self) == parts(other)
     }
 }

@@ -3,8 +3,8 @@
 mod files;
 
 use crate::executor::local::runs_below;
+use crate::journal::accept::{self, Accepted};
 use crate::journal::check;
-use crate::journal::graft::{self, Grafted};
 use crate::journal::{Journal, JournalError, Trouble};
 use crate::serve::{DaemonError, check_free, lock};
 use coloc_gpu::doctor::{Finding, Health};
@@ -188,9 +188,9 @@ impl Report {
     }
 
     fn look_at_runs(&mut self, runs: &Path) {
-        let runs = graft::last_runs(runs);
+        let runs = accept::last_runs(runs);
         let journal = Journal::open_reader(&self.journal);
-        match journal.and_then(|journal| graft::unknown_runs(&journal, &runs)) {
+        match journal.and_then(|journal| accept::unknown_runs(&journal, &runs)) {
             Ok(unknown) if unknown.is_empty() => {
                 let what = format!("of {} tasks, all of them known", runs.len());
                 self.find("run directories", Health::Ok, what, None);
@@ -245,7 +245,7 @@ pub fn backup(state: &Path, file: &Path) -> Result<Backup, StateError> {
         io::ErrorKind::AlreadyExists => StateError::Exists(file.to_owned()),
         _ => at(file)(error),
     })?;
-    let tasks = graft::copy(&journal, file).map_err(|error| {
+    let tasks = accept::copy(&journal, file).map_err(|error| {
         remove_database(file);
         StateError::NotMade { file: file.to_owned(), error }
     })?;
@@ -268,9 +268,9 @@ pub struct WentOn {
 }
 
 impl WentOn {
-    fn new(kept: Option<PathBuf>, grafted: Grafted) -> Self {
+    fn new(kept: Option<PathBuf>, accepted: Accepted) -> Self {
         let numbers = |tasks: Vec<TaskId>| tasks.into_iter().map(|task| task.0).collect();
-        let Grafted { next_task, held, unknown } = grafted;
+        let Accepted { next_task, held, unknown } = accepted;
         WentOn { kept, next_task, held: numbers(held), unknown: numbers(unknown) }
     }
 }
@@ -294,9 +294,9 @@ pub fn restore(state: &Path, file: &Path) -> Result<WentOn, StateError> {
     let prepare = || -> Result<_, StateError> {
         copy_database(file, &copy)?;
         check::is_backup(&copy).map_err(no_backup)?;
-        Ok(graft::prepare(&copy, &runs_below(state), &journal)?)
+        Ok(accept::prepare(&copy, &runs_below(state), &journal)?)
     };
-    let (grafted, mark) = prepare().inspect_err(|_| remove_database(&copy))?;
+    let (accepted, mark) = prepare().inspect_err(|_| remove_database(&copy))?;
     let kept = match journal.exists() {
         true => Some(move_database(&journal, &free_name(state, "replaced"))?),
         false => None,
@@ -304,7 +304,7 @@ pub fn restore(state: &Path, file: &Path) -> Result<WentOn, StateError> {
     fs::rename(&copy, &journal).map_err(at(&copy))?;
     sync_name(&journal)?;
     mark.write(&journal)?;
-    Ok(WentOn::new(kept, grafted))
+    Ok(WentOn::new(kept, accepted))
 }
 
 /// Goes on with the journal that is there, though it is not the newest. A copy of it is kept.
@@ -327,11 +327,11 @@ pub fn accept(state: &Path) -> Result<WentOn, StateError> {
         }
         false => None,
     };
-    let grafted = graft::accept(&journal, &runs_below(state)).inspect_err(|_| {
+    let accepted = accept::accept(&journal, &runs_below(state)).inspect_err(|_| {
         kept.iter().for_each(|kept| remove_database(kept));
     })?;
     sync_name(&journal)?;
-    Ok(WentOn::new(kept, grafted))
+    Ok(WentOn::new(kept, accepted))
 }
 
 /// Keeps daemons away.

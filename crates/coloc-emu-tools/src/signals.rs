@@ -46,8 +46,8 @@ impl Signals {
     }
 
     /// The next signal; `None` when the time is over.
-    pub(crate) fn wait(&self, patience: Option<Duration>) -> Option<i32> {
-        let timeout = patience.map(|span| libc::timespec {
+    pub(crate) fn wait(&self, timeout: Option<Duration>) -> Option<i32> {
+        let timeout = timeout.map(|span| libc::timespec {
             tv_sec: span.as_secs().min(86_400) as libc::time_t,
             tv_nsec: libc::c_long::from(span.subsec_nanos() as i32),
         });

@@ -39,14 +39,14 @@ pub(crate) enum Locked {
 }
 
 impl Lock {
-    /// Takes it, waiting at most `patience`.
-    pub(crate) fn take(&self, patience: Duration) -> io::Result<Locked> {
+    /// Takes it, waiting at most `timeout`.
+    pub(crate) fn take(&self, timeout: Duration) -> io::Result<Locked> {
         let me = own_name();
         if self.swap(0, me) {
             return Ok(Locked::Cleanly);
         }
         self.waiting.fetch_add(1, Ordering::AcqRel);
-        let taken = self.wait_for(me, Instant::now() + patience);
+        let taken = self.wait_for(me, Instant::now() + timeout);
         self.waiting.fetch_sub(1, Ordering::AcqRel);
         taken
     }

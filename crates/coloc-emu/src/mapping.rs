@@ -25,7 +25,7 @@ use std::time::Duration;
 pub const STATE_FILE: &str = "fleet.state";
 const MAGIC: u64 = u64::from_le_bytes(*b"colocemu");
 /// How long a live but stopped owner may keep everybody waiting.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The whole file.
 #[repr(C)]
@@ -210,7 +210,7 @@ impl Emulator {
         if !self.is_whole() {
             return Err(cut());
         }
-        let locked = self.shared().lock.take(PATIENCE);
+        let locked = self.shared().lock.take(TIMEOUT);
         let locked = locked.map_err(|source| AttachError::Lock { source })?;
         let host_now_ns = sys::host_now_ns();
         let mut session =

@@ -59,10 +59,10 @@ pub(crate) fn thread_id() -> i32 {
 }
 
 /// Waits until `word` is no longer `seen`, a signal comes or the time is over.
-pub fn wait_for_change(word: &AtomicU32, seen: u32, patience: Duration) {
+pub fn wait_for_change(word: &AtomicU32, seen: u32, timeout: Duration) {
     let timeout = libc::timespec {
-        tv_sec: patience.as_secs().min(86_400) as libc::time_t,
-        tv_nsec: libc::c_long::from(patience.subsec_nanos() as i32),
+        tv_sec: timeout.as_secs().min(86_400) as libc::time_t,
+        tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
     };
     // SAFETY: the word and the timeout outlive the call, and the kernel only reads them.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &timeout) };

@@ -121,7 +121,7 @@ impl FromStr for Precision {
 
 /// Forward passes before training, recorded by autograd, as scripts do that print a summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rehearsal {
+pub struct SummaryPasses {
     /// Samples in each pass.
     pub batch: u32,
     /// How many passes.
@@ -186,7 +186,7 @@ pub struct RunConfig {
     /// The numbers' width.
     pub precision: Precision,
     /// Passes before training.
-    pub rehearsal: Option<Rehearsal>,
+    pub summary_passes: Option<SummaryPasses>,
     /// ZeRO.
     pub sharding: Sharding,
     /// Room for the allocator on the device; without it nothing is ever short.
@@ -204,7 +204,7 @@ impl RunConfig {
             iterations: u32::MAX,
             optimizer: Optimizer::Adam,
             precision: Precision::Fp32,
-            rehearsal: None,
+            summary_passes: None,
             sharding: Sharding::default(),
             limit: None,
         }

@@ -106,7 +106,7 @@ fn read_aside(pipe: Option<impl Read + Send + 'static>) -> Aside {
 impl Aside {
     /// What was written. A grandchild that keeps the pipe open makes it empty rather than late.
     fn text(self, end: Instant) -> String {
-        let patience = end.saturating_duration_since(Instant::now()).max(POLL);
-        self.0.recv_timeout(patience).unwrap_or_default()
+        let timeout = end.saturating_duration_since(Instant::now()).max(POLL);
+        self.0.recv_timeout(timeout).unwrap_or_default()
     }
 }

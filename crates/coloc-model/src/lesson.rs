@@ -12,25 +12,26 @@ pub struct Lesson {
     /// The most memory it held.
     pub peak: Option<Bytes>,
     /// How it takes neighbours, and is one.
-    pub temper: Option<Temper>,
+    #[serde(alias = "temper")]
+    pub interference: Option<InterferenceProfile>,
 }
 
 /// How a kind of task takes neighbours and is one, against what is believed of tasks that nobody measured.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Temper {
+pub struct InterferenceProfile {
     /// How much others slow it.
     pub sensitivity: f64,
     /// How much it slows others.
     pub pressure: f64,
 }
 
-impl Temper {
+impl InterferenceProfile {
     /// As the model expects.
-    pub const USUAL: Temper = Temper { sensitivity: 1.0, pressure: 1.0 };
+    pub const USUAL: InterferenceProfile = InterferenceProfile { sensitivity: 1.0, pressure: 1.0 };
 }
 
-impl Default for Temper {
+impl Default for InterferenceProfile {
     fn default() -> Self {
-        Temper::USUAL
+        InterferenceProfile::USUAL
     }
 }

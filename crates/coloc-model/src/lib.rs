@@ -18,7 +18,7 @@ mod units;
 pub use fleet::{Fleet, FleetError, FleetFile, Gpu, MOST_GPUS, Node};
 pub use gpu::{BoardDescription, GpuModel, KNOWN_MODELS, UnknownModel};
 pub use ids::{GpuId, GroupId, NodeId, SignatureId, TaskId, UserId};
-pub use lesson::{Lesson, Temper};
+pub use lesson::{InterferenceProfile, Lesson};
 pub use lines::LineCounter;
 pub use models::ModelSet;
 pub use share::Share;

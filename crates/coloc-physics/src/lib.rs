@@ -19,7 +19,7 @@ pub use growth::Growth;
 pub use interference::{Interference, Part, Resident, SharedGpu};
 pub use noise::Noise;
 pub use pairs::{PairTable, SlowdownPair};
-pub use phases::{Course, Evaluate, LateGrowth, Load, Phases};
+pub use phases::{Evaluate, LateGrowth, Load, MemoryCurve, Phases};
 pub use power::{Power, PowerModel};
 pub use profile::Profile;
 pub use skew::skew;

@@ -51,14 +51,14 @@ impl Phases {
 
 /// The course of a run whose plateau is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Course {
+pub struct MemoryCurve {
     /// What it holds once it is warm.
     pub plateau: Bytes,
     /// What else it does.
     pub phases: Phases,
 }
 
-impl Course {
+impl MemoryCurve {
     /// The most that it ever holds on one GPU, if it runs long enough.
     pub fn peak(&self) -> Bytes {
         let Phases { load, evaluate, late } = self.phases;
@@ -126,31 +126,31 @@ mod tests {
         Millis::from_secs(secs)
     }
 
-    fn steps(course: &Course, until: u64) -> Vec<(u64, f64)> {
+    fn steps(memory_curve: &MemoryCurve, until: u64) -> Vec<(u64, f64)> {
         let mut at = Millis::ZERO;
-        let mut steps = vec![(0, course.held(at).mib())];
-        while let Some(next) = course.next(at).filter(|&next| next <= secs(until)) {
+        let mut steps = vec![(0, memory_curve.held(at).mib())];
+        while let Some(next) = memory_curve.next(at).filter(|&next| next <= secs(until)) {
             at = next;
-            steps.push((at.0 / 1000, course.held(at).mib()));
+            steps.push((at.0 / 1000, memory_curve.held(at).mib()));
         }
         steps
     }
 
     #[test]
     fn without_phases_it_is_the_usual_ramp() {
-        let course = Course { plateau: Bytes::from_mib(10_000), phases: Phases::NONE };
-        assert_eq!(steps(&course, 10_000), [(0, 450.0), (8, 6000.0), (20, 10_000.0)]);
-        assert!(course.trains(Millis::ZERO));
+        let memory_curve = MemoryCurve { plateau: Bytes::from_mib(10_000), phases: Phases::NONE };
+        assert_eq!(steps(&memory_curve, 10_000), [(0, 450.0), (8, 6000.0), (20, 10_000.0)]);
+        assert!(memory_curve.trains(Millis::ZERO));
     }
 
     #[test]
     fn loading_comes_first_and_trains_nothing() {
         let load = Load { span: secs(300), held: Bytes::from_mib(500) };
         let phases = Phases { load: Some(load), ..Phases::NONE };
-        let course = Course { plateau: Bytes::from_mib(10_000), phases };
+        let memory_curve = MemoryCurve { plateau: Bytes::from_mib(10_000), phases };
         let expected = [(0, 500.0), (300, 500.0), (308, 6000.0), (320, 10_000.0)];
-        assert_eq!(steps(&course, 10_000), expected);
-        assert!(!course.trains(secs(299)) && course.trains(secs(300)));
+        assert_eq!(steps(&memory_curve, 10_000), expected);
+        assert!(!memory_curve.trains(secs(299)) && memory_curve.trains(secs(300)));
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
             }),
             late: Some(LateGrowth { after: secs(150), held: Bytes::from_mib(4000) }),
         };
-        let course = Course { plateau: Bytes::from_mib(2000), phases };
+        let memory_curve = MemoryCurve { plateau: Bytes::from_mib(2000), phases };
         let expected = [
             (0, 450.0),
             (8, 1200.0),
@@ -175,7 +175,7 @@ mod tests {
             (220, 4000.0),
             (230, 4000.0),
         ];
-        assert_eq!(steps(&course, 300), expected);
-        assert_eq!(course.peak(), Bytes::from_mib(4000));
+        assert_eq!(steps(&memory_curve, 300), expected);
+        assert_eq!(memory_curve.peak(), Bytes::from_mib(4000));
     }
 }

@@ -104,7 +104,7 @@ impl Estimator {
                 .ok_or_else(|| NoEstimate { task: name.to_owned(), estimator: self.name() })
         };
         let mib = match self {
-            Estimator::Oracle => return Ok(Some(Estimate::exact(task.course().peak()))),
+            Estimator::Oracle => return Ok(Some(Estimate::exact(task.memory_curve().peak()))),
             Estimator::None => return Ok(None),
             Estimator::Recorded => return Ok(task.recorded.map(Estimate::from)),
             Estimator::Replay => return Ok(replay(trace.name(task), within)),

@@ -179,7 +179,7 @@ proptest! {
     ) {
         let told = changed(&trace(&tasks), |index, task| {
             task.phases = phases[index];
-            task.declared = says[index].map(|factor| task.course().peak().scale(factor));
+            task.declared = says[index].map(|factor| task.memory_curve().peak().scale(factor));
         });
         let policy = Policy { share, ..Preset::Coloc.policy(estimator.knowledge()) };
         let mut simulation = Simulation::new(fleet("2x2xA100-40GB"), policy, estimator);
@@ -198,7 +198,7 @@ proptest! {
     ) {
         let told = changed(&trace(&tasks), |index, task| {
             task.phases = phases[index];
-            task.declared = declares[index].then(|| task.course().peak());
+            task.declared = declares[index].then(|| task.memory_curve().peak());
         });
         let policy = Preset::Coloc.policy(Estimator::Oracle.knowledge());
         let simulation = Simulation::new(fleet("2x2xA100-40GB"), policy, Estimator::Oracle);

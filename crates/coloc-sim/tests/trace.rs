@@ -289,7 +289,7 @@ fn phases_and_declarations_are_read_and_written_back() {
     let trace = parse(Format::Coloc, text).expect("a good trace");
     let [plain, all, loads] = trace.tasks() else { panic!("three tasks") };
     assert_eq!((plain.phases, plain.declared), (coloc_physics::Phases::NONE, None));
-    assert_eq!(all.course().peak().mib(), 180.0);
+    assert_eq!(all.memory_curve().peak().mib(), 180.0);
     assert_eq!(all.declared.map(|bytes| bytes.mib()), Some(400.0));
     assert!(loads.phases.load.is_some() && loads.phases.evaluate.is_none());
     let again = parse(Format::Coloc, written(&trace)).expect("as it was written");

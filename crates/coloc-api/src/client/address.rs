@@ -1,6 +1,6 @@
 //! Where a daemon is, and a connection to it.
 
-use super::http::{Connection, Wire, set_patience};
+use super::http::{Connection, Wire, set_timeout};
 use super::{ClientError, LONGEST_SILENCE, broken};
 use crate::tls::Trust;
 use rustls::pki_types::ServerName;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 /// A host that has not answered by then is not there.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Where a daemon is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,7 +100,7 @@ pub(super) fn open(address: &Address) -> Result<Connection, ClientError> {
         Address::Socket(socket) => {
             let stream = UnixStream::connect(socket)
                 .map_err(|source| ClientError::Unreachable { socket: socket.clone(), source })?;
-            set_patience(&stream, LONGEST_SILENCE).map_err(broken)?;
+            set_timeout(&stream, LONGEST_SILENCE).map_err(broken)?;
             Ok(Connection::over(stream))
         }
         Address::Remote { host, trust, .. } => {
@@ -113,7 +113,7 @@ pub(super) fn open(address: &Address) -> Result<Connection, ClientError> {
 }
 
 fn encrypted(host: &Host, mut tls: ClientConnection) -> io::Result<impl Wire + use<>> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     let left = || until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
     let late = || io::Error::from(io::ErrorKind::TimedOut);
     let mut reached = Err(io::Error::new(io::ErrorKind::NotFound, "it has no address"));
@@ -129,13 +129,13 @@ fn encrypted(host: &Host, mut tls: ClientConnection) -> io::Result<impl Wire + u
         if Instant::now() >= until {
             return Err(late());
         }
-        set_patience(&stream, left())?;
+        set_timeout(&stream, left())?;
         tls.complete_io(&mut stream).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => late(),
             _ => error,
         })?;
     }
-    set_patience(&stream, LONGEST_SILENCE)?;
+    set_timeout(&stream, LONGEST_SILENCE)?;
     Ok(StreamOwned::new(tls, stream))
 }
 

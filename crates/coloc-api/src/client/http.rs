@@ -203,10 +203,10 @@ fn patiently<T>(mut read: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 }
 
 /// How long a connection waits for the next byte.
-pub(super) fn set_patience(socket: impl AsFd, patience: Duration) -> io::Result<()> {
+pub(super) fn set_timeout(socket: impl AsFd, longest: Duration) -> io::Result<()> {
     use rustix::net::sockopt::{Timeout, set_socket_timeout};
     for timeout in [Timeout::Recv, Timeout::Send] {
-        set_socket_timeout(&socket, timeout, Some(patience))?;
+        set_socket_timeout(&socket, timeout, Some(longest))?;
     }
     Ok(())
 }

@@ -147,7 +147,7 @@ pub struct TaskDetail {
     pub host_mem_bytes: Option<u64>,
     /// What holds its last attempt to what it was given.
     #[serde(default)]
-    pub holds: Option<Box<Holds>>,
+    pub enforcement: Option<Box<EnforcementView>>,
     /// What happened to it.
     pub story: Vec<StoryLine>,
 }
@@ -175,7 +175,7 @@ pub struct MemoryView {
 
 /// What holds an attempt to what it was given.
 #[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct Holds {
+pub struct EnforcementView {
     /// How its processes are kept together and killed: `cgroup`, or `session` with the reason.
     pub processes: String,
     /// What enforces its GPU memory, `none` if nothing does.
@@ -185,7 +185,7 @@ pub struct Holds {
     pub host_memory: Option<Bytes>,
     /// What its MPS server and its environment allow each of its processes, if it is a client of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mps: Option<MpsHold>,
+    pub mps: Option<MpsEnforcementView>,
     /// What limits it to the SMs that it asked for, if it asked; `none` if nothing does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sms: Option<String>,
@@ -193,7 +193,7 @@ pub struct Holds {
 
 /// How MPS holds an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct MpsHold {
+pub struct MpsEnforcementView {
     /// Memory by its environment.
     #[schemars(with = "Option<u64>")]
     pub memory: Option<Bytes>,

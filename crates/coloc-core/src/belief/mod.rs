@@ -1,13 +1,13 @@
 //! What the scheduler believes of tasks that it has seen before. The truth is in the world; this is
 //! learned from the monitor and kept per signature.
 
+mod interference;
 mod peaks;
-mod temper;
 
+pub use interference::{harm_by_profile, lost, profile_of_pair, slowdown_by_profile};
 pub use peaks::SeenPeak;
-pub use temper::{lost, temper_of_pair, tempered_harm, tempered_slowdown};
 
-use coloc_model::{Bytes, Fraction, Millis, SignatureId, TaskId, Temper};
+use coloc_model::{Bytes, Fraction, InterferenceProfile, Millis, SignatureId, TaskId};
 use peaks::Peaks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -44,8 +44,8 @@ pub struct Beliefs {
     warm_ups: FxHashMap<SignatureId, Learned>,
     run_times: FxHashMap<SignatureId, Learned>,
     any_run_time: Learned,
-    tempers: FxHashMap<SignatureId, Temper>,
-    mildest: Temper,
+    profiles: FxHashMap<SignatureId, InterferenceProfile>,
+    mildest: InterferenceProfile,
     taught: FxHashSet<SignatureId>,
     version: u64,
 }
@@ -171,10 +171,10 @@ pub fn slowdown(own: f64, others: f64) -> f64 {
 }
 
 /// A lower bound of [`predicted_harm`] from the incumbents' total demand alone, which grows with it. Where tasks are known
-/// to be milder than usual, `mildness` is the least that a product can be of the usual.
-pub(crate) fn least_harm(load: f64, newcomer: f64, mildness: f64) -> f64 {
+/// to be milder than usual, `least_factor` is the least that a product can be of the usual.
+pub(crate) fn least_harm(load: f64, newcomer: f64, least_factor: f64) -> f64 {
     let stretched = (load + newcomer).max(1.0);
-    let product = PRODUCT_PRIOR * mildness * newcomer * load * stretched;
+    let product = PRODUCT_PRIOR * least_factor * newcomer * load * stretched;
     // At least one incumbent is stretched, and together they feel the newcomer's product.
     let others = if load > 0.0 { product + stretched - load.max(1.0) } else { 0.0 };
     product + stretched - 1.0 + others

@@ -2,7 +2,7 @@
 
 use crate::event::Effect;
 use crate::policy::OnOom;
-use crate::scheduler::{Scheduler, World};
+use crate::scheduler::{Scheduler, SchedulerState};
 use crate::tasks::Run;
 use coloc_model::{Bytes, GpuId, TaskId, Time};
 
@@ -50,14 +50,14 @@ impl Scheduler {
     /// Whether a running task that runs out of memory now, wanting so much (0 if it did not say), is within what it was
     /// promised: then that was a neighbour's doing, and no attempt of the task's is counted.
     pub fn is_wronged(&self, task: TaskId, wanted: Bytes) -> bool {
-        let World { policy, tasks, .. } = &self.world;
+        let SchedulerState { policy, tasks, .. } = &self.state;
         let blames = tasks.get(task).is_some_and(|r| r.attempts.wronged < MOST_BLAME);
-        let death = policy.contract.and_then(|_| self.world.death(task));
+        let death = policy.contract.and_then(|_| self.state.death(task));
         blames && death.is_some_and(|death| death.is_within_promise(death.known(wanted)))
     }
 }
 
-impl World {
+impl SchedulerState {
     /// How things stand for a task that dies.
     pub(crate) fn death(&self, task: TaskId) -> Option<Death> {
         let record = self.tasks.get(task)?;
@@ -208,7 +208,7 @@ impl World {
         }
         effects.push(Effect::Preempt(task));
         let Some(record) = self.tasks.get_mut(task) else { return };
-        record.standing.preempted(now);
+        record.service_record.preempted(now);
         record.attempts.ooms += 1;
         record.attempts.wanted = record.attempts.wanted.max(Some(held));
         record.attempts.granted = record.attempts.granted.max(held.scale(1.1));

@@ -3,7 +3,7 @@
 use crate::demand::Demand;
 use crate::gpus::Booking;
 use crate::queue::Ticket;
-use crate::scheduler::{Scheduler, World};
+use crate::scheduler::{Scheduler, SchedulerState};
 use crate::tasks::Record;
 use coloc_model::{Basis, Bytes, GpuId, Placement, Task, TaskId, Time};
 use serde::{Deserialize, Serialize};
@@ -26,10 +26,10 @@ pub struct Promised {
 impl Scheduler {
     /// What a task is promised: a running one what is booked for it, a waiting one what will be.
     pub fn promised(&self, task: TaskId) -> Option<Promised> {
-        let world = &self.world;
-        let record = world.tasks.get(task)?;
-        let Some(run) = &record.run else { return Some(world.will_promise(record)) };
-        let bookings = run.placement.gpus().filter_map(|gpu| world.booking(gpu, task));
+        let scheduler = &self.state;
+        let record = scheduler.tasks.get(task)?;
+        let Some(run) = &record.run else { return Some(scheduler.will_promise(record)) };
+        let bookings = run.placement.gpus().filter_map(|gpu| scheduler.booking(gpu, task));
         let booking = bookings.max_by_key(|booking| booking.bytes)?;
         Some(Promised {
             bytes: booking.bytes,
@@ -43,7 +43,7 @@ impl Scheduler {
 
     /// The most that was seen of a task's present run, on one of its GPUs.
     pub fn seen(&self, task: TaskId) -> Option<Bytes> {
-        let run = self.world.tasks.get(task)?.run.as_ref()?;
+        let run = self.state.tasks.get(task)?.run.as_ref()?;
         Some(run.seen)
     }
 }
@@ -52,11 +52,11 @@ impl Scheduler {
     /// What a task would be promised that is not here yet; `None` for one that can never run.
     pub fn would_promise(&self, task: Task) -> Option<Promised> {
         self.check(&task).ok()?;
-        Some(self.world.will_promise(&Record::new(task, Ticket::FIRST)))
+        Some(self.state.will_promise(&Record::new(task, Ticket::FIRST)))
     }
 }
 
-impl World {
+impl SchedulerState {
     /// What a task that waits will be promised.
     fn will_promise(&self, record: &Record) -> Promised {
         let demand = self.demand_of(record);
@@ -71,9 +71,9 @@ pub(crate) fn limit(demand: &Demand) -> Option<Bytes> {
     (!demand.alone && demand.basis != Basis::Unknown).then_some(demand.book)
 }
 
-impl World {
+impl SchedulerState {
     /// Books a task that runs already with what it was promised before, if that is known. Declared floors come first.
-    pub(crate) fn settle_as_promised(
+    pub(crate) fn book_as_promised(
         &mut self,
         now: Time,
         demand: Demand,
@@ -92,7 +92,7 @@ impl World {
         for &gpu in &gpus {
             self.make_room(gpu, demand.declared);
         }
-        self.settle_on(now, &asked, placement);
+        self.book_on(now, &asked, placement);
         for gpu in gpus {
             self.honour(gpu, &demand, promised);
         }
@@ -104,7 +104,7 @@ impl World {
     }
 
     /// Books a task that runs already under a policy without a contract. What it was promised under one stays promised.
-    pub(crate) fn settle_without_contract(
+    pub(crate) fn book_without_contract(
         &mut self,
         now: Time,
         mut demand: Demand,
@@ -114,7 +114,7 @@ impl World {
         if let Some(promised) = promised {
             (demand.book, demand.alone) = (promised.bytes, promised.alone);
         }
-        self.settle_on(now, &demand, placement);
+        self.book_on(now, &demand, placement);
         let run = self.tasks.get_mut(demand.task).and_then(|record| record.run.as_mut());
         if let (Some(run), Some(_)) = (run, promised) {
             run.settled = true;

@@ -3,11 +3,11 @@
 
 use crate::event::Effect;
 use crate::gpus::Booking;
-use crate::scheduler::World;
+use crate::scheduler::SchedulerState;
 use coloc_model::{Basis, Bytes, GpuId, TaskId, Time};
 use std::cmp::Reverse;
 
-impl World {
+impl SchedulerState {
     /// A task wants the memory back that it lent: who borrowed it goes, the youngest first.
     pub(super) fn want_back(
         &mut self,

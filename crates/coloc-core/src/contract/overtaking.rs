@@ -1,7 +1,7 @@
 //! A task that needs an empty GPU because nothing is known of it is not overtaken for ever.
 
 use crate::queue::Ticket;
-use crate::scheduler::World;
+use crate::scheduler::SchedulerState;
 use coloc_model::{TaskId, Time};
 
 /// After so many later tasks were started before it, a GPU is emptied for it.
@@ -39,7 +39,7 @@ impl Overtaking {
     }
 }
 
-impl World {
+impl SchedulerState {
     /// Empties a GPU for a task of which nothing is known once it was overtaken too often.
     pub(crate) fn bound_overtaking(&mut self, now: Time) {
         let Some((task, _)) = self.overtaking.waits.filter(|_| self.overtaking.times >= MOST)

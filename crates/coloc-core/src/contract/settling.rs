@@ -3,7 +3,7 @@
 use super::evidence::{least_margin, long_enough};
 use crate::event::Effect;
 use crate::gpus::{Booking, LAG};
-use crate::scheduler::World;
+use crate::scheduler::SchedulerState;
 use crate::tasks::{Record, Run};
 use coloc_model::{
     Basis, Bytes, Fraction, GpuId, Memory, Millis, Outcome, SignatureId, TaskId, Time,
@@ -53,15 +53,19 @@ impl Settling {
     }
 
     /// A task of that kind of which nothing was known, and that runs alone now.
-    pub(crate) fn first_of(&self, world: &World, signature: SignatureId) -> Option<TaskId> {
+    pub(crate) fn first_of(
+        &self,
+        scheduler: &SchedulerState,
+        signature: SignatureId,
+    ) -> Option<TaskId> {
         let of_kind = |task: &&TaskId| {
-            world.tasks.get(**task).is_some_and(|record| record.task.signature == signature)
+            scheduler.tasks.get(**task).is_some_and(|record| record.task.signature == signature)
         };
         self.lone.iter().find(of_kind).copied()
     }
 }
 
-impl World {
+impl SchedulerState {
     /// The monitor saw a task's memory and, where that can be told, its own SM activity.
     pub(crate) fn gather_evidence(
         &mut self,

@@ -8,7 +8,8 @@ use crate::policy::{MemoryBasis, Policy};
 use crate::window::Window;
 use coloc_model::mig::{Instance, Layout};
 use coloc_model::{
-    Basis, Bytes, GpuModel, GpuSignal, Millis, NodeId, Share, TaskId, Temper, Time, UserId,
+    Basis, Bytes, GpuModel, GpuSignal, InterferenceProfile, Millis, NodeId, Share, TaskId, Time,
+    UserId,
 };
 
 /// A GPU on which foreign processes hold less counts as idle: a display server holds some.
@@ -39,7 +40,7 @@ pub struct Booking {
     /// SM demand expected of it, in devices.
     pub load: f64,
     /// How it takes neighbours, and is one.
-    pub temper: Temper,
+    pub interference: InterferenceProfile,
     /// It must stay alone.
     pub alone: bool,
     /// The MIG instance made for it.
@@ -57,7 +58,7 @@ impl Booking {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reservation {
     /// The task it is kept for.
-    pub keeper: TaskId,
+    pub reserved_for: TaskId,
     /// Until then the GPU is expected to be in use anyway: whoever is gone by then may still use it.
     pub until: Time,
 }
@@ -195,7 +196,7 @@ impl GpuState {
 
     /// A task's place here. The ledger never promises more than there is, whatever the policy reads.
     pub(crate) fn booking(&self, demand: &Demand, instance: Option<Instance>) -> Booking {
-        let Demand { task, user, load, temper, alone, basis, declared, .. } = *demand;
+        let Demand { task, user, load, interference, alone, basis, declared, .. } = *demand;
         let wanted = instance.map_or(demand.book, |instance| instance.memory);
         let room = self.room();
         let borrowed = demand.borrows && wanted > room;
@@ -213,7 +214,7 @@ impl GpuState {
             told,
             borrowed,
             load,
-            temper,
+            interference,
             alone,
             instance,
         }

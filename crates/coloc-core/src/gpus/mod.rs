@@ -1,15 +1,15 @@
 //! The GPUs as the scheduler believes them to be: who is on each, what was promised, what was seen.
 
+mod idle_by_node;
 mod ledger;
 mod number_set;
-mod rooms;
 mod seen;
 mod service;
 mod tournament;
 
+pub(crate) use idle_by_node::IdleByNode;
 pub use ledger::{Booking, GpuState, Reservation};
 pub(crate) use ledger::{Clients, LAG};
-pub(crate) use rooms::Rooms;
 pub(crate) use tournament::{GangSummary, Offer, Summarize, Summary, Tournament};
 
 use crate::place::Gang;
@@ -37,7 +37,7 @@ pub struct Gpus {
     policy: Policy,
     idle: NumberSet,
     /// Idle GPUs by node, where whole GPUs are wanted close together.
-    rooms: Option<Rooms>,
+    idle_by_node: Option<IdleByNode>,
     /// How many cannot be used, or are not ours alone.
     not_ours: usize,
     /// How many are lost or drained.
@@ -95,7 +95,7 @@ impl Gpus {
             nodes: fleet.nodes().iter().map(Node::range).collect(),
             alike: states.windows(2).all(|pair| pair[0].capacity == pair[1].capacity),
             idle: NumberSet::new(states.len()),
-            rooms: policy.packs_whole_gpus().then(|| Rooms::new(fleet)),
+            idle_by_node: policy.packs_whole_gpus().then(|| IdleByNode::new(fleet)),
             not_ours: 0,
             out: 0,
             states,
@@ -195,7 +195,7 @@ impl Gpus {
 
     /// Where the first idle GPUs are taken, nobody searches the index.
     fn is_indexed(&self) -> bool {
-        self.policy.place != Place::Any && self.rooms.is_none()
+        self.policy.place != Place::Any && self.idle_by_node.is_none()
     }
 
     fn refresh(&mut self, gpu: GpuId) {
@@ -209,9 +209,9 @@ impl Gpus {
         let state = self.get(gpu);
         let (node, idle) = (state.node, state.is_idle());
         if self.idle.set(gpu.index(), idle)
-            && let Some(rooms) = &mut self.rooms
+            && let Some(idle_by_node) = &mut self.idle_by_node
         {
-            rooms.shift(node, idle);
+            idle_by_node.shift(node, idle);
         }
     }
 
@@ -311,8 +311,8 @@ impl Gpus {
     }
 
     /// Idle GPUs by node, where that is kept.
-    pub(crate) fn rooms(&self) -> Option<&Rooms> {
-        self.rooms.as_ref()
+    pub(crate) fn idle_by_node(&self) -> Option<&IdleByNode> {
+        self.idle_by_node.as_ref()
     }
 
     pub(crate) fn rebook(&mut self, gpu: GpuId, task: TaskId, bytes: Bytes) {

@@ -14,8 +14,8 @@ struct Room {
 
 impl Question<'_> {
     pub(super) fn consolidated(&self, counts: &mut PassCounts) -> Option<Gang> {
-        if let Some(rooms) = self.gpus.rooms().filter(|_| self.any_idle_will_do()) {
-            let chosen = rooms.choose(self.demand.gpus, self.demand.packed)?;
+        if let Some(idle_by_node) = self.gpus.idle_by_node().filter(|_| self.any_idle_will_do()) {
+            let chosen = idle_by_node.choose(self.demand.gpus, self.demand.packed)?;
             let mut taken = Gang::new();
             for (node, part) in chosen {
                 let idle = self.gpus.of_node(node).filter(|&gpu| self.gpus.get(gpu).is_idle());
@@ -31,33 +31,34 @@ impl Question<'_> {
     /// No rule refuses an idle GPU.
     pub(crate) fn any_idle_will_do(&self) -> bool {
         let Question { policy, gpus, demand, .. } = self;
-        let any_time = !policy.time_matters() && policy.patience.is_none();
+        let any_time = !policy.time_matters() && policy.starvation_limit.is_none();
         demand.idle_only && demand.models.is_none() && gpus.are_alike() && any_time
     }
 
     fn consolidated_by_screening(&self, counts: &mut PassCounts) -> Option<Gang> {
         let wanted = self.demand.gpus as usize;
-        let mut rooms = self.rooms(counts);
-        if let Some(room) = tightest(&rooms, wanted) {
-            return Some(rooms[room].gpus[..wanted].into());
+        let mut idle_by_node = self.idle_by_node(counts);
+        if let Some(room) = tightest(&idle_by_node, wanted) {
+            return Some(idle_by_node[room].gpus[..wanted].into());
         }
         // The roomiest first, lower ids first among equals.
-        rooms.sort_by_key(|room| (std::cmp::Reverse(room.gpus.len()), room.node));
+        idle_by_node.sort_by_key(|room| (std::cmp::Reverse(room.gpus.len()), room.node));
         let mut taken = Gang::new();
         let mut nodes = 0;
         while taken.len() < wanted {
             let missing = wanted - taken.len();
             // The last part goes where it leaves the least.
-            let next = tightest(&rooms, missing).or((!rooms.is_empty()).then_some(0))?;
-            taken.extend(rooms.remove(next).gpus.into_iter().take(missing));
+            let next =
+                tightest(&idle_by_node, missing).or((!idle_by_node.is_empty()).then_some(0))?;
+            taken.extend(idle_by_node.remove(next).gpus.into_iter().take(missing));
             nodes += 1;
         }
         let may = !self.demand.packed || nodes <= self.fewest_nodes(wanted);
         may.then_some(taken)
     }
 
-    fn rooms(&self, counts: &mut PassCounts) -> Vec<Room> {
-        let mut rooms: Vec<Room> = Vec::new();
+    fn idle_by_node(&self, counts: &mut PassCounts) -> Vec<Room> {
+        let mut idle_by_node: Vec<Room> = Vec::new();
         for node in self.gpus.node_ids() {
             let fit = self
                 .gpus
@@ -65,10 +66,10 @@ impl Question<'_> {
                 .filter(|&gpu| self.hopeful(&self.gpus.summary(gpu)) && self.screened(gpu, counts));
             let gpus: Vec<GpuId> = fit.collect();
             if !gpus.is_empty() {
-                rooms.push(Room { node, gpus });
+                idle_by_node.push(Room { node, gpus });
             }
         }
-        rooms
+        idle_by_node
     }
 
     /// Nodes that a gang of this size needs when nobody else is there.
@@ -85,7 +86,7 @@ impl Question<'_> {
 }
 
 /// The room that holds this many with the least to spare, the first of several.
-fn tightest(rooms: &[Room], wanted: usize) -> Option<usize> {
-    let large = rooms.iter().enumerate().filter(|(_, room)| room.gpus.len() >= wanted);
+fn tightest(idle_by_node: &[Room], wanted: usize) -> Option<usize> {
+    let large = idle_by_node.iter().enumerate().filter(|(_, room)| room.gpus.len() >= wanted);
     large.min_by_key(|(_, room)| (room.gpus.len(), room.node)).map(|(index, _)| index)
 }

@@ -1,17 +1,18 @@
 //! The GPU where incumbents and newcomer together are predicted to slow down least.
 
 use super::{Cost, real_cost};
-use crate::belief::{least_harm, predicted_harm, tempered_harm};
+use crate::belief::{harm_by_profile, least_harm, predicted_harm};
 use crate::demand::Demand;
 use crate::gpus::GpuState;
-use coloc_model::Temper;
+use coloc_model::InterferenceProfile;
 
 pub(super) fn cost(gpu: &GpuState, demand: &Demand) -> Cost {
     let residents = gpu.residents().iter();
-    let mut tempers = residents.clone().map(|booking| booking.temper).chain([demand.temper]);
-    if tempers.any(|temper| temper != Temper::USUAL) {
-        let incumbents = residents.map(|booking| (booking.load, booking.temper));
-        return real_cost(tempered_harm(incumbents, (demand.load, demand.temper)).max(0.0));
+    let mut profiles =
+        residents.clone().map(|booking| booking.interference).chain([demand.interference]);
+    if profiles.any(|interference| interference != InterferenceProfile::USUAL) {
+        let incumbents = residents.map(|booking| (booking.load, booking.interference));
+        return real_cost(harm_by_profile(incumbents, (demand.load, demand.interference)).max(0.0));
     }
     // While nobody is stretched harm follows from the sum alone. Then cost and bound are one number, and
     // a search need not open every GPU whose bound is a rounding error below.
@@ -26,10 +27,10 @@ pub(super) fn bound(least_load: f64, demand: &Demand) -> Cost {
     if least_load.is_infinite() {
         return Cost::MAX;
     }
-    least(least_load, demand.load, demand.mildness)
+    least(least_load, demand.load, demand.least_factor)
 }
 
 /// The two formulas round differently; a bound must not end up above what it bounds.
-fn least(load: f64, newcomer: f64, mildness: f64) -> Cost {
-    real_cost((least_harm(load, newcomer, mildness) * (1.0 - 1e-9)).max(0.0))
+fn least(load: f64, newcomer: f64, least_factor: f64) -> Cost {
+    real_cost((least_harm(load, newcomer, least_factor) * (1.0 - 1e-9)).max(0.0))
 }

@@ -8,7 +8,7 @@ use super::Shape;
 use crate::demand::Demand;
 use crate::place::{Gang, Search};
 use crate::policy::{Gate, MemoryBasis, Place, Policy};
-use crate::scheduler::{Turn, World};
+use crate::scheduler::{Pass, SchedulerState};
 use crate::screen::Case;
 use coloc_model::{GpuId, NodeId, TaskId, Time};
 use rustc_hash::FxHashMap;
@@ -16,18 +16,18 @@ use rustc_hash::FxHashMap;
 /// How many waiting tasks are tried behind the head in one pass, as Slurm's `bf_max_job_test` bounds it.
 const DEPTH: usize = 500;
 
-pub(crate) fn run(world: &mut World, turn: &mut Turn) {
-    super::fifo::run(world, turn);
-    let Some(head) = world.head() else { return };
+pub(crate) fn run(scheduler: &mut SchedulerState, pass: &mut Pass) {
+    super::fifo::run(scheduler, pass);
+    let Some(head) = scheduler.head() else { return };
     // Where whole GPUs are given and none is free, nobody can start.
-    if turn.is_over() || (world.policy.needs_idle() && world.gpus.idle() == 0) {
+    if pass.is_over() || (scheduler.policy.needs_idle() && scheduler.gpus.idle() == 0) {
         return;
     }
-    let outlook = Outlook::new(world, head, turn.now);
+    let outlook = Outlook::new(scheduler, head, pass.now);
     // A head whose start nobody can foresee might be delayed by anybody; one that has no GPUs to start on, by nobody.
-    if outlook.promised != Time::NEVER || !world.has_gpus_in_service(&outlook.head) {
-        let stays_out = vec![false; world.widest as usize + 1];
-        Round { outlook, chances: FxHashMap::default(), stays_out }.run(world, turn);
+    if outlook.promised != Time::NEVER || !scheduler.has_gpus_in_service(&outlook.head) {
+        let stays_out = vec![false; scheduler.widest as usize + 1];
+        Round { outlook, chances: FxHashMap::default(), stays_out }.run(scheduler, pass);
     }
 }
 
@@ -40,13 +40,13 @@ struct Outlook {
 }
 
 impl Outlook {
-    fn new(world: &World, head: TaskId, now: Time) -> Self {
-        let head = world.demand(head);
-        let node = |gpu| node_of(world, &head, gpu);
-        let free_at = |gpu| free_at(world, gpu, now, &head, None);
+    fn new(scheduler: &SchedulerState, head: TaskId, now: Time) -> Self {
+        let head = scheduler.demand(head);
+        let node = |gpu| node_of(scheduler, &head, gpu);
+        let free_at = |gpu| free_at(scheduler, gpu, now, &head, None);
         // GPUs of one node stand together.
         let mut times: Vec<(NodeId, Time)> =
-            world.gpus.ids().map(|gpu| (node(gpu), free_at(gpu))).collect();
+            scheduler.gpus.ids().map(|gpu| (node(gpu), free_at(gpu))).collect();
         let last = head.gpus as usize - 1;
         let mut promised = Time::NEVER;
         for node in times.chunk_by_mut(|a, b| a.0 == b.0).filter(|node| node.len() > last) {
@@ -60,13 +60,19 @@ impl Outlook {
     }
 
     /// How many GPUs of each node the head would lose for good to a task there.
-    fn losses(&self, world: &World, now: Time, task: &Demand, gpus: &[GpuId]) -> Losses {
+    fn losses(
+        &self,
+        scheduler: &SchedulerState,
+        now: Time,
+        task: &Demand,
+        gpus: &[GpuId],
+    ) -> Losses {
         let mut losses: Losses = Vec::new();
         for &gpu in gpus {
             let by_then =
-                |newcomer| free_at(world, gpu, now, &self.head, newcomer) <= self.promised;
+                |newcomer| free_at(scheduler, gpu, now, &self.head, newcomer) <= self.promised;
             if by_then(None) && !by_then(Some(task)) {
-                let node = node_of(world, &self.head, gpu);
+                let node = node_of(scheduler, &self.head, gpu);
                 match losses.iter_mut().find(|(of, _)| *of == node) {
                     Some((_, lost)) => *lost += 1,
                     None => losses.push((node, 1)),
@@ -110,39 +116,46 @@ struct Round {
 }
 
 impl Round {
-    fn run(&mut self, world: &mut World, turn: &mut Turn) {
-        let whole = world.policy.needs_idle();
+    fn run(&mut self, scheduler: &mut SchedulerState, pass: &mut Pass) {
+        let whole = scheduler.policy.needs_idle();
         // The head itself is one of them.
-        for entry in world.waiting.first(DEPTH + 1) {
-            if entry.task == self.outlook.head.task || (whole && entry.gpus > world.gpus.idle()) {
+        for entry in scheduler.waiting.first(DEPTH + 1) {
+            if entry.task == self.outlook.head.task || (whole && entry.gpus > scheduler.gpus.idle())
+            {
                 continue;
             }
-            if world.over_quota(entry.task).is_some() {
+            if scheduler.over_quota(entry.task).is_some() {
                 continue;
             }
             let ends = match entry.span {
-                Some(span) if !world.policy.learn => turn.now + span,
-                _ => world.expected_end(entry.task, turn.now),
+                Some(span) if !scheduler.policy.learn => pass.now + span,
+                _ => scheduler.expected_end(entry.task, pass.now),
             };
             let is_gone = ends <= self.outlook.promised;
             if is_gone || !self.stays_out[entry.gpus as usize] {
-                self.consider(world, turn, entry.task, is_gone);
+                self.consider(scheduler, pass, entry.task, is_gone);
             }
-            if turn.is_over() || (whole && world.gpus.idle() == 0) {
+            if pass.is_over() || (whole && scheduler.gpus.idle() == 0) {
                 break;
             }
         }
     }
 
-    fn consider(&mut self, world: &mut World, turn: &mut Turn, task: TaskId, is_gone: bool) {
-        let shape = world.shape(&world.tasks.live(task).task);
+    fn consider(
+        &mut self,
+        scheduler: &mut SchedulerState,
+        pass: &mut Pass,
+        task: TaskId,
+        is_gone: bool,
+    ) {
+        let shape = scheduler.shape(&scheduler.tasks.live(task).task);
         let chance = match self.chances.remove(&shape) {
             Some(chance) => chance,
-            None => self.chance(world, turn, task),
+            None => self.chance(scheduler, pass, task),
         };
         match chance {
             Chance::Room { gpus, losses, harmless } if is_gone || harmless => {
-                world.start(turn, &world.demand(task), &gpus);
+                scheduler.start(pass, &scheduler.demand(task), &gpus);
                 if !is_gone {
                     self.outlook.lose(&losses);
                 }
@@ -151,68 +164,69 @@ impl Round {
             }
             chance => {
                 // Where GPUs are merely counted, what the head can spare only shrinks in a pass.
-                let alike = world.gpus.are_alike() && !world.models.matter();
-                let counted = world.policy.place == Place::Any && alike;
+                let alike = scheduler.gpus.are_alike() && !scheduler.models.matter();
+                let counted = scheduler.policy.place == Place::Any && alike;
                 self.stays_out[shape.gpus as usize] |= counted;
                 self.chances.insert(shape, chance);
             }
         }
     }
 
-    fn chance(&self, world: &mut World, turn: &mut Turn, task: TaskId) -> Chance {
-        let demand = world.demand(task);
-        let found = world.find(turn, &demand, Search::Everywhere);
+    fn chance(&self, scheduler: &mut SchedulerState, pass: &mut Pass, task: TaskId) -> Chance {
+        let demand = scheduler.demand(task);
+        let found = scheduler.find(pass, &demand, Search::Everywhere);
         let Some(gpus) = found else { return Chance::NoRoom };
-        let losses = self.outlook.losses(world, turn.now, &demand, &gpus);
+        let losses = self.outlook.losses(scheduler, pass.now, &demand, &gpus);
         let harmless = self.outlook.stands(&losses);
         Chance::Room { gpus, losses, harmless }
     }
 }
 
 /// The node of a GPU, where it matters to the head.
-fn node_of(world: &World, head: &Demand, gpu: GpuId) -> NodeId {
-    let wide = head.gpus as usize > world.fleet.widest_node() || !head.packed;
-    match world.policy.place {
+fn node_of(scheduler: &SchedulerState, head: &Demand, gpu: GpuId) -> NodeId {
+    let wide = head.gpus as usize > scheduler.fleet.widest_node() || !head.packed;
+    match scheduler.policy.place {
         Place::Any => NodeId(0),
         Place::Consolidate if wide => NodeId(0),
-        _ => world.gpus.get(gpu).node,
+        _ => scheduler.gpus.get(gpu).node,
     }
 }
 
 /// When one GPU, perhaps with a newcomer that stays, could take the head: its tasks leave one by one, as
 /// expected, on a copy of its ledger, until every rule that does not depend on the moment is content.
 pub(crate) fn free_at(
-    world: &World,
+    scheduler: &SchedulerState,
     gpu: GpuId,
     now: Time,
     head: &Demand,
     newcomer: Option<&Demand>,
 ) -> Time {
-    let state = world.gpus.get(gpu);
+    let state = scheduler.gpus.get(gpu);
     if state.is_out() {
         return Time::NEVER;
     }
     if head.idle_only && head.need <= state.capacity {
         // All have to go.
-        let ends = state.residents().iter().map(|booking| world.expected_end(booking.task, now));
+        let ends =
+            state.residents().iter().map(|booking| scheduler.expected_end(booking.task, now));
         return if newcomer.is_some() { Time::NEVER } else { ends.fold(now, Time::max) };
     }
-    let gate = match world.policy.gate {
+    let gate = match scheduler.policy.gate {
         gate @ Gate::Expected { .. } => gate,
         _ => Gate::Open,
     };
-    let policy = &Policy { gate, memory: MemoryBasis::Ledger, ..world.policy };
+    let policy = &Policy { gate, memory: MemoryBasis::Ledger, ..scheduler.policy };
     let mut imagined = state.clone();
     imagined.reserved = None;
     imagined.busy_until = now;
     let mut leaving: Vec<(Time, TaskId)> = imagined
         .residents()
         .iter()
-        .map(|booking| (world.expected_end(booking.task, now), booking.task))
+        .map(|booking| (scheduler.expected_end(booking.task, now), booking.task))
         .collect();
     leaving.sort_unstable();
     if let Some(demand) = newcomer {
-        let slot = world.slot(gpu, demand);
+        let slot = scheduler.slot(gpu, demand);
         imagined.book(now, imagined.booking(demand, slot.instance));
     }
     let mut leaving = leaving.into_iter();

@@ -2,10 +2,10 @@
 //! oldest. Past usage is forgotten with a half-life. Nobody is preempted, and who does not fit is passed
 //! over, as by best effort.
 
-use crate::scheduler::World;
+use crate::scheduler::SchedulerState;
 use coloc_model::{Time, UserId};
 
 /// When a user's turn is: scores are not negative, so their bits compare as they do.
-pub(super) fn turn(world: &World, now: Time, user: UserId) -> u64 {
-    world.holdings.score(now, user).to_bits()
+pub(super) fn pass(scheduler: &SchedulerState, now: Time, user: UserId) -> u64 {
+    scheduler.holdings.score(now, user).to_bits()
 }

@@ -2,20 +2,21 @@
 //! help it, only those are looked at.
 
 use crate::place::Search;
-use crate::scheduler::{Turn, World};
+use crate::scheduler::{Pass, SchedulerState};
 
-pub(crate) fn run(world: &mut World, turn: &mut Turn) {
-    let mut improved = std::mem::take(&mut world.improved);
-    world.gpus.take_improved(&mut improved);
-    while let Some(head) = world.head()
-        && !turn.is_over()
+pub(crate) fn run(scheduler: &mut SchedulerState, pass: &mut Pass) {
+    let mut improved = std::mem::take(&mut scheduler.improved);
+    scheduler.gpus.take_improved(&mut improved);
+    while let Some(head) = scheduler.head()
+        && !pass.is_over()
     {
-        let known_blocked = world.blocked_head == Some(head) && !world.policy.time_matters();
+        let known_blocked =
+            scheduler.blocked_head == Some(head) && !scheduler.policy.time_matters();
         let search = if known_blocked { Search::Only(&improved) } else { Search::Everywhere };
-        if !world.try_start(turn, head, search) {
-            world.blocked_head = Some(head);
+        if !scheduler.try_start(pass, head, search) {
+            scheduler.blocked_head = Some(head);
             break;
         }
     }
-    world.improved = improved;
+    scheduler.improved = improved;
 }

@@ -2,7 +2,7 @@
 
 use super::ranked::simulator;
 use crate::policy::{Policy, Queue};
-use crate::service::{GpuTime, Letter};
+use crate::service::{GpuTime, RuleSet};
 
 /// Points at which the continuous index is kept.
 const POINTS: usize = 128;
@@ -37,11 +37,11 @@ impl History {
     /// An empty history that grows.
     pub(crate) fn new(policy: &Policy) -> Self {
         let service = &policy.service;
-        let kept = match service.letter {
+        let kept = match service.rule_set {
             _ if policy.queue != Queue::Gittins2d => Table::Unused,
-            Letter::Simulator => Table::Simulator,
-            Letter::Paper if service.thresholds.is_some() => Table::Unused,
-            Letter::Paper => Table::Continuous,
+            RuleSet::Simulator => Table::Simulator,
+            RuleSet::Paper if service.thresholds.is_some() => Table::Unused,
+            RuleSet::Paper => Table::Continuous,
         };
         let mut history = History { kept, ..History::default() };
         history.rebuild();

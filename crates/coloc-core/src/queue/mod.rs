@@ -14,7 +14,7 @@ pub(crate) mod ranked;
 
 use crate::demand::Demand;
 use crate::policy::{FairOrder, Pack, Place, Policy, Queue};
-use crate::scheduler::World;
+use crate::scheduler::SchedulerState;
 use crate::tasks::Record;
 use coloc_model::{Memory, Millis, ModelSet, SignatureId, Task, TaskId, Time, UserId};
 use rustc_hash::FxHashMap;
@@ -100,7 +100,7 @@ impl Shape {
     }
 }
 
-impl World {
+impl SchedulerState {
     /// The shape of a task. Where whole GPUs are given and all have the same memory, nothing but their
     /// number matters.
     pub(crate) fn shape(&self, task: &Task) -> Shape {
@@ -117,11 +117,11 @@ impl World {
     }
 }
 
-impl World {
+impl SchedulerState {
     /// How many wait ahead of a task that waits in the main queue.
     pub(crate) fn ahead(&self, record: &Record) -> usize {
         if self.policy.queue.is_ranked() {
-            self.ranked.ahead(record.standing.seat)
+            self.ranked.ahead(record.service_record.order_key)
         } else {
             self.waiting.ahead(record.ticket)
         }
@@ -172,7 +172,7 @@ impl Waiting {
             by_user: policy.same_user || limited || policy.queue == Queue::Fair,
             by_shape: matches!(policy.queue, Queue::BestEffort | Queue::Fair),
             count: 0,
-            by_ticket: !policy.queue.is_ranked() || policy.patience.is_some(),
+            by_ticket: !policy.queue.is_ranked() || policy.starvation_limit.is_some(),
             order: BTreeMap::new(),
             shapes: Vec::new(),
             numbers: FxHashMap::default(),

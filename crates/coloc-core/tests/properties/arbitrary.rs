@@ -124,7 +124,7 @@ pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
     )
         .prop_map(|((queue, place, share), (knowledge, memory, gate, settle), rest)| {
             let ((max_tasks, same_user, idle_first), pace, recovery, order) = rest;
-            let (patience, short_first, learn) = order;
+            let (starvation_limit, short_first, learn) = order;
             Policy {
                 knowledge,
                 memory,
@@ -135,7 +135,7 @@ pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
                 idle_first,
                 pace: Pace { idle: secs(pace), shared: secs(2 * pace) },
                 recovery,
-                patience,
+                starvation_limit,
                 short_first,
                 learn,
                 ..Policy::plain(queue, place, share)

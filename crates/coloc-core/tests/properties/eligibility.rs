@@ -117,7 +117,7 @@ impl Model {
     }
 
     /// Looks at whatever has to be looked at, as a daemon does.
-    fn settle(&mut self, checked: bool) {
+    fn run_until_idle(&mut self, checked: bool) {
         loop {
             let told = Told(&self.tasks, &self.looks);
             let Some((task, verdict)) = self.eligibility.next(self.now, &told) else { return };
@@ -344,7 +344,7 @@ proptest! {
         let mut model = Model::default();
         for batch in &batches {
             batch.iter().for_each(|step| model.happen(step));
-            model.settle(true);
+            model.run_until_idle(true);
             for task in model.ids(State::Waiting) {
                 prop_assert!(!model.may_come(task), "task {task} waits after {batch:?}");
             }

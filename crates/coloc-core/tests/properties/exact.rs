@@ -62,7 +62,7 @@ proptest! {
         policy in any_policy(),
         steps in any_steps(80),
     ) {
-        let policy = Policy { learn: false, patience: None, ..policy };
+        let policy = Policy { learn: false, starvation_limit: None, ..policy };
         compare(fleet, timeless(policy), &steps)?;
     }
 
@@ -81,7 +81,7 @@ proptest! {
         policy in any_policy(),
         steps in any_steps(80),
     ) {
-        let policy = Policy { learn: true, patience: None, ..policy };
+        let policy = Policy { learn: true, starvation_limit: None, ..policy };
         compare(fleet, timeless(policy), &steps)?;
     }
 
@@ -102,7 +102,7 @@ proptest! {
         let service = Service { thresholds, ..Service::PLAIN };
         let plain = Policy::plain(queue, Place::Consolidate, Share::Exclusive);
         let policy = Policy { pack, service, ..plain };
-        let brute = Policy { patience: Some(Millis::from_secs(1 << 40)), ..policy };
+        let brute = Policy { starvation_limit: Some(Millis::from_secs(1 << 40)), ..policy };
         compare_with(fleet, policy, brute, &steps)?;
     }
 }

@@ -154,7 +154,7 @@ proptest! {
         let policy = Policy {
             queue: Queue::BestEffort,
             pace: coloc_core::policy::Pace::default(),
-            patience: None,
+            starvation_limit: None,
             ..policy
         };
         let mut world = World::new(fleet, policy);

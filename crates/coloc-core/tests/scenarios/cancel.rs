@@ -32,7 +32,7 @@ fn asking_twice_stops_once() {
     let mut world = World::new("1xA100-40GB", exclusive(Queue::Fifo));
     let running = world.submit(task());
     world.cancel(running);
-    assert_eq!(world.tell(Event::CancelRequested(running)), []);
+    assert_eq!(world.tell(Event::StopRequested(running)), []);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn events_about_strangers_change_nothing() {
     let outcome = Outcome::Completed;
     for event in [
         Event::Ended { task, outcome },
-        Event::CancelRequested(task),
+        Event::StopRequested(task),
         Event::Stopped(task),
         Event::TaskSeen { task, used: gib(1), activity: None },
     ] {

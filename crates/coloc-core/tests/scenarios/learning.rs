@@ -3,7 +3,7 @@
 use crate::testkit::{World, gib, mib, mps, secs, task};
 use coloc_core::policy::{Gate, Knowledge, Place, Queue};
 use coloc_core::{Event, Policy};
-use coloc_model::{Fraction, Lesson, SignatureId, Temper};
+use coloc_model::{Fraction, InterferenceProfile, Lesson, SignatureId};
 
 const LEARNING: Policy = Policy { learn: true, ..mps(Queue::BestEffort, Place::FirstFit) };
 const KIND: SignatureId = SignatureId(1);
@@ -189,10 +189,14 @@ fn a_task_that_loads_its_program_is_not_taken_for_a_calm_one() {
 #[test]
 fn a_neighbour_that_was_measured_to_be_rude_is_avoided() {
     let policy = mps(Queue::Fifo, Place::LeastInterference);
-    let rude =
-        Lesson { temper: Some(Temper { sensitivity: 1.0, pressure: 4.0 }), ..Lesson::default() };
-    let mild =
-        Lesson { temper: Some(Temper { sensitivity: 0.5, pressure: 0.5 }), ..Lesson::default() };
+    let rude = Lesson {
+        interference: Some(InterferenceProfile { sensitivity: 1.0, pressure: 4.0 }),
+        ..Lesson::default()
+    };
+    let mild = Lesson {
+        interference: Some(InterferenceProfile { sensitivity: 0.5, pressure: 0.5 }),
+        ..Lesson::default()
+    };
     for (lesson, chosen) in [(None, 0), (Some(rude), 1), (Some(mild), 0)] {
         let mut world = World::new("2xA100-40GB", policy);
         if let Some(lesson) = lesson {
@@ -208,7 +212,7 @@ fn a_neighbour_that_was_measured_to_be_rude_is_avoided() {
 #[test]
 fn what_was_measured_counts_before_anything_was_seen() {
     let mut world = World::new("1xA100-40GB", LEARNING);
-    let lesson = Lesson { sm: Some(Fraction::new(0.8)), peak: Some(mib(2000)), temper: None };
+    let lesson = Lesson { sm: Some(Fraction::new(0.8)), peak: Some(mib(2000)), interference: None };
     world.tell(Event::Taught { signature: KIND, lesson });
     world.submit(task().kind(1).gib(20));
     assert_eq!(world.booked(0), mib(2060));

@@ -22,7 +22,7 @@ fn what_both_versions_of_carma_share() {
                 (policy.queue, policy.place, policy.share),
                 (Queue::Fifo, Place::Magm, Share::Mps)
             );
-            assert!(policy.idle_first && !policy.learn && policy.patience.is_none());
+            assert!(policy.idle_first && !policy.learn && policy.starvation_limit.is_none());
             assert_eq!(policy.recovery.on_oom, OnOom::Exclusive);
             assert!(policy.recovery.stops_others && policy.recovery.retries == u32::MAX);
         }

@@ -160,7 +160,7 @@ impl World {
     }
 
     pub(crate) fn cancel(&mut self, task: TaskId) {
-        self.tell(Event::CancelRequested(task));
+        self.tell(Event::StopRequested(task));
     }
 
     /// A task that was to be stopped is off its GPUs.
@@ -227,7 +227,7 @@ impl World {
             let mut effects = Vec::new();
             self.scheduler.note(self.now, event, &mut effects);
             if self.stopping.contains(&id) {
-                self.scheduler.note(self.now, Event::CancelRequested(id), &mut effects);
+                self.scheduler.note(self.now, Event::StopRequested(id), &mut effects);
                 effects.retain(|effect| !matches!(effect, Effect::Stop(_)));
             }
             self.scheduler.sanity_check();

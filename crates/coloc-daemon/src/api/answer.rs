@@ -120,7 +120,7 @@ impl Failure {
             | Failure::Refused(
                 Refused::NotYours(_) | Refused::NotAdmin | Refused::PriorityAboveZero,
             ) => StatusCode::FORBIDDEN,
-            Failure::Refused(Refused::Invalid(_) | Refused::TooManyToForesee { .. }) => {
+            Failure::Refused(Refused::Invalid(_) | Refused::TooManyToForecast { .. }) => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             Failure::Refused(Refused::OverLimit(_)) => StatusCode::TOO_MANY_REQUESTS,

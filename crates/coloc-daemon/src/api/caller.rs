@@ -1,8 +1,8 @@
 //! Who calls: the kernel says so of both ends of a Unix socket, and a token does over the network.
 
 use super::answer::Failure;
-use super::strangers::Stranger;
-use super::{Desk, State};
+use super::unauthenticated::UnauthenticatedConnection;
+use super::{ApiState, State};
 use crate::owner::Caller;
 use crate::record::Uid;
 use crate::tokens::TokenError;
@@ -49,11 +49,14 @@ impl<S: Sync> FromRequestParts<S> for Peer {
 }
 
 /// Lets in whom the kernel named, and who has a token. Nothing of what others send is looked at.
-pub(super) async fn admit(desk: State, mut request: Request, next: Next) -> Response {
+pub(super) async fn admit(api: State, mut request: Request, next: Next) -> Response {
     if request.extensions().get::<Peer>().is_none() {
-        let stranger = request.extensions_mut().remove::<Arc<Stranger>>();
-        let admitted = by_token(&desk, &request).and_then(|peer| match stranger {
-            Some(stranger) => stranger.is_known(peer.caller(), &desk.ledger).map(|()| peer),
+        let unauthenticated_connection =
+            request.extensions_mut().remove::<Arc<UnauthenticatedConnection>>();
+        let admitted = by_token(&api, &request).and_then(|peer| match unauthenticated_connection {
+            Some(unauthenticated_connection) => {
+                unauthenticated_connection.is_known(peer.caller(), &api.user_limits).map(|()| peer)
+            }
             None => Err(Failure::NoToken),
         });
         match admitted {
@@ -64,14 +67,14 @@ pub(super) async fn admit(desk: State, mut request: Request, next: Next) -> Resp
     next.run(request).await
 }
 
-fn by_token(desk: &Desk, request: &Request) -> Result<Peer, Failure> {
+fn by_token(api: &ApiState, request: &Request) -> Result<Peer, Failure> {
     let shown = request.headers().get(AUTHORIZATION).ok_or(Failure::NoToken)?;
     let token = shown.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
     let token = token.ok_or(Failure::Token(TokenError::Unknown))?;
     let now = Moment::now();
-    let (uid, note) = desk.tokens.admit(now, token.trim()).map_err(Failure::Token)?;
+    let (uid, note) = api.tokens.admit(now, token.trim()).map_err(Failure::Token)?;
     if note {
-        let tokens = desk.tokens.clone();
+        let tokens = api.tokens.clone();
         // That it was used is worth a line on the disk, but nobody's wait.
         tokio::task::spawn_blocking(move || tokens.save());
     }

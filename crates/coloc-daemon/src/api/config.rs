@@ -1,14 +1,14 @@
 //! Settings: which are in force, and reading them again.
 
 use super::answer::Failure;
-use super::{Desk, Peer, State};
+use super::{ApiState, Peer, State};
 use crate::owner::{Answer, Caller, Command, Invalid, Refused};
 use crate::settings::Settings;
 use axum::Json;
 use coloc_api::SCHEMA;
 use coloc_api::answer::{ConfigInForce, Reload};
 
-impl Desk {
+impl ApiState {
     /// Reads the configuration again and has the owner live by it.
     pub(crate) async fn reload(&self, caller: Caller) -> Result<Reload, Refused> {
         if !caller.admin {
@@ -18,12 +18,12 @@ impl Desk {
         let read = tokio::task::spawn_blocking(move || source.read()).await;
         let read = read.unwrap_or_else(|_| Err("the configuration could not be read".to_owned()));
         let reloaded = read.map_err(Invalid::Configuration)?;
-        let (settings, at_next_start) = (reloaded.settings.said.clone(), reloaded.at_next_start);
+        let (settings, at_next_start) = (reloaded.settings.chosen.clone(), reloaded.at_next_start);
         let bounds = reloaded.settings.bounds;
         let command = Command::Reconfigure(Box::new(reloaded.settings));
         match self.ask(caller, command).await {
             Ok(Answer::Done) => {
-                self.ledger.set(bounds);
+                self.user_limits.set(bounds);
                 Ok(Reload { schema: SCHEMA, settings, at_next_start })
             }
             Ok(other) => Err(Invalid::Configuration(format!("{other:?}")).into()),
@@ -33,15 +33,15 @@ impl Desk {
     }
 }
 
-pub(super) async fn show(desk: State, peer: Peer) -> Result<Json<ConfigInForce>, Failure> {
-    match desk.ask(peer.caller(), Command::Settings).await? {
+pub(super) async fn show(api: State, peer: Peer) -> Result<Json<ConfigInForce>, Failure> {
+    match api.ask(peer.caller(), Command::Settings).await? {
         Answer::Settings(settings) => {
-            let Settings { said, policy, grace, retention, .. } = *settings;
+            let Settings { chosen, policy, grace, retention, .. } = *settings;
             let policy = serde_json::to_value(policy);
             let policy = policy.map_err(|error| Failure::Unexpected(error.to_string()))?;
             Ok(Json(ConfigInForce {
                 schema: SCHEMA,
-                settings: said,
+                settings: chosen,
                 policy,
                 grace_s: grace.secs(),
                 keep_logs_s: retention.age.map(coloc_model::Millis::secs),
@@ -52,6 +52,6 @@ pub(super) async fn show(desk: State, peer: Peer) -> Result<Json<ConfigInForce>,
     }
 }
 
-pub(super) async fn reload(desk: State, peer: Peer) -> Result<Json<Reload>, Failure> {
-    Ok(Json(desk.reload(peer.caller()).await?))
+pub(super) async fn reload(api: State, peer: Peer) -> Result<Json<Reload>, Failure> {
+    Ok(Json(api.reload(peer.caller()).await?))
 }

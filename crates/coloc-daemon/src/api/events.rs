@@ -17,14 +17,14 @@ const LONGEST_WAIT: Duration = Duration::from_secs(50);
 
 /// Answers when a task has ended, or with how it stands after a while.
 pub(super) async fn wait(
-    desk: State,
+    api: State,
     peer: Peer,
     Path(id): Path<u32>,
 ) -> Result<Json<Versioned<TaskDetail>>, Failure> {
-    let mut news = desk.news.subscribe();
+    let mut news = api.news.subscribe();
     let until = tokio::time::Instant::now() + LONGEST_WAIT;
     loop {
-        let task = detail(&desk, peer, id).await?.detail;
+        let task = detail(&api, peer, id).await?.detail;
         if task.task.state.is_over() || tokio::time::Instant::now() >= until {
             return Ok(Json(Versioned::new(task)));
         }
@@ -42,10 +42,10 @@ pub(super) async fn wait(
 
 /// Every change of every task, as server-sent events.
 pub(super) async fn stream(
-    desk: State,
+    api: State,
     _: Peer,
 ) -> Sse<impl futures_core::Stream<Item = Result<Event, Infallible>>> {
-    let news = desk.news.subscribe();
+    let news = api.news.subscribe();
     let changes = futures_util::stream::unfold(news, |mut news| async {
         let event = match news.recv().await {
             Ok(view) => Event::default().event("task").json_data(&*view).ok()?,

@@ -3,8 +3,8 @@
 
 use super::answer::Failure;
 use super::request::Path;
-use super::{Desk, Peer, State};
-use crate::foresee::{RunTimes, foresee};
+use super::{ApiState, Peer, State};
+use crate::forecast::{RunTimes, forecast};
 use crate::owner::{Answer, Command};
 use axum::Json;
 use coloc_api::SCHEMA;
@@ -17,33 +17,33 @@ use tokio::sync::Semaphore;
 static ONE_AT_A_TIME: Semaphore = Semaphore::const_new(1);
 
 pub(super) async fn one(
-    desk: State,
+    api: State,
     peer: Peer,
     Path(id): Path<u32>,
 ) -> Result<Json<Versioned<Expected>>, Failure> {
-    let found = look_ahead(&desk, peer, Some(TaskId(id))).await?.pop();
+    let found = look_ahead(&api, peer, Some(TaskId(id))).await?.pop();
     found.map(|found| Json(Versioned::new(found))).ok_or(Failure::NoTask(id))
 }
 
-pub(super) async fn all(desk: State, peer: Peer) -> Result<Json<Foreseen>, Failure> {
-    let tasks = look_ahead(&desk, peer, None).await?;
+pub(super) async fn all(api: State, peer: Peer) -> Result<Json<Foreseen>, Failure> {
+    let tasks = look_ahead(&api, peer, None).await?;
     Ok(Json(Foreseen { schema: SCHEMA, tasks }))
 }
 
 async fn look_ahead(
-    desk: &Desk,
+    api: &ApiState,
     peer: Peer,
     target: Option<TaskId>,
 ) -> Result<Vec<Expected>, Failure> {
-    let _turn = desk.turns.take(peer.caller().uid).await?;
+    let _turn = api.heavy_requests.take(peer.caller().uid).await?;
     let _only = ONE_AT_A_TIME.acquire().await.map_err(|_| Failure::Stopping)?;
-    let snapshot = match desk.ask(peer.caller(), Command::Snapshot).await? {
+    let snapshot = match api.ask(peer.caller(), Command::Snapshot).await? {
         Answer::Snapshot(snapshot) => *snapshot,
         other => return Err(Failure::unexpected(other)),
     };
-    desk.read(move |journal| {
+    api.read(move |journal| {
         let times = RunTimes::read(journal, &snapshot.clock)?;
-        Ok(foresee(snapshot, &times, journal, target))
+        Ok(forecast(snapshot, &times, journal, target))
     })
     .await
 }

@@ -23,7 +23,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 const MOST_ENDED: u32 = 100_000;
 
 pub(super) async fn list(
-    desk: State,
+    api: State,
     peer: Peer,
     headers: HeaderMap,
     Query(mut request): Query<ListRequest>,
@@ -34,13 +34,13 @@ pub(super) async fn list(
     let lines = headers.get(ACCEPT).is_some_and(|accept| accept == LINES);
     let form = if lines { Form::Lines } else { Form::Json };
     if request.all {
-        return Ok(answer(form, Body::from(all(desk, peer, request, form).await?)));
+        return Ok(answer(form, Body::from(all(api, peer, request, form).await?)));
     }
     let first = PageRequest { from: TaskId(0), user: request.user };
     // The first page is waited for, so that a refusal is one.
-    let page = page(desk.ask(peer.caller(), Command::Page(first.clone())).await?)?;
+    let page = page(api.ask(peer.caller(), Command::Page(first.clone())).await?)?;
     let mut begun = false;
-    let pages = pages(desk, peer, first, page);
+    let pages = pages(api, peer, first, page);
     let pages = pages.map(move |page| form.write(page?, &mut begun).map(Bytes::from));
     Ok(answer(form, Body::from_stream(pages)))
 }
@@ -84,14 +84,14 @@ fn answer(form: Form, rows: Body) -> Response {
 
 /// The rows of a page, and of those after it. While one is sent, the owner writes the next.
 fn pages(
-    desk: State,
+    api: State,
     peer: Peer,
     request: PageRequest,
     first: Page,
 ) -> impl futures_core::Stream<Item = Result<Vec<u8>, Failure>> {
     let ask = move |page: &Page| {
         let request = PageRequest { from: page.next?, ..request.clone() };
-        Some(desk.begin(peer.caller(), Command::Page(request)))
+        Some(api.begin(peer.caller(), Command::Page(request)))
     };
     let rest = stream::try_unfold((ask(&first), ask), |(asked, ask)| async move {
         let Some(asked) = asked else { return Ok(None) };
@@ -110,14 +110,9 @@ fn page(answer: Answer) -> Result<Page, Failure> {
 }
 
 /// Ended tasks are on the disk, the others with the owner.
-async fn all(
-    desk: State,
-    peer: Peer,
-    request: ListRequest,
-    form: Form,
-) -> Result<Vec<u8>, Failure> {
-    let turn = desk.turns.take(peer.caller().uid).await?;
-    let Answer::Tasks(mut tasks) = desk.ask(peer.caller(), Command::List).await? else {
+async fn all(api: State, peer: Peer, request: ListRequest, form: Form) -> Result<Vec<u8>, Failure> {
+    let turn = api.heavy_requests.take(peer.caller().uid).await?;
+    let Answer::Tasks(mut tasks) = api.ask(peer.caller(), Command::List).await? else {
         return Err(Failure::Stopping);
     };
     let since = Moment((request.since_s.max(0.0) * 1000.0) as u64);
@@ -133,7 +128,7 @@ async fn all(
         tasks.iter().for_each(|task| lines::write(&mut rows, task));
         Ok(form.write(rows, &mut false))
     };
-    let rows = desk.read(write).await;
+    let rows = api.read(write).await;
     drop(turn);
     rows?
 }

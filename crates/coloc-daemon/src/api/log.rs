@@ -21,12 +21,12 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// (`x-offset`, later than asked for where that is gone), whose attempt it is (`x-attempt`, 0 where all of them write to
 /// one file of the user's) and which is the last (`x-attempts`).
 pub(super) async fn read(
-    desk: State,
+    api: State,
     peer: Peer,
     Path(id): Path<u32>,
     Query(LogRequest { offset, attempt }): Query<LogRequest>,
 ) -> Result<(HeaderMap, Vec<u8>), Failure> {
-    let Shown { detail: task, owner, output: path } = detail(&desk, peer, id).await?;
+    let Shown { detail: task, owner, output: path } = detail(&api, peer, id).await?;
     let caller = peer.caller();
     if owner != caller.uid && !caller.admin {
         return Err(Failure::NotYours(id));
@@ -35,7 +35,7 @@ pub(super) async fn read(
         return Err(Failure::Removed(id));
     }
     let last = task.task.attempts;
-    let run = |attempt| RunDir::of(&desk.runs, TaskId(id), attempt);
+    let run = |attempt| RunDir::of(&api.runs, TaskId(id), attempt);
     let (attempt, output) = match Output::at(run(last), path) {
         Output::Log(_) => {
             let attempt = attempt.unwrap_or(last).max(1);

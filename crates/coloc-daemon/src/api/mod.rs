@@ -2,12 +2,13 @@
 //! does.
 
 mod answer;
+mod bare_refusals;
 mod caller;
 mod config;
-mod door;
+mod connections;
 mod events;
 mod expected;
-mod ledger;
+mod heavy_requests;
 mod list;
 mod log;
 mod maxima;
@@ -16,23 +17,22 @@ mod past;
 mod request;
 mod routes;
 mod stall;
-mod strangers;
-mod strict;
+mod stream_wrapper;
+mod strict_json;
 mod tasks;
-mod through;
 mod tokens;
-mod turns;
+mod unauthenticated;
+mod user_limits;
 mod version;
-mod worded;
 
 use caller::Peer;
 use coloc_api::SCHEMA;
 use coloc_api::answer::{Draining, Gpus, Served, Taught, Versioned};
-pub use door::{serve, serve_remote};
-pub use ledger::Ledger;
+pub use connections::{serve, serve_remote};
+pub use heavy_requests::HeavyRequests;
 pub use openapi::document;
 pub use tokens::Reach;
-pub use turns::Turns;
+pub use user_limits::UserLimits;
 
 use crate::journal::Journal;
 use crate::owner::{Answer, Caller, Command, Input, Refused};
@@ -54,11 +54,11 @@ pub(crate) const TURNS_AT_ONCE: usize = 3;
 /// Threads that read the journal, and what else the event loop cannot wait for.
 pub(crate) const BLOCKING_THREADS: usize = 32;
 /// An owner that has not answered by then is stuck.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What handlers need.
 #[derive(Clone)]
-pub struct Desk {
+pub struct ApiState {
     /// The owner's inbox.
     pub inbox: mpsc::SyncSender<Input>,
     /// The journal's file, for what has ended.
@@ -74,14 +74,14 @@ pub struct Desk {
     /// Where settings come from.
     pub source: Arc<Source>,
     /// What users have of this interface, and may have.
-    pub ledger: Arc<Ledger>,
+    pub user_limits: Arc<UserLimits>,
     /// Turns of those who ask for much.
-    pub turns: Arc<Turns>,
+    pub heavy_requests: Arc<HeavyRequests>,
     /// Changes of tasks.
     pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
 }
 
-impl Desk {
+impl ApiState {
     /// Asks the owner and waits.
     async fn ask(&self, caller: Caller, command: Command) -> Result<Answer, Failure> {
         self.begin(caller, command)?.await
@@ -100,7 +100,7 @@ impl Desk {
             mpsc::TrySendError::Disconnected(_) => Failure::Stopping,
         })?;
         Ok(async {
-            match tokio::time::timeout(PATIENCE, answer).await {
+            match tokio::time::timeout(TIMEOUT, answer).await {
                 Ok(Ok(Answer::Refused(refused))) => Err(refused.into()),
                 Ok(Ok(answer)) => Ok(answer),
                 Ok(Err(_)) => Err(Failure::Stopping),
@@ -122,8 +122,8 @@ impl Desk {
 }
 
 /// Serves every route.
-pub fn router(desk: Desk) -> Router {
-    let desk = Arc::new(desk);
+pub fn router(api: ApiState) -> Router {
+    let api = Arc::new(api);
     let served = routes::routes().into_iter();
     let router =
         served.fold(Router::new(), |router, route| router.route(route.path, route.handler));
@@ -133,55 +133,55 @@ pub fn router(desk: Desk) -> Router {
             let what = format!("{} is asked in another way: see GET /openapi.json", uri.path());
             Failure::Malformed(axum::http::StatusCode::METHOD_NOT_ALLOWED, what)
         })
-        .layer(axum::middleware::from_fn_with_state(desk.clone(), caller::admit))
+        .layer(axum::middleware::from_fn_with_state(api.clone(), caller::admit))
         .layer(axum::middleware::from_fn(version::agree))
-        .with_state(desk)
+        .with_state(api)
 }
 
-type State = axum::extract::State<Arc<Desk>>;
+type State = axum::extract::State<Arc<ApiState>>;
 
-async fn gpus(desk: State, peer: Peer) -> Result<Json<Gpus>, Failure> {
-    match desk.ask(peer.caller(), Command::Gpus).await? {
-        Answer::Gpus(gpus) => Ok(Json(Gpus { schema: SCHEMA, emulated: desk.emulated, gpus })),
+async fn gpus(api: State, peer: Peer) -> Result<Json<Gpus>, Failure> {
+    match api.ask(peer.caller(), Command::Gpus).await? {
+        Answer::Gpus(gpus) => Ok(Json(Gpus { schema: SCHEMA, emulated: api.emulated, gpus })),
         other => Err(Failure::unexpected(other)),
     }
 }
 
-async fn status(desk: State, peer: Peer) -> Result<Json<Versioned<StatusView>>, Failure> {
-    match desk.ask(peer.caller(), Command::Status).await? {
+async fn status(api: State, peer: Peer) -> Result<Json<Versioned<StatusView>>, Failure> {
+    match api.ask(peer.caller(), Command::Status).await? {
         Answer::Status(status) => Ok(Json(Versioned::new(status))),
         other => Err(Failure::unexpected(other)),
     }
 }
 
 async fn teach(
-    desk: State,
+    api: State,
     peer: Peer,
     Body(teaching, _held): Body<Teaching>,
 ) -> Result<Json<Versioned<Taught>>, Failure> {
-    match desk.ask(peer.caller(), Command::Teach(Box::new(teaching))).await? {
+    match api.ask(peer.caller(), Command::Teach(Box::new(teaching))).await? {
         Answer::Taught => Ok(Json(Versioned::new(Taught { taught: true }))),
         other => Err(Failure::unexpected(other)),
     }
 }
 
 async fn drain(
-    desk: State,
+    api: State,
     peer: Peer,
     Body(draining, _held): Body<bool>,
 ) -> Result<Json<Versioned<Draining>>, Failure> {
-    match desk.ask(peer.caller(), Command::Drain(draining)).await? {
+    match api.ask(peer.caller(), Command::Drain(draining)).await? {
         Answer::Draining(draining) => Ok(Json(Versioned::new(Draining { draining }))),
         other => Err(Failure::unexpected(other)),
     }
 }
 
 async fn serve_gpus(
-    desk: State,
+    api: State,
     peer: Peer,
     Body(request, _held): Body<GpuService>,
 ) -> Result<Json<Served>, Failure> {
-    match desk.ask(peer.caller(), Command::ServeGpus(request)).await? {
+    match api.ask(peer.caller(), Command::ServeGpus(request)).await? {
         Answer::GpusServed(gpus, notes) => Ok(Json(Served { schema: SCHEMA, gpus, notes })),
         other => Err(Failure::unexpected(other)),
     }

@@ -10,12 +10,12 @@ use coloc_api::past::Past;
 use coloc_api::request::PastRequest;
 
 pub(super) async fn read(
-    desk: State,
+    api: State,
     peer: Peer,
     Query(request): Query<PastRequest>,
 ) -> Result<Json<Past>, Failure> {
-    let _turn = desk.turns.take(peer.caller().uid).await?;
+    let _turn = api.heavy_requests.take(peer.caller().uid).await?;
     let since = Moment((request.since_s.max(0.0) * 1000.0) as u64);
-    let read = desk.read(move |journal| past::read(journal, since, request.user.as_deref()));
+    let read = api.read(move |journal| past::read(journal, since, request.user.as_deref()));
     read.await.map(Json)
 }

@@ -1,9 +1,9 @@
 //! What a request says. What cannot be read is refused in the form of every other refusal.
 
 use super::answer::Failure;
-use super::ledger::Held;
-use super::strict::{self, Unreadable};
-use super::{Desk, LARGEST_REQUEST, Peer};
+use super::strict_json::{self, Unreadable};
+use super::user_limits::BytesInFlight;
+use super::{ApiState, LARGEST_REQUEST, Peer};
 use axum::extract::{self, FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -22,16 +22,16 @@ const LONGEST_FAREWELL: Duration = Duration::from_secs(10);
 const LARGEST_FAREWELL: usize = 4 * LARGEST_REQUEST;
 
 /// A JSON body, and the room that it takes until it is answered.
-pub(super) struct Body<T>(pub T, pub Held);
+pub(super) struct Body<T>(pub T, pub BytesInFlight);
 
-impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Desk>> for Body<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<ApiState>> for Body<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, desk: &Arc<Desk>) -> Result<Self, Failure> {
+    async fn from_request(request: Request, api: &Arc<ApiState>) -> Result<Self, Failure> {
         let (mut parts, mut body) = request.into_parts();
-        let peer = Peer::from_request_parts(&mut parts, desk).await?;
+        let peer = Peer::from_request_parts(&mut parts, api).await?;
         check_head(&parts)?;
-        let mut held = desk.ledger.receive(peer.caller().uid);
+        let mut held = api.user_limits.receive(peer.caller().uid);
         let mut text = Vec::new();
         while let Some(frame) = body.frame().await {
             let broken = |error: axum::Error| malformed(StatusCode::BAD_REQUEST, error.to_string());
@@ -46,11 +46,12 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Desk>> for Body<T> {
         }
         let read = match text.len() > LARGE {
             true => {
-                crate::memory::burst_is_over();
-                let read = tokio::task::spawn_blocking(move || strict::from_slice(&text)).await;
+                crate::heap::burst_is_over();
+                let read =
+                    tokio::task::spawn_blocking(move || strict_json::from_slice(&text)).await;
                 read.map_err(|_| Failure::Stopping)?
             }
-            false => strict::from_slice(&text),
+            false => strict_json::from_slice(&text),
         };
         let value = read.map_err(|error| {
             let status = match error {

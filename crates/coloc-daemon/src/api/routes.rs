@@ -1,6 +1,6 @@
 //! Every route, with what it takes and answers. What is served and what the document says come from this one table.
 
-use super::{Desk, config, events, expected, list, log, openapi, past, tasks, tokens};
+use super::{ApiState, config, events, expected, list, log, openapi, past, tasks, tokens};
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
 use coloc_api::answer::{
@@ -26,7 +26,7 @@ pub(super) struct Route {
     pub(super) query: Option<Shape>,
     pub(super) body: Option<Shape>,
     pub(super) answer: (&'static str, Option<Shape>),
-    pub(super) handler: MethodRouter<Arc<Desk>>,
+    pub(super) handler: MethodRouter<Arc<ApiState>>,
 }
 
 /// Describes a type.
@@ -38,7 +38,7 @@ impl Route {
     fn get<T: 'static>(
         path: &'static str,
         id: &'static str,
-        handler: impl Handler<T, Arc<Desk>>,
+        handler: impl Handler<T, Arc<ApiState>>,
     ) -> Self {
         Route::new("get", path, id, routing::get(handler))
     }
@@ -46,7 +46,7 @@ impl Route {
     fn post<T: 'static>(
         path: &'static str,
         id: &'static str,
-        handler: impl Handler<T, Arc<Desk>>,
+        handler: impl Handler<T, Arc<ApiState>>,
     ) -> Self {
         Route::new("post", path, id, routing::post(handler))
     }
@@ -55,7 +55,7 @@ impl Route {
         method: &'static str,
         path: &'static str,
         id: &'static str,
-        handler: MethodRouter<Arc<Desk>>,
+        handler: MethodRouter<Arc<ApiState>>,
     ) -> Self {
         let (does, answer) = ("", (JSON, None));
         Route { path, method, id, does, query: None, body: None, answer, handler }

@@ -1,6 +1,6 @@
 //! A connection whose other end has stopped reading is given up: it would keep its place for ever.
 
-use super::through::read_through;
+use super::stream_wrapper::read_through;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,13 +11,13 @@ use tokio::time::{Sleep, sleep};
 /// A stream on which nobody waits longer than this to be read.
 pub(super) struct Stalling<S> {
     stream: S,
-    patience: Duration,
+    timeout: Duration,
     waits: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Stalling<S> {
-    pub(super) fn new(stream: S, patience: Duration) -> Self {
-        Stalling { stream, patience, waits: None }
+    pub(super) fn new(stream: S, timeout: Duration) -> Self {
+        Stalling { stream, timeout, waits: None }
     }
 
     /// What a write came to; an error if none has come to anything for too long.
@@ -30,8 +30,8 @@ impl<S> Stalling<S> {
             self.waits = None;
             return written;
         }
-        let patience = self.patience;
-        let waits = self.waits.get_or_insert_with(|| Box::pin(sleep(patience)));
+        let timeout = self.timeout;
+        let waits = self.waits.get_or_insert_with(|| Box::pin(sleep(timeout)));
         ready!(waits.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }

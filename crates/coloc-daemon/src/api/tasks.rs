@@ -2,7 +2,7 @@
 
 use super::answer::Failure;
 use super::request::{Body, Path};
-use super::{Desk, Peer, State};
+use super::{ApiState, Peer, State};
 use crate::executor::local::output_of;
 use crate::executor::local::run::RunDir;
 use crate::owner::{Answer, Command, Invalid, Refused, Shown, memory_view};
@@ -14,11 +14,11 @@ use coloc_api::view::{TaskDetail, WhyView};
 use coloc_model::TaskId;
 
 pub(super) async fn submit(
-    desk: State,
+    api: State,
     peer: Peer,
     Body(submission, _held): Body<Submission>,
 ) -> Result<Json<Submitted>, Failure> {
-    match desk.ask(peer.caller(), Command::Submit(Box::new(submission))).await? {
+    match api.ask(peer.caller(), Command::Submit(Box::new(submission))).await? {
         Answer::Submitted { ids, memory_rule } => {
             let ids = ids.into_iter().map(|id| id.0).collect();
             Ok(Json(Submitted { schema: SCHEMA, ids, memory_rule }))
@@ -28,19 +28,19 @@ pub(super) async fn submit(
 }
 
 pub(super) async fn show(
-    desk: State,
+    api: State,
     peer: Peer,
     Path(id): Path<u32>,
 ) -> Result<Json<Versioned<TaskDetail>>, Failure> {
-    detail(&desk, peer, id).await.map(|shown| Json(Versioned::new(shown.detail)))
+    detail(&api, peer, id).await.map(|shown| Json(Versioned::new(shown.detail)))
 }
 
-pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<Shown, Failure> {
-    if let Answer::Task(Some(task)) = desk.ask(peer.caller(), Command::Show(TaskId(id))).await? {
+pub(super) async fn detail(api: &ApiState, peer: Peer, id: u32) -> Result<Shown, Failure> {
+    if let Answer::Task(Some(task)) = api.ask(peer.caller(), Command::Show(TaskId(id))).await? {
         return Ok(*task);
     }
-    let runs = desk.runs.clone();
-    let ended = desk.read(move |journal| {
+    let runs = api.runs.clone();
+    let ended = api.read(move |journal| {
         let Some(record) = journal.task(TaskId(id))? else { return Ok(None) };
         let spec = journal.spec(record.spec)?;
         let run = RunDir::of(&runs, record.id, record.attempt);
@@ -56,29 +56,29 @@ pub(super) async fn detail(desk: &Desk, peer: Peer, id: u32) -> Result<Shown, Fa
 }
 
 pub(super) async fn why(
-    desk: State,
+    api: State,
     peer: Peer,
     Path(id): Path<u32>,
 ) -> Result<Json<Versioned<WhyView>>, Failure> {
-    match desk.ask(peer.caller(), Command::Why(TaskId(id))).await? {
+    match api.ask(peer.caller(), Command::Why(TaskId(id))).await? {
         Answer::Why(why) => Ok(Json(Versioned::new(*why))),
         other => Err(Failure::unexpected(other)),
     }
 }
 
 pub(super) async fn change(
-    desk: State,
+    api: State,
     peer: Peer,
     Body(request, _held): Body<ChangeRequest>,
 ) -> Result<Json<Changed>, Failure> {
-    let most = desk.ledger.bounds().ids;
+    let most = api.user_limits.bounds().ids;
     if request.ids.len() > most {
         return Err(Refused::from(Invalid::ManyTasks { most }).into());
     }
     // A task that is named a thousand times is changed once.
     let mut named = rustc_hash::FxHashSet::default();
     let ids = request.ids.into_iter().filter(|id| named.insert(*id)).map(TaskId).collect();
-    match desk.ask(peer.caller(), Command::Change(ids, request.change)).await? {
+    match api.ask(peer.caller(), Command::Change(ids, request.change)).await? {
         Answer::Changed { each, .. } => {
             let mut changed = Changed { schema: SCHEMA, done: Vec::new(), refused: Vec::new() };
             for (task, result) in each {

@@ -2,7 +2,7 @@
 
 use super::answer::Failure;
 use super::request::{Body, Path};
-use super::{Desk, Peer, State};
+use super::{ApiState, Peer, State};
 use crate::owner::{Invalid, Refused};
 use crate::record::Uid;
 use crate::tokens::{TokenError, Tokens};
@@ -25,16 +25,16 @@ pub struct Reach {
 }
 
 async fn away<T: Send + 'static>(
-    desk: &Desk,
+    api: &ApiState,
     work: impl FnOnce(&Tokens) -> Result<T, TokenError> + Send + 'static,
 ) -> Result<T, Failure> {
-    let tokens: Arc<Tokens> = desk.tokens.clone();
+    let tokens: Arc<Tokens> = api.tokens.clone();
     let done = tokio::task::spawn_blocking(move || work(&tokens)).await;
     done.map_err(|_| Failure::Stopping)?.map_err(Failure::Token)
 }
 
 pub(super) async fn create(
-    desk: State,
+    api: State,
     peer: Peer,
     Body(request, _held): Body<TokenRequest>,
 ) -> Result<Json<TokenMade>, Failure> {
@@ -52,8 +52,8 @@ pub(super) async fn create(
     }
     let now = Moment::now();
     let expires = lasts_s.map(|seconds| Moment(now.0 + (seconds * 1000.0) as u64));
-    let (token, view) = away(&desk, move |all| all.create(now, uid, label, expires)).await?;
-    let reach = desk.reach;
+    let (token, view) = away(&api, move |all| all.create(now, uid, label, expires)).await?;
+    let reach = api.reach;
     let (listens, fingerprint) =
         (reach.map(|r| r.address.to_string()), reach.map(|r| r.fingerprint.to_string()));
     Ok(Json(TokenMade { schema: SCHEMA, token, view, listens, fingerprint }))
@@ -71,19 +71,19 @@ fn whose(peer: Peer, user: Option<&str>) -> Result<Uid, Failure> {
     Ok(uid)
 }
 
-pub(super) async fn list(desk: State, peer: Peer) -> Result<Json<TokenList>, Failure> {
+pub(super) async fn list(api: State, peer: Peer) -> Result<Json<TokenList>, Failure> {
     let caller = peer.caller();
     let of = (!caller.admin).then_some(caller.uid);
-    Ok(Json(TokenList { schema: SCHEMA, tokens: desk.tokens.list(of) }))
+    Ok(Json(TokenList { schema: SCHEMA, tokens: api.tokens.list(of) }))
 }
 
 pub(super) async fn revoke(
-    desk: State,
+    api: State,
     peer: Peer,
     Path(id): Path<u32>,
 ) -> Result<Json<Versioned<TokenView>>, Failure> {
     let caller = peer.caller();
     let of = (!caller.admin).then_some(caller.uid);
-    let revoked = away(&desk, move |all| all.revoke(Moment::now(), id, of)).await?;
+    let revoked = away(&api, move |all| all.revoke(Moment::now(), id, of)).await?;
     Ok(Json(Versioned::new(revoked)))
 }

@@ -16,7 +16,7 @@ use crate::hardware::Gpus;
 use crate::record::{Exit, Record};
 use coloc_api::request::SignalRequest;
 use coloc_api::spec::TaskSpec;
-use coloc_api::view::Holds;
+use coloc_api::view::EnforcementView;
 use coloc_gpu::health::{Condition, Xid};
 use coloc_model::{Bytes, GpuId, Millis, TaskId, Time};
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ pub trait Executor {
     fn attribute_to(&mut self, tasks: &mut dyn Iterator<Item = TaskId>);
 
     /// What holds an attempt to what it was given, as far as that came true.
-    fn holds(&self, record: &Record) -> Option<Box<Holds>>;
+    fn enforcement(&self, record: &Record) -> Option<Box<EnforcementView>>;
 
     /// Where the output of an attempt goes, on the machine where it runs.
     fn output(&self, record: &Record, spec: &TaskSpec) -> PathBuf;
@@ -129,11 +129,11 @@ impl MemoryLimit {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Launched {
     /// What holds it.
-    pub holds: Holds,
+    pub enforcement: EnforcementView,
     /// What it has to do without, for its story.
     pub without: Option<String>,
     /// What holds its neighbours from now on, where that has changed.
-    pub neighbours: Vec<(TaskId, Holds)>,
+    pub neighbours: Vec<(TaskId, EnforcementView)>,
 }
 
 /// A launch that did not happen.

@@ -18,7 +18,7 @@ use crate::owner::Input;
 use crate::record::{Exit, Record};
 use coloc_api::request::SignalRequest;
 use coloc_api::spec::TaskSpec;
-use coloc_api::view::Holds;
+use coloc_api::view::EnforcementView;
 use coloc_gpu::health::{Condition, Xid};
 use coloc_model::{Bytes, GpuId, Millis, Placement, TaskId, TaskState, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -227,7 +227,7 @@ impl Machine {
     fn check_intent(&self, record: &Record, what: &str) {
         let row = self.disk.row(record.id);
         let written = row.is_some_and(|row| row.attempt == record.attempt && row.intent.is_some());
-        if !written && !self.disk.noted().contains_key(&(record.id, record.attempt)) {
+        if !written && !self.disk.intent_file().contains_key(&(record.id, record.attempt)) {
             let (task, attempt) = (record.id, record.attempt);
             let broken = format!("task {task} is {what}, attempt {attempt}, without a row");
             self.state().broken.push(broken);

@@ -141,7 +141,7 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::{Entry, Trouble, check, graft};
+    use crate::journal::{Entry, Trouble, accept, check};
     use crate::record::tests::spec;
     use crate::record::{SpecId, Uid};
     use coloc_api::moment::Moment;
@@ -215,14 +215,14 @@ mod tests {
         let (mut journal, file) = journal(place.path());
         end(&mut journal, 2..5);
         let runs = BTreeMap::from([(TaskId(4), 1), (TaskId(9), 1)]);
-        assert_eq!(graft::unknown_runs(&journal, &runs).unwrap(), [TaskId(9)]);
+        assert_eq!(accept::unknown_runs(&journal, &runs).unwrap(), [TaskId(9)]);
         journal.write(&[Entry::Array(Arc::new(array(5, &[1, 2])))]).unwrap();
         assert_eq!(all_ids(&journal.db).unwrap(), [2..5, 5..7]);
         drop(journal);
         let mut journal = Journal::open(&file).unwrap();
         assert_eq!(journal.load(place.path()).unwrap().next_task, 7);
         assert_eq!(all_ids(&journal.db).unwrap().as_slice(), std::slice::from_ref(&(5..7)));
-        assert_eq!(graft::unknown_runs(&journal, &BTreeMap::from([(TaskId(6), 1)])).unwrap(), []);
+        assert_eq!(accept::unknown_runs(&journal, &BTreeMap::from([(TaskId(6), 1)])).unwrap(), []);
         drop(journal);
         assert!(check::is_whole(&file).is_ok(), "the seal vouches for what is left");
     }

@@ -6,7 +6,7 @@ use super::schema::{self, SEALED_SINCE};
 use super::seal::Seal;
 use super::table::{self, TASKS};
 use super::{Journal, arrays, reader};
-use crate::owner::Texts;
+use crate::owner::SharedTexts;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 
@@ -176,7 +176,7 @@ impl Journal {
         let version = schema::version(&self.db)?;
         let sealed = version >= SEALED_SINCE;
         let seal = sealed.then(|| Seal::read(&self.db)).transpose()?;
-        let live = if version == 0 { 0 } else { self.live(&mut Texts::default())?.len() };
+        let live = if version == 0 { 0 } else { self.live(&mut SharedTexts::default())?.len() };
         Ok(Census { version, sequence: seal.map(|seal| seal.sequence), live })
     }
 }

@@ -28,7 +28,7 @@ struct State {
     /// Lines of stories that tell of signals, by task.
     signals: BTreeMap<TaskId, usize>,
     /// What was noted where the journal had no room.
-    noted: BTreeMap<(TaskId, u32), Intent>,
+    intent_file: BTreeMap<(TaskId, u32), Intent>,
     /// There is no room but for so many writes.
     full: Option<u32>,
     /// The daemon crashes when it has come by so many points more.
@@ -107,13 +107,13 @@ impl Disk {
         self.state().signals.get(&task).copied().unwrap_or_default()
     }
 
-    pub(crate) fn noted(&self) -> BTreeMap<(TaskId, u32), Intent> {
-        self.state().noted.clone()
+    pub(crate) fn intent_file(&self) -> BTreeMap<(TaskId, u32), Intent> {
+        self.state().intent_file.clone()
     }
 
     pub(crate) fn note(&self, intents: &BTreeMap<(TaskId, u32), Intent>) {
         self.crash_point();
-        self.state().noted.clone_from(intents);
+        self.state().intent_file.clone_from(intents);
         self.crash_point();
     }
 
@@ -166,7 +166,8 @@ impl Journal {
 
     /// Tasks that have not ended, as a restart would read them.
     pub(crate) fn records(&self) -> Vec<Record> {
-        let live = self.live(&mut crate::owner::Texts::default()).expect("the journal can be read");
+        let live =
+            self.live(&mut crate::owner::SharedTexts::default()).expect("the journal can be read");
         live.into_iter().map(|(record, _)| record).collect()
     }
 }

@@ -4,21 +4,21 @@
 //! tells why are written in one transaction, so a restart reads where everybody stands and decides
 //! nothing again. Samples stay out of it.
 
+pub(crate) mod accept;
 mod arrays;
 pub(crate) mod check;
 #[cfg(test)]
 pub(crate) mod disk;
 mod error;
 mod gpus;
-pub(crate) mod graft;
 mod keys;
 mod mark;
 mod read;
 mod schema;
 mod seal;
 mod setup;
-mod shares;
 mod table;
+mod user_usage;
 
 pub use arrays::Array;
 pub use error::{JournalError, Stale, Trouble};
@@ -29,7 +29,7 @@ pub use schema::SCHEMA_VERSION;
 pub use setup::Setup;
 pub(crate) use table::digest;
 
-use crate::owner::Texts;
+use crate::owner::SharedTexts;
 use crate::record::{Record, SpecId, Uid};
 use coloc_api::moment::Moment;
 use coloc_api::spec::TaskSpec;
@@ -49,7 +49,7 @@ use std::time::Duration;
 use table::{FACTS, LESSONS, SPECS, STORY, TASKS, Work, number, text};
 
 /// A lock of another program is waited for this long.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A story has at most this many lines: whoever changes a task again and again must not fill the disk.
 const STORY_LINES: u32 = 200;
@@ -108,7 +108,7 @@ pub struct Saved {
     /// The next free submission.
     pub next_spec: u32,
     /// What those have in common.
-    pub(crate) texts: Texts,
+    pub(crate) shared_texts: SharedTexts,
     /// Bytes that each user's submissions take.
     pub kept: Vec<(Uid, u64)>,
 }
@@ -140,7 +140,7 @@ struct Writer {
 /// A connection that only reads.
 fn reader(path: &Path) -> Result<Connection, JournalError> {
     let db = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    db.busy_timeout(PATIENCE)?;
+    db.busy_timeout(TIMEOUT)?;
     Ok(db)
 }
 
@@ -189,7 +189,7 @@ impl Journal {
     /// Opens a journal for writing, whatever is in it. One without a name gets this one.
     fn open_unchecked(path: &Path, identity: Identity) -> Result<Self, JournalError> {
         let mut db = Connection::open(path)?;
-        db.busy_timeout(PATIENCE)?;
+        db.busy_timeout(TIMEOUT)?;
         // The answer to a submit waits for the disk: that is what FULL means in WAL mode.
         db.pragma_update(None, "journal_mode", "WAL")?;
         db.pragma_update(None, "synchronous", "FULL")?;
@@ -307,8 +307,8 @@ impl Journal {
         }
         let seal = self.writer.as_ref().map(|writer| writer.seal);
         let (task, spec) = seal.map_or((1, 1), |seal| (seal.least_task, seal.least_spec));
-        let ran = graft::highest_run(runs).map_or(0, |run| run.saturating_add(1));
-        let mut texts = Texts::default();
+        let ran = accept::highest_run(runs).map_or(0, |run| run.saturating_add(1));
+        let mut shared_texts = SharedTexts::default();
         let saved = Saved {
             epoch,
             next_task: check::last_task(&self.db)?.saturating_add(1).max(task).max(ran),
@@ -316,9 +316,9 @@ impl Journal {
             draining: self.fact("draining")? == Some(1),
             lessons: self.lessons()?,
             gpus: self.gpus()?,
-            live: self.live(&mut texts)?,
-            texts,
-            kept: self.shares()?,
+            live: self.live(&mut shared_texts)?,
+            shared_texts,
+            kept: self.user_usage()?,
         };
         self.just_checked = false;
         Ok(saved)
@@ -349,8 +349,8 @@ fn write_entry(work: &mut Work<'_>, entry: &Entry) -> Result<(), JournalError> {
         Entry::Draining(draining) => work.put(&FACTS, &[text("draining"), number(*draining)]),
         Entry::Setup(setup) => setup::write(work, setup),
         Entry::Gpu(gpu) => gpus::write(work, gpu),
-        Entry::Respec(id, spec) => shares::respec(work, *id, spec.as_deref()),
-        Entry::Kept { owner, bytes, .. } => shares::keep(work, *owner, *bytes),
+        Entry::Respec(id, spec) => user_usage::respec(work, *id, spec.as_deref()),
+        Entry::Kept { owner, bytes, .. } => user_usage::keep(work, *owner, *bytes),
     }
 }
 

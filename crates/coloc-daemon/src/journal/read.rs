@@ -2,7 +2,7 @@
 
 use super::table::{FACTS, LESSONS, SPECS, STORY, TASKS, Table};
 use super::{Journal, JournalError, parse};
-use crate::owner::Texts;
+use crate::owner::SharedTexts;
 use crate::record::{Record, SpecId};
 use coloc_api::moment::Moment;
 use coloc_api::spec::TaskSpec;
@@ -41,7 +41,7 @@ impl Journal {
 
     pub(super) fn live(
         &self,
-        texts: &mut Texts,
+        shared_texts: &mut SharedTexts,
     ) -> Result<Vec<(Record, Arc<TaskSpec>)>, JournalError> {
         // One look at everything: each query by itself would take and give back the locks of the file.
         let _moment = self.db.unchecked_transaction()?;
@@ -58,7 +58,7 @@ impl Journal {
                 None => {
                     let mut spec = self.spec(record.spec)?;
                     // At once: a hundred thousand environments of one shell would not fit the memory.
-                    texts.share(&mut spec);
+                    shared_texts.share(&mut spec);
                     let spec = Arc::new(spec);
                     specs.insert(record.spec, spec.clone());
                     spec

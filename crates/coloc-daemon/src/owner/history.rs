@@ -54,7 +54,7 @@ impl Owner {
     pub(super) fn user(&mut self, owner: Uid) -> UserId {
         let (user, new) = self.names.user(owner.0);
         if new {
-            self.scheduler.agree(user, self.book.account(owner));
+            self.scheduler.agree(user, self.account_table.account(owner));
         }
         user
     }

@@ -1,6 +1,6 @@
 //! What comes to an owner, and what it is made of.
 
-use super::{Book, Caller, Command, Names, Noted, Reply, Settings};
+use super::{AccountTable, Caller, Command, IntentFile, Names, Reply, Settings};
 use crate::clock::Clock;
 use crate::executor::{End, Executor};
 use crate::hardware::Sighting;
@@ -57,7 +57,7 @@ pub struct Parts {
     /// What it was made by.
     pub settings: Settings,
     /// What is agreed with people.
-    pub book: Book,
+    pub account_table: AccountTable,
     /// Those whom the scheduler knows.
     pub names: Names,
     /// Its clock.
@@ -71,7 +71,7 @@ pub struct Parts {
     /// Room on the disk that is kept.
     pub(crate) reserve: Reserve,
     /// What is noted where the journal has no room.
-    pub(crate) noted: Noted,
+    pub(crate) intent_file: IntentFile,
     /// Tells for how long what ended tasks leave is kept.
     pub retention: mpsc::Sender<Retention>,
     /// Tells the world of changes.

@@ -16,27 +16,27 @@ mod kit;
 mod lifecycle;
 mod monitor;
 mod names;
-mod shares;
-mod texts;
+mod shared_texts;
+mod user_usage;
 mod writing;
 
 pub use commands::list::{Page, PageRequest};
 pub(crate) use commands::reconfigure::scheduler;
-pub use commands::snapshot::{Snapshot, Standing};
+pub use commands::snapshot::{Snapshot, TaskSnapshot};
 pub use commands::view::Shown;
 pub(crate) use commands::view::{memory_view, whole_view};
 pub use commands::{Answer, Caller, Command, Invalid, Refused};
 pub use input::{Input, Parts};
 pub(crate) use lifecycle::eligibility::{ended, user};
 pub use names::Names;
-pub(crate) use texts::Texts;
+pub(crate) use shared_texts::SharedTexts;
 
-use crate::agreements::Book;
 use crate::clock::Clock;
 use crate::executor::{Executor, StopRequest};
 use crate::hardware::Sighting;
+use crate::intent_file::IntentFile;
 use crate::journal::{Entry, Journal, JournalError, Trouble};
-use crate::noted::Noted;
+use crate::quotas::AccountTable;
 use crate::record::{Record, Uid};
 use crate::reserve::Reserve;
 use crate::retention::Retention;
@@ -104,16 +104,16 @@ pub struct Owner {
     /// The GPUs by name, in the same order.
     gpu_names: Vec<String>,
     settings: Settings,
-    book: Book,
-    shares: shares::Shares,
-    texts: texts::Texts,
+    account_table: AccountTable,
+    user_usage: user_usage::UserUsage,
+    shared_texts: shared_texts::SharedTexts,
     /// The last submission that was changed, and what it became.
     updated: Option<commands::update::Updated>,
     next_task: u32,
     next_spec: u32,
     /// Work on many tasks that is under way.
-    many: Option<commands::many::Many>,
-    line: commands::many::Line,
+    bulk: Option<commands::bulk::BulkChange>,
+    line: commands::bulk::BulkQueue,
     /// Not all tasks that may be eligible had their turn.
     more_to_look_at: bool,
     /// Attempts of tasks that are told to go as soon as the reason is on the disk.
@@ -143,7 +143,7 @@ pub struct Owner {
     /// Room on the disk for what is wanted of running tasks.
     reserve: Reserve,
     /// What is wanted of them when there is none.
-    noted: Noted,
+    intent_file: IntentFile,
     /// The disk is full, or the journal cannot be written: nothing new is taken or started.
     disk_full: bool,
     /// What kept the journal from being written, until it is written again.
@@ -160,7 +160,7 @@ pub struct Owner {
     away: FxHashMap<GpuId, Time>,
     service: monitor::drained_gpus::Service,
     idle: monitor::idle::IdleSince,
-    greedy: monitor::memory_watchdog::Greedy,
+    memory_watchdog: monitor::memory_watchdog::MemoryWatchdog,
     signs: monitor::progress::Signs,
     /// What tasks of each kind held when they ran before.
     history: coloc_estimate::history::History,
@@ -183,14 +183,14 @@ impl Owner {
             names: parts.names,
             fleet: parts.fleet,
             settings: parts.settings,
-            book: parts.book,
-            shares: shares::Shares::of(saved.kept),
-            texts: saved.texts,
+            account_table: parts.account_table,
+            user_usage: user_usage::UserUsage::of(saved.kept),
+            shared_texts: saved.shared_texts,
             updated: None,
             next_task: saved.next_task,
             next_spec: saved.next_spec,
-            many: None,
-            line: commands::many::Line::default(),
+            bulk: None,
+            line: commands::bulk::BulkQueue::default(),
             more_to_look_at: false,
             to_stop: Vec::new(),
             to_signal: Vec::new(),
@@ -206,7 +206,7 @@ impl Owner {
             pending: Vec::new(),
             asked_by: None,
             reserve: parts.reserve,
-            noted: parts.noted,
+            intent_file: parts.intent_file,
             disk_full: false,
             trouble: None,
             draining: saved.draining,
@@ -219,7 +219,7 @@ impl Owner {
             away: FxHashMap::default(),
             service: monitor::drained_gpus::Service::default(),
             idle: monitor::idle::IdleSince::default(),
-            greedy: monitor::memory_watchdog::Greedy::default(),
+            memory_watchdog: monitor::memory_watchdog::MemoryWatchdog::default(),
             signs: monitor::progress::Signs::default(),
             history: coloc_estimate::history::History::default(),
             news: parts.news,
@@ -237,8 +237,8 @@ impl Owner {
     pub fn run(mut self, inbox: &mpsc::Receiver<Input>) {
         let mut batch = Vec::new();
         while !self.stop {
-            let patience = if batch.is_empty() { self.patience() } else { Duration::ZERO };
-            match inbox.recv_timeout(patience) {
+            let timeout = if batch.is_empty() { self.timeout() } else { Duration::ZERO };
+            match inbox.recv_timeout(timeout) {
                 Ok(input) => batch.push(input),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return,
@@ -252,18 +252,18 @@ impl Owner {
     }
 
     /// How long there is nothing to do, if nothing comes.
-    fn patience(&self) -> Duration {
-        let patience = match self.wake_at {
+    fn timeout(&self) -> Duration {
+        let timeout = match self.wake_at {
             _ if self.has_more_to_do() => Duration::ZERO,
             Time::NEVER => LONGEST_SLEEP,
             at => self.clock.until(at).min(LONGEST_SLEEP),
         };
-        patience.min(self.until_next_deadline())
+        timeout.min(self.until_next_deadline())
     }
 
     /// There is work for the next turn already.
     fn has_more_to_do(&self) -> bool {
-        !self.to_launch.is_empty() || self.many.is_some() || self.more_to_look_at
+        !self.to_launch.is_empty() || self.bulk.is_some() || self.more_to_look_at
     }
 
     /// Others are to have their turn, after what takes long was done since then.
@@ -283,44 +283,44 @@ impl Owner {
         let (now, began) = (self.clock.now(), self.clock.instant());
         let mut later = Vec::new();
         let mut answers = Vec::new();
-        let mut wishes = Vec::new();
+        let mut effects = Vec::new();
         // With nothing left to write, only the next attempt can tell whether there is room again.
         self.disk_full &= !self.pending.is_empty();
-        self.go_on_with_many(now, &mut wishes, &mut answers);
-        let next_many = self.many.is_none().then(|| self.line.next(inputs)).flatten();
-        let mut turn = commands::turn::Turn::default();
+        self.go_on_with_bulk(now, &mut effects, &mut answers);
+        let next_bulk = self.bulk.is_none().then(|| self.line.next(inputs)).flatten();
+        let mut batch_budget = commands::batch_budget::BatchBudget::default();
         for input in inputs.drain(..) {
             match input {
                 Input::Command(caller, ref command, _)
-                    if (commands::many::is_many(command)
-                        && (self.many.is_some() || next_many != Some(caller.uid)))
-                        || !turn.has_room(caller, command, self.tasks.len()) =>
+                    if (commands::bulk::is_bulk(command)
+                        && (self.bulk.is_some() || next_bulk != Some(caller.uid)))
+                        || !batch_budget.has_room(caller, command, self.tasks.len()) =>
                 {
                     later.push(input);
                 }
                 Input::Command(caller, command, reply) => {
-                    let answer = self.obey(now, caller, command, &mut wishes);
+                    let answer = self.obey(now, caller, command, &mut effects);
                     answers.extend(self.answer_later(reply, answer));
                 }
                 Input::Ended { .. } if self.has_had_its_turn(began) => later.push(input),
                 Input::Ended { task, attempt, end } => {
-                    self.attempt_ended(now, task, attempt, end, &mut wishes);
+                    self.attempt_ended(now, task, attempt, end, &mut effects);
                 }
                 Input::SharingReady => self.to_launch.extend(self.for_sharing.drain(..)),
-                Input::GpuError => self.hear_gpu_errors(now, &mut wishes),
+                Input::GpuError => self.hear_gpu_errors(now, &mut effects),
                 Input::Removed(tasks) => {
                     let at = self.clock.world_now();
                     self.pending.extend(tasks.into_iter().map(|task| removed(task, at)));
                 }
-                Input::Seen(sighting) => self.seen(now, *sighting, &mut wishes),
+                Input::Seen(sighting) => self.seen(now, *sighting, &mut effects),
                 Input::Sign { task, attempt, sign } => {
-                    self.sign_seen(now, task, attempt, sign, &mut wishes);
+                    self.sign_seen(now, task, attempt, sign, &mut effects);
                 }
                 Input::Shutdown => self.stop = true,
             }
         }
         *inputs = later;
-        self.look_again_at_the_unclear(now, &mut wishes);
+        self.look_again_at_the_unclear(now, &mut effects);
         self.kill_the_overdue();
         #[cfg(test)]
         if kit::is_sabotaged(kit::Sabotage::AnswerUnwritten) {
@@ -333,28 +333,28 @@ impl Owner {
         answer(answers, unwritten, |task| self.is_noted(task));
         if self.wake_at <= now {
             self.wake_at = Time::NEVER;
-            self.mind_a_silent_monitor(now, &mut wishes);
-            self.scheduler.note(now, Event::Wake, &mut wishes);
+            self.mind_a_silent_monitor(now, &mut effects);
+            self.scheduler.note(now, Event::Wake, &mut effects);
         }
-        self.settle(now, wishes);
+        self.decide_and_carry_out(now, effects);
         if std::mem::take(&mut self.roots_changed) {
             self.executor.attribute_to(&mut self.on_gpus.iter().copied());
         }
     }
 
     /// Decides and carries out until no other task becomes eligible because of it.
-    fn settle(&mut self, now: Time, mut wishes: Vec<Effect>) {
+    fn decide_and_carry_out(&mut self, now: Time, mut effects: Vec<Effect>) {
         loop {
             self.more_to_look_at = false;
-            if self.flush() && !self.draining && !self.is_paused() && self.many.is_none() {
+            if self.flush() && !self.draining && !self.is_paused() && self.bulk.is_none() {
                 // Nothing is decided until all are in: who comes last may go first.
-                match self.submit_eligible(now, &mut wishes) {
-                    true => self.scheduler.decide(now, &mut wishes),
+                match self.submit_eligible(now, &mut effects) {
+                    true => self.scheduler.decide(now, &mut effects),
                     false => self.more_to_look_at = true,
                 }
             }
             self.keep_promises();
-            self.carry_out(now, std::mem::take(&mut wishes));
+            self.carry_out(now, std::mem::take(&mut effects));
             // Tasks to launch have the next turn: each launch may make others eligible.
             let busy = self.disk_full || self.draining || self.is_paused() || self.has_more_to_do();
             if busy || !self.eligibility.has_more() {

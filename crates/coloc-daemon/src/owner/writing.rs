@@ -74,7 +74,7 @@ impl Owner {
             Ok(()) => {
                 self.log_stories();
                 self.pending.clear();
-                self.noted.are_kept(now);
+                self.intent_file.are_kept(now);
                 self.reserve.refill(now);
                 self.disk_full = false;
                 match self.trouble.take() {
@@ -94,7 +94,7 @@ impl Owner {
                     tracing::error!("{error}");
                 }
                 self.forget_unwritten_submissions();
-                self.noted.note(self.pending.iter().filter_map(told));
+                self.intent_file.note(self.pending.iter().filter_map(told));
                 false
             }
         }
@@ -133,8 +133,8 @@ impl Owner {
 
     /// What is wanted of a running task is on the disk, though the journal has no room for it.
     pub(super) fn is_noted(&self, task: TaskId) -> bool {
-        let noted = |live: &Live| self.noted.of(task, live.record.attempt).is_some();
-        self.tasks.get(&task).is_some_and(noted)
+        let intent_file = |live: &Live| self.intent_file.of(task, live.record.attempt).is_some();
+        self.tasks.get(&task).is_some_and(intent_file)
     }
 
     /// Why nothing can be written. A launch may have found a full disk before the journal did.

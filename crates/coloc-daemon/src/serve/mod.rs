@@ -6,21 +6,21 @@ mod place;
 pub use place::check_free;
 pub(crate) use place::lock;
 
-use crate::agreements::Unknown;
-use crate::api::{self, Desk, router};
+use crate::api::{self, ApiState, router};
 use crate::clock::Clock;
 use crate::executor::local::cgroup::{Groups, NoGroups};
 use crate::executor::local::sharing::Sharing;
 use crate::executor::local::{LocalExecutor, Watcher, runs_below};
 use crate::hardware::{self, Hardware, HardwareError};
+use crate::intent_file::IntentFile;
 use crate::journal::{Journal, JournalError, Saved, Setup};
-use crate::noted::Noted;
 use crate::owner::{self, Caller, Input, Names, Owner, Parts};
+use crate::quotas::UnknownAccount;
 use crate::renumber::renumber;
 use crate::reserve::Reserve;
 use crate::retention::{self, Retention};
+use crate::retention_clock::RetentionClockFile;
 use crate::settings::{Settings, Source};
-use crate::steady::SteadyFile;
 use crate::tls::Identity;
 use crate::tokens::{TokenError, Tokens};
 use coloc_api::tls::TlsError;
@@ -94,7 +94,7 @@ pub enum DaemonError {
     Journal(#[from] JournalError),
     /// Weights and quotas.
     #[error(transparent)]
-    Unknown(#[from] Unknown),
+    UnknownAccount(#[from] UnknownAccount),
     /// Tokens.
     #[error(transparent)]
     Tokens(#[from] TokenError),
@@ -158,22 +158,22 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let retention = keep_what_is_left(&options.state, &tokens, inbox.clone())?;
     let (news, _) = tokio::sync::broadcast::channel(NEWS);
     let executor = executor(&options, &hardware, &inbox, roots)?;
-    let ledger = api::Ledger::new(options.settings.bounds);
+    let user_limits = api::UserLimits::new(options.settings.bounds);
     let (mut names, settings, fleet) =
         (Names::default(), options.settings, hardware.gpus.fleet.clone());
-    let (scheduler, book) = owner::scheduler(&fleet, &settings, &mut names)?;
+    let (scheduler, account_table) = owner::scheduler(&fleet, &settings, &mut names)?;
     let parts = Parts {
         scheduler,
         fleet,
         settings,
-        book,
+        account_table,
         names,
         clock,
         journal,
         executor: Box::new(executor),
         gpu_names: uuids,
         reserve: Reserve::new(options.state.join("reserve"), clock.instant()),
-        noted: Noted::open(options.state.join("intents"), clock.instant()),
+        intent_file: IntentFile::open(options.state.join("intents"), clock.instant()),
         retention,
         news: news.clone(),
     };
@@ -181,7 +181,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let tell = move |sighting| eyes.send(Input::Seen(Box::new(sighting))).is_ok();
     hardware.watch(clock, period, new_roots, tell);
     let (owner, gone) = start(Owner::new(parts, saved)?, inputs).map_err(at(&options.state))?;
-    let desk = Desk {
+    let api = ApiState {
         inbox: inbox.clone(),
         journal: journal_file,
         runs,
@@ -189,11 +189,11 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         tokens,
         reach: listeners.network.as_ref().map(|network| network.reach),
         source: Arc::new(options.source),
-        ledger,
-        turns: api::Turns::new(api::TURNS_AT_ONCE),
+        user_limits,
+        heavy_requests: api::HeavyRequests::new(api::TURNS_AT_ONCE),
         news,
     };
-    listeners.serve(desk, gone);
+    listeners.serve(api, gone);
     let _ = inbox.send(Input::Shutdown);
     let ended = owner.join();
     let _ = std::fs::remove_file(&options.socket);
@@ -222,13 +222,13 @@ impl Listeners {
     }
 
     /// Serves until the daemon is told to stop, or its owner is gone.
-    fn serve(self, desk: Desk, gone: oneshot::Receiver<()>) {
+    fn serve(self, api: ApiState, gone: oneshot::Receiver<()>) {
         let Listeners { runtime, socket, network } = self;
-        let (ledger, reloads, router) = (desk.ledger.clone(), desk.clone(), router(desk));
+        let (user_limits, reloads, router) = (api.user_limits.clone(), api.clone(), router(api));
         crate::notify::tell(crate::notify::READY);
         runtime.block_on(async {
             tokio::select! {
-                () = api::serve(socket, router.clone(), ledger) => {}
+                () = api::serve(socket, router.clone(), user_limits) => {}
                 () = Network::serve(network, router) => {}
                 () = reload_when_told(reloads) => {}
                 () = told_to_stop() => {}
@@ -340,7 +340,7 @@ fn keep_what_is_left(
 ) -> Result<mpsc::Sender<Retention>, DaemonError> {
     let (rules, said) = mpsc::channel();
     let (runs, journal) = (runs_below(state), state.join("journal.db"));
-    let (clock, tokens) = (SteadyFile::open(&state.join("clock.json")), tokens.clone());
+    let (clock, tokens) = (RetentionClockFile::open(&state.join("clock.json")), tokens.clone());
     let tell = move |tasks| {
         let _ = inbox.send(Input::Removed(tasks));
     };
@@ -351,11 +351,11 @@ fn keep_what_is_left(
 }
 
 /// SIGHUP: reads the configuration again. A wrong one is told, and the old one stays.
-async fn reload_when_told(desk: Desk) {
+async fn reload_when_told(api: ApiState) {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut hangup) = signal(SignalKind::hangup()) else { return std::future::pending().await };
     while hangup.recv().await.is_some() {
-        match desk.reload(Caller::DAEMON).await {
+        match api.reload(Caller::DAEMON).await {
             Ok(reloaded) => tracing::info!("{}", reloaded.told()),
             Err(refused) => tracing::warn!("{refused}; the old settings stay"),
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::net::UnixListener;
 
 /// A lock that another process still holds after this long is in use.
-const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The directory of all attempts is the daemon's own. Others pass through it to what belongs to them.
 pub(super) fn make_own(runs: &Path) -> io::Result<()> {
@@ -36,11 +36,11 @@ pub(crate) fn lock(state: &Path) -> Result<File, DaemonError> {
     // One of an earlier version could be opened, and held, by every user.
     let private = std::fs::Permissions::from_mode(0o600);
     file.set_permissions(private).map_err(at(&path))?;
-    let patience = std::time::Instant::now() + LOCK_PATIENCE;
+    let timeout = std::time::Instant::now() + LOCK_TIMEOUT;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            Err(std::fs::TryLockError::WouldBlock) if std::time::Instant::now() < patience => {
+            Err(std::fs::TryLockError::WouldBlock) if std::time::Instant::now() < timeout => {
                 std::thread::sleep(Duration::from_millis(10));
             }
             Err(std::fs::TryLockError::WouldBlock) => {

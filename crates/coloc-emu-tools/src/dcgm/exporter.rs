@@ -26,7 +26,7 @@ pub enum ExporterError {
 }
 
 /// A scrape that takes longer is given up.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Whoever has its answer hangs up within this time.
 const LINGER: Duration = Duration::from_secs(2);
 /// Nobody's request is longer.
@@ -48,8 +48,8 @@ pub fn serve(address: &str, ready: impl FnOnce(String)) -> Result<(), ExporterEr
 }
 
 fn respond(mut stream: TcpStream, emulator: &Emulator) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let mut reader = BufReader::new(stream.try_clone()?.take(LONGEST_REQUEST));
     let mut request = String::new();
     reader.read_line(&mut request)?;

@@ -8,7 +8,7 @@ use coloc_model::Bytes;
 use std::time::Duration;
 
 /// How long a server or the end of a daemon is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn wrong(text: impl Into<String>) -> ToolError {
     ToolError::new(1, text)
@@ -42,7 +42,7 @@ pub(super) fn carry_out(
             }
             drop(state);
             let up = |state: &State| state.daemon(&daemon.pipe).is_some_and(|d| d.server.is_some());
-            match wait_for(emulator, PATIENCE, up)? {
+            match wait_for(emulator, TIMEOUT, up)? {
                 true => Ok(String::new()),
                 false => Err(wrong("The server did not start")),
             }
@@ -198,17 +198,17 @@ fn processes(state: &State, daemon: &DaemonView) -> String {
 fn quit(
     emulator: &Emulator,
     daemon: &DaemonView,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> Result<String, ToolError> {
     emulator.lock()?.quit_daemon(daemon.id)?;
     let gone = |state: &State| state.daemon(&daemon.pipe).is_none();
     let idle = |state: &State| gone(state) || state.mps_clients(daemon.id).is_empty();
-    if let Some(patience) = patience
-        && !wait_for(emulator, patience, idle)?
+    if let Some(timeout) = timeout
+        && !wait_for(emulator, timeout, idle)?
     {
         // Clients that are still there lose their contexts; the server may be gone already.
         let _ = emulator.lock()?.stop_server(daemon.id, true);
     }
-    wait_for(emulator, PATIENCE, |state| gone(state) || !state.mps_clients(daemon.id).is_empty())?;
+    wait_for(emulator, TIMEOUT, |state| gone(state) || !state.mps_clients(daemon.id).is_empty())?;
     Ok(String::new())
 }

@@ -22,10 +22,10 @@ const LONGEST: Duration = Duration::from_secs(7 * 86_400);
 /// Waits until the state is as wished; false when the time is over.
 pub(super) fn wait_for(
     emulator: &Emulator,
-    patience: Duration,
+    timeout: Duration,
     wish: impl Fn(&State) -> bool,
 ) -> Result<bool, ToolError> {
-    let end = Instant::now() + patience.min(LONGEST);
+    let end = Instant::now() + timeout.min(LONGEST);
     loop {
         let seen = emulator.changes().load(Ordering::Acquire);
         if wish(&*emulator.lock()?) {

@@ -5,7 +5,7 @@ use super::work::Work;
 use coloc_emu::Place;
 use coloc_emu::client::Client;
 use coloc_model::{Bytes, Millis};
-use coloc_physics::{Course, Growth};
+use coloc_physics::{Growth, MemoryCurve};
 
 /// A caching allocator asks the driver for pieces of this size at most.
 const PIECE: Bytes = Bytes::from_mib(512);
@@ -13,7 +13,7 @@ const PIECE: Bytes = Bytes::from_mib(512);
 /// What the trainer holds and when it takes more.
 pub(super) struct Memory<'a> {
     places: &'a [Place],
-    course: Course,
+    memory_curve: MemoryCurve,
     late: Option<(f64, Bytes)>,
     seconds: f64,
     time_scale: f64,
@@ -54,7 +54,7 @@ impl<'a> Memory<'a> {
     fn at_launch(places: &'a [Place], work: &Work, time_scale: f64, started_ns: u64) -> Self {
         Memory {
             places,
-            course: Course { plateau: work.profile.memory, phases: work.phases },
+            memory_curve: MemoryCurve { plateau: work.profile.memory, phases: work.phases },
             late: work.late_growth,
             seconds: work.seconds,
             time_scale,
@@ -68,7 +68,7 @@ impl<'a> Memory<'a> {
     pub(super) fn stage(&mut self, now_ns: u64, frozen: bool) -> Stage {
         let passed_s = now_ns.saturating_sub(self.started_ns) as f64 / 1e9 * self.time_scale;
         let passed = Millis((passed_s * 1000.0) as u64);
-        let load = self.course.phases.load.map_or(Millis::ZERO, |load| load.span);
+        let load = self.memory_curve.phases.load.map_or(Millis::ZERO, |load| load.span);
         if frozen {
             // On a stopped clock a task would never settle: it goes to its plateau at once.
             let warm = load + Growth::warm_up();
@@ -82,9 +82,9 @@ impl<'a> Memory<'a> {
         };
         Stage {
             since_launch,
-            trains: self.course.trains(since_launch),
+            trains: self.memory_curve.trains(since_launch),
             loaded_s: loads.secs().min(passed_s),
-            next_in: self.course.next(since_launch).map(until),
+            next_in: self.memory_curve.next(since_launch).map(until),
         }
     }
 
@@ -95,7 +95,7 @@ impl<'a> Memory<'a> {
         stage: &Stage,
         work_s: f64,
     ) -> Result<(), Failure> {
-        let mut target = self.course.held(stage.since_launch);
+        let mut target = self.memory_curve.held(stage.since_launch);
         if let Some((at, more)) = self.late
             && work_s >= at * self.seconds
         {
@@ -158,7 +158,7 @@ mod tests {
         for (now_s, frozen) in [(15, true), (15, false), (16, false)] {
             let stage = memory.stage(now_s * SECOND_NS, frozen);
             assert!(stage.trains, "{now_s}");
-            assert_eq!(memory.course.held(stage.since_launch), memory.course.plateau);
+            assert_eq!(memory.memory_curve.held(stage.since_launch), memory.memory_curve.plateau);
             assert_eq!(stage.loaded_s, 80.0, "the time that passed before, less the warm-up");
         }
     }

@@ -37,8 +37,8 @@ fn memory_is_never_promised_twice() {
         }
         assert_eq!(survived, PROCESSES - KILLED, "the others end well");
         // The dead are looked for every few milliseconds.
-        let patience = Instant::now() + Duration::from_secs(5);
-        while look(emulator) > 0 && Instant::now() < patience {
+        let timeout = Instant::now() + Duration::from_secs(5);
+        while look(emulator) > 0 && Instant::now() < timeout {
             std::thread::sleep(Duration::from_millis(5));
         }
         let state = emulator.lock().expect("no lock is left behind");

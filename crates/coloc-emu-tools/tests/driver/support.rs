@@ -91,11 +91,11 @@ impl Cuda {
         assert_eq!(cuda.call("cuInit", [0]), 0);
         let mut context = 0usize;
         // On a crowded device a context has to wait for room.
-        let patience = Instant::now() + Duration::from_secs(5);
+        let timeout = Instant::now() + Duration::from_secs(5);
         loop {
             match cuda.call("cuCtxCreate_v2", [&raw mut context as usize, 0, 0]) {
                 0 => return cuda,
-                code => assert!(code == 2 && Instant::now() < patience, "no context: {code}"),
+                code => assert!(code == 2 && Instant::now() < timeout, "no context: {code}"),
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use super::config::{Cells, Size};
 use super::layers::{self, Layer};
-use super::{DEVICE_ROOM, DatasetError, Row, SAMPLES, Standing};
+use super::{DEVICE_ROOM, DatasetError, Row, RowOutcome, SAMPLES};
 use crate::graph::{Activation, Conv, Graph, GraphBuilder, Loss, NodeId, Op, Shape};
-use crate::run::{Rehearsal, RunConfig};
+use crate::run::{RunConfig, SummaryPasses};
 
 /// The generator never goes wider.
 const WIDEST: f64 = 2048.0;
@@ -39,11 +39,11 @@ pub(super) fn row(cells: &Cells<'_>) -> Result<Row, DatasetError> {
         false => Some(cells.countable("Filename", graph(&settings, &layers), batch)?),
     };
     let measured_mib = cells.measured_mib("Max GPU Memory (MiB)")?.unwrap_or(0.0);
-    let standing = match cells.text("Status")? {
-        _ if graph.is_none() => Standing::Skipped,
-        "OOM_CRASH" => Standing::OutOfMemory,
-        _ if measured_mib < LEAST_MIB => Standing::Skipped,
-        _ => Standing::Trained,
+    let outcome = match cells.text("Status")? {
+        _ if graph.is_none() => RowOutcome::Skipped,
+        "OOM_CRASH" => RowOutcome::OutOfMemory,
+        _ if measured_mib < LEAST_MIB => RowOutcome::Skipped,
+        _ => RowOutcome::Trained,
     };
     let total = |column| cells.number::<f64>(column).unwrap_or(0.0);
     Ok(Row {
@@ -53,13 +53,13 @@ pub(super) fn row(cells: &Cells<'_>) -> Result<Row, DatasetError> {
         run: RunConfig {
             last_batch: SAMPLES % batch,
             iterations: 3,
-            rehearsal: Some(Rehearsal { batch: 2, passes: 1 }),
+            summary_passes: Some(SummaryPasses { batch: 2, passes: 1 }),
             limit: Some(DEVICE_ROOM),
             ..RunConfig::new(batch)
         },
         measured_mib,
         measured: cells.measured(),
-        standing,
+        outcome,
         totals: (total("Total Activations"), total("Total Parameters")),
         activation: cells.text("Activation Function")?.to_owned(),
         layers,

@@ -2,9 +2,9 @@
 
 use super::config::{Cells, Size};
 use super::layers::{self, Layer};
-use super::{DatasetError, Row, SAMPLES, Standing};
+use super::{DatasetError, Row, RowOutcome, SAMPLES};
 use crate::graph::{Activation, FlagKind, Graph, GraphBuilder, Loss, Op, Shape};
-use crate::run::{Rehearsal, RunConfig};
+use crate::run::{RunConfig, SummaryPasses};
 
 /// Full batches of an epoch that leave every kind of mark on the allocator, and epochs after which little changes.
 const FULL_BATCHES: u32 = 3;
@@ -24,11 +24,11 @@ pub(super) fn row(cells: &Cells<'_>) -> Result<Row, DatasetError> {
         false => Some(cells.countable("Activations-Params", graph(input, &layers), batch)?),
     };
     let measured_mib = cells.measured_mib("Max GPU Memory (MiB)")?;
-    let standing = match &graph {
-        None => Standing::Skipped,
-        Some(_) if measured_mib.is_none() => Standing::Skipped,
-        Some(_) if cannot_train(&layers, batch) => Standing::Crashed,
-        Some(_) => Standing::Trained,
+    let outcome = match &graph {
+        None => RowOutcome::Skipped,
+        Some(_) if measured_mib.is_none() => RowOutcome::Skipped,
+        Some(_) if cannot_train(&layers, batch) => RowOutcome::Crashed,
+        Some(_) => RowOutcome::Trained,
     };
     Ok(Row {
         line: cells.line,
@@ -37,7 +37,7 @@ pub(super) fn row(cells: &Cells<'_>) -> Result<Row, DatasetError> {
         run: run(batch),
         measured_mib: measured_mib.unwrap_or(0.0),
         measured: cells.measured(),
-        standing,
+        outcome,
         totals: (cells.number("Total Activations")?, cells.number("Total Parameters")?),
         activation: cells.text("Activation Function")?.to_owned(),
         layers,
@@ -58,7 +58,7 @@ fn run(batch: u32) -> RunConfig {
         last_batch: SAMPLES % batch,
         full_batches: full,
         epochs: EPOCHS,
-        rehearsal: Some(Rehearsal { batch: 2, passes: 1 }),
+        summary_passes: Some(SummaryPasses { batch: 2, passes: 1 }),
         ..RunConfig::new(batch)
     }
 }

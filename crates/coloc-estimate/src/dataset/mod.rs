@@ -109,7 +109,7 @@ pub struct Measured {
 
 /// How a row counts in an evaluation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum RowOutcome {
     /// Trained to the end of its minute; everything counts.
     Trained,
     /// Ran out of memory: counts only in the last bin.
@@ -136,7 +136,7 @@ pub struct Row {
     /// Utilization.
     pub measured: Measured,
     /// How it counts.
-    pub standing: Standing,
+    pub outcome: RowOutcome,
     /// The layer list as the file has it: kind, activations of a sample, parameters.
     pub layers: Vec<layers::Layer>,
     /// Activations of a sample and parameters as the file adds them up.

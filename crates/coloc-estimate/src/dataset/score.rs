@@ -1,6 +1,6 @@
 //! How good predictions are on measured rows.
 
-use super::{Row, Standing};
+use super::{Row, RowOutcome};
 use crate::estimate::Estimator;
 use serde::Serialize;
 
@@ -110,11 +110,11 @@ struct Tally {
 
 impl Tally {
     fn add(&mut self, row: &Row, prediction: Option<Prediction>) {
-        match (row.standing, prediction) {
-            (Standing::Crashed, _) => self.crashed += 1,
-            (Standing::Skipped, _) | (_, None) => self.skipped += 1,
-            (Standing::OutOfMemory, Some(prediction)) => self.add_bins(f64::MAX, prediction),
-            (Standing::Trained, Some(prediction)) => {
+        match (row.outcome, prediction) {
+            (RowOutcome::Crashed, _) => self.crashed += 1,
+            (RowOutcome::Skipped, _) | (_, None) => self.skipped += 1,
+            (RowOutcome::OutOfMemory, Some(prediction)) => self.add_bins(f64::MAX, prediction),
+            (RowOutcome::Trained, Some(prediction)) => {
                 self.add_bins(row.measured_mib, prediction);
                 if row.measured_mib <= SATURATED_MIB {
                     self.add_errors(row.measured_mib, prediction);
@@ -195,7 +195,7 @@ mod tests {
     use crate::dataset::Measured;
     use crate::run::RunConfig;
 
-    fn row(measured_mib: f64, standing: Standing) -> Row {
+    fn row(measured_mib: f64, outcome: RowOutcome) -> Row {
         Row {
             line: 2,
             group: 2,
@@ -203,7 +203,7 @@ mod tests {
             run: RunConfig::new(1),
             measured_mib,
             measured: Measured::default(),
-            standing,
+            outcome,
             layers: Vec::new(),
             totals: (0.0, 0.0),
             activation: String::new(),
@@ -217,12 +217,12 @@ mod tests {
     #[test]
     fn each_standing_counts_where_it_should() {
         let rows = [
-            row(2000.0, Standing::Trained),
-            row(4000.0, Standing::Trained),
-            row(39_500.0, Standing::Trained),
-            row(37_000.0, Standing::OutOfMemory),
-            row(2000.0, Standing::Crashed),
-            row(0.0, Standing::Skipped),
+            row(2000.0, RowOutcome::Trained),
+            row(4000.0, RowOutcome::Trained),
+            row(39_500.0, RowOutcome::Trained),
+            row(37_000.0, RowOutcome::OutOfMemory),
+            row(2000.0, RowOutcome::Crashed),
+            row(0.0, RowOutcome::Skipped),
         ];
         let predictions =
             [said(2000.4), said(3600.0), said(39_000.0), said(45_000.0), said(1.0), said(1.0)];

@@ -43,11 +43,11 @@ fn what_was_not_measured_is_not_scored() {
         ];
         for (text, kind) in files {
             let row = &rows(&text, kind).expect("the row is read")[0];
-            assert_eq!(row.standing, Standing::Skipped, "{kind:?}, measured {nothing:?}");
+            assert_eq!(row.outcome, RowOutcome::Skipped, "{kind:?}, measured {nothing:?}");
         }
     }
     let measured = &rows(&(MLP.to_owned() + &mlp("4", "1451")), Kind::Mlp).expect("a row")[0];
-    assert_eq!(measured.standing, Standing::Trained);
+    assert_eq!(measured.outcome, RowOutcome::Trained);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Rows of the transformer generator: an encoder with a classifier on the mean token.
 
 use super::config::{Cells, Size};
-use super::{DatasetError, Measured, Row, Standing};
+use super::{DatasetError, Measured, Row, RowOutcome};
 use crate::graph::{Activation, Attention, Graph, GraphBuilder, Loss, NodeId, Op, Shape};
-use crate::run::{Rehearsal, RunConfig};
+use crate::run::{RunConfig, SummaryPasses};
 
 struct Settings {
     classes: u32,
@@ -29,10 +29,10 @@ pub(super) fn row(cells: &Cells<'_>) -> Result<Row, DatasetError> {
     let samples: u32 = cells.number("num_samples")?;
     let dropout: f64 = cells.number("dropout_rate")?;
     let measured_mib = cells.measured_mib("max_gpu_mem_mib")?;
-    let standing = match (cells.text("status")?, measured_mib) {
-        ("OOM_CRASH", _) => Standing::OutOfMemory,
-        (_, None) => Standing::Skipped,
-        _ => Standing::Trained,
+    let outcome = match (cells.text("status")?, measured_mib) {
+        ("OOM_CRASH", _) => RowOutcome::OutOfMemory,
+        (_, None) => RowOutcome::Skipped,
+        _ => RowOutcome::Trained,
     };
     Ok(Row {
         line: cells.line,
@@ -41,12 +41,12 @@ pub(super) fn row(cells: &Cells<'_>) -> Result<Row, DatasetError> {
         run: RunConfig {
             last_batch: samples % batch,
             iterations: 3,
-            rehearsal: Some(Rehearsal { batch, passes: 1 }),
+            summary_passes: Some(SummaryPasses { batch, passes: 1 }),
             ..RunConfig::new(batch)
         },
         measured_mib: measured_mib.unwrap_or(0.0),
         measured: Measured::default(),
-        standing,
+        outcome,
         layers: Vec::new(),
         totals: (cells.number("total_activations")?, cells.number("total_parameters")?),
         activation: "ReLU".to_owned(),

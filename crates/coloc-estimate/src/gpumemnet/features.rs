@@ -1,6 +1,6 @@
 //! What the classifiers see, and the classes that they tell apart.
 
-use crate::dataset::{Kind, Row, Standing};
+use crate::dataset::{Kind, Row, RowOutcome};
 
 /// Classes of equal width.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -28,7 +28,7 @@ impl Classes {
 
     /// The class of a row; a task that ran out of memory is in the last.
     pub fn class(&self, row: &Row) -> usize {
-        if row.standing == Standing::OutOfMemory {
+        if row.outcome == RowOutcome::OutOfMemory {
             return self.count - 1;
         }
         let place = (row.measured_mib - self.first_mib).max(0.0) / self.width_mib;

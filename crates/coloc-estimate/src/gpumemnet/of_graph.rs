@@ -1,7 +1,7 @@
 //! The classifiers on a net of one's own.
 
 use super::GpuMemNet;
-use crate::dataset::{Kind, Layer, Measured, Row, Standing};
+use crate::dataset::{Kind, Layer, Measured, Row, RowOutcome};
 use crate::estimate::{Estimate, Promise};
 use crate::graph::{Flag, FlagKind, Graph, Op};
 use crate::run::RunConfig;
@@ -62,7 +62,7 @@ fn row(graph: &Graph, run: &RunConfig) -> Row {
         run: run.clone(),
         measured_mib: 0.0,
         measured: Measured::default(),
-        standing: Standing::Skipped,
+        outcome: RowOutcome::Skipped,
         totals: (sum(|layer| layer.activations), sum(|layer| layer.parameters)),
         layers,
         activation,

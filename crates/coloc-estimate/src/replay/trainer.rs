@@ -71,9 +71,9 @@ impl<'a> Trainer<'a> {
     /// Trains as the run says.
     pub(super) fn train(&mut self) -> Replayed {
         self.create_parameters();
-        if let Some(rehearsal) = self.run.rehearsal {
-            self.batch = u64::from(rehearsal.batch);
-            (0..rehearsal.passes).for_each(|_| self.rehearse());
+        if let Some(summary_passes) = self.run.summary_passes {
+            self.batch = u64::from(summary_passes.batch);
+            (0..summary_passes.passes).for_each(|_| self.play_summary_pass());
         }
         let mut variables = None;
         for (iteration, batch) in self.run.batches().enumerate() {
@@ -128,7 +128,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// A forward pass before training, whose result is thrown away.
-    fn rehearse(&mut self) {
+    fn play_summary_pass(&mut self) {
         let input = self.activation(self.input_size());
         let result = self.forward(input);
         (0..self.kept.len()).for_each(|index| self.drop_kept(index));

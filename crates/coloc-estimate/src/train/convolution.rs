@@ -3,7 +3,7 @@
 use super::{TrainError, fold_of};
 use crate::boost::{Forest, Settings, fit};
 use crate::bounds::{CALIBRATED, Margin, conformal_quantile};
-use crate::dataset::{Row, Standing};
+use crate::dataset::{Row, RowOutcome};
 use crate::environment::Environment;
 use crate::features::{Replays, residual_features};
 use crate::replay::{CopyRule, replay};
@@ -43,7 +43,7 @@ pub(super) struct Example {
 /// The examples among `rows`.
 pub(super) fn examples(rows: &[&Row], environment: Environment) -> Vec<Example> {
     rows.iter()
-        .filter(|row| row.standing == Standing::Trained && row.measured_mib <= SATURATED_MIB)
+        .filter(|row| row.outcome == RowOutcome::Trained && row.measured_mib <= SATURATED_MIB)
         .filter_map(|row| {
             let graph = row.graph.as_ref()?;
             let rule = replay(graph, &row.run, &CopyRule::default());

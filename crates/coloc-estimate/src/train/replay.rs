@@ -5,7 +5,7 @@ use super::utilization;
 use super::{TrainError, fold_of};
 use crate::boost::Forest;
 use crate::bounds::{CALIBRATED, Margin, conformal_quantile};
-use crate::dataset::{Kind, Prediction, Row, Scores, Standing, score};
+use crate::dataset::{Kind, Prediction, Row, RowOutcome, Scores, score};
 use crate::environment::{Environment, learn_constant};
 use crate::graph::Op;
 use crate::learned::{Calibration, DEFAULT_ENVIRONMENT, Forests, Margins};
@@ -109,7 +109,7 @@ fn quantile(
 }
 
 fn usable<'a>(rows: &'a [&'a Row]) -> impl Iterator<Item = &'a Row> {
-    let fits = |row: &&Row| row.standing == Standing::Trained && row.measured_mib <= 39_000.0;
+    let fits = |row: &&Row| row.outcome == RowOutcome::Trained && row.measured_mib <= 39_000.0;
     rows.iter().copied().filter(fits)
 }
 

@@ -2,7 +2,7 @@
 
 use super::TrainError;
 use crate::boost::{Forest, Settings, fit};
-use crate::dataset::{Measured, Row, Standing};
+use crate::dataset::{Measured, Row, RowOutcome};
 use crate::features::shape_features;
 
 const SETTINGS: Settings = Settings {
@@ -22,7 +22,7 @@ pub(super) fn learn(
 ) -> Result<Forest, TrainError> {
     let (features, targets): (Vec<_>, Vec<_>) = rows
         .iter()
-        .filter(|row| row.standing == Standing::Trained)
+        .filter(|row| row.outcome == RowOutcome::Trained)
         .filter_map(|row| {
             let target = measured(&row.measured)?;
             Some((shape_features(row.graph.as_ref()?, &row.run), target))

@@ -64,7 +64,7 @@ impl Dcgmi {
         let mut command = program::command(&program);
         command.args(["dmon", "-e", SM_ACTIVITY, "-d", "100", "-c", "2"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let trouble = match program::run(&mut command, None, PATIENCE) {
+        let trouble = match program::run(&mut command, None, TIMEOUT) {
             Err(error) => Some(error.to_string()),
             Ok(said) => {
                 let mut table = DmonParser::default();
@@ -80,7 +80,7 @@ impl Dcgmi {
 /// `DCGM_FI_PROF_SM_ACTIVE`.
 const SM_ACTIVITY: &str = "1002";
 /// A `dcgmi` that takes longer does not work.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// As much of a complaint as fits a line.
 fn first_words(text: &str) -> String {

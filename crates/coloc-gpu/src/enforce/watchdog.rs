@@ -23,15 +23,15 @@ pub enum Verdict {
 /// Watches tasks, and lets them be over for a moment: allocators overshoot and give back.
 #[derive(Clone, Debug)]
 pub struct Watchdog {
-    patience: Millis,
+    timeout: Millis,
     slack: Bytes,
     over_since: BTreeMap<TaskId, Time>,
 }
 
 impl Watchdog {
-    /// Ends a task that is more than `slack` above its promise for `patience`.
-    pub fn new(patience: Millis, slack: Bytes) -> Self {
-        Watchdog { patience, slack, over_since: BTreeMap::new() }
+    /// Ends a task that is more than `slack` above its promise for `timeout`.
+    pub fn new(timeout: Millis, slack: Bytes) -> Self {
+        Watchdog { timeout, slack, over_since: BTreeMap::new() }
     }
 
     /// A task was seen.
@@ -42,7 +42,7 @@ impl Watchdog {
         }
         let by = used.saturating_sub(promised);
         let since = *self.over_since.entry(task).or_insert(now);
-        if now.since(since) >= self.patience { Verdict::End { by } } else { Verdict::Over { by } }
+        if now.since(since) >= self.timeout { Verdict::End { by } } else { Verdict::Over { by } }
     }
 
     /// A task is gone.

@@ -4,7 +4,7 @@ use super::Observer;
 use super::device::{Figures, Guest};
 use super::due::Due;
 use super::run::Run;
-use super::seats::Seat;
+use super::run_slots::RunSlot;
 use crate::event_loop::World as _;
 use coloc_core::Event;
 use coloc_model::{GpuId, Slot, Time};
@@ -15,7 +15,7 @@ use coloc_physics::Resident;
 pub(super) struct Scratch {
     rates: Vec<f64>,
     touched: Vec<GpuId>,
-    changed: Vec<Seat>,
+    changed: Vec<RunSlot>,
 }
 
 impl<O: Observer> Run<'_, O> {
@@ -30,8 +30,8 @@ impl<O: Observer> Run<'_, O> {
                 scratch.touched.push(slot.gpu);
             }
         }
-        for &seat in &scratch.changed {
-            self.change_speed(now, seat, &mut scratch.touched);
+        for &run_slot in &scratch.changed {
+            self.change_speed(now, run_slot, &mut scratch.touched);
         }
         scratch.touched.sort_unstable();
         for &gpu in &scratch.touched {
@@ -57,32 +57,32 @@ impl<O: Observer> Run<'_, O> {
             if guest.local_rate != rate {
                 guest.local_rate = rate;
                 // A gang that has its GPUs to itself is named once.
-                if scratch.changed.last() != Some(&guest.seat) {
-                    scratch.changed.push(guest.seat);
+                if scratch.changed.last() != Some(&guest.run_slot) {
+                    scratch.changed.push(guest.run_slot);
                 }
             }
         }
     }
 
     /// Gives a task the speed of its slowest GPU, and works out anew when it will be done.
-    fn change_speed(&mut self, now: Time, seat: Seat, touched: &mut Vec<GpuId>) {
-        let only = self.seats.progress(seat).only_gpu;
-        let gang = only.is_none().then(|| self.seats.stay(seat).placement.slots.clone());
+    fn change_speed(&mut self, now: Time, run_slot: RunSlot, touched: &mut Vec<GpuId>) {
+        let only = self.run_slots.progress(run_slot).only_gpu;
+        let gang = only.is_none().then(|| self.run_slots.stay(run_slot).placement.slots.clone());
         let gpus = || only.into_iter().chain(gang.iter().flat_map(|s| s.iter().map(|s| s.gpu)));
         let (mut slowest, mut speed) = (f64::INFINITY, f64::INFINITY);
         for gpu in gpus() {
-            let guest = self.devices[gpu.index()].guest_mut(seat);
+            let guest = self.devices[gpu.index()].guest_mut(run_slot);
             slowest = slowest.min(guest.local_rate);
             speed = speed.min(guest.local_rate * guest.speed);
         }
-        if !self.turn(now, seat, speed) {
+        if !self.turn(now, run_slot, speed) {
             return;
         }
         for gpu in gpus() {
             let device = &mut self.devices[gpu.index()];
             device.account(now, &self.simulation.power);
             // A lucky run is faster, not busier: activity follows the speed that the device allows.
-            device.guest_mut(seat).rate = slowest;
+            device.guest_mut(run_slot).rate = slowest;
             device.guests_changed();
             if self.looked_at && !touched.contains(&gpu) {
                 touched.push(gpu);
@@ -91,8 +91,8 @@ impl<O: Observer> Run<'_, O> {
     }
 
     /// Gives a task a speed, but for its luck, and works out when it will be done; says whether that is news.
-    pub(super) fn turn(&mut self, now: Time, seat: Seat, speed: f64) -> bool {
-        let progress = self.seats.progress(seat);
+    pub(super) fn turn(&mut self, now: Time, run_slot: RunSlot, speed: f64) -> bool {
+        let progress = self.run_slots.progress(run_slot);
         let rate = speed * progress.luck;
         if rate == progress.rate {
             return false;
@@ -102,8 +102,8 @@ impl<O: Observer> Run<'_, O> {
         // A finish that is due too early will find out by itself.
         if end < progress.queued {
             progress.queued = end;
-            let stamp = self.seats.stamp(seat);
-            self.events.agenda.add(end, Due::finish(task, seat, stamp));
+            let stamp = self.run_slots.stamp(run_slot);
+            self.events.agenda.add(end, Due::finish(task, run_slot, stamp));
         }
         true
     }

@@ -1,13 +1,13 @@
 //! A modelled GPU: who is on it, how fast they run, what it draws.
 
-use super::seats::Seat;
+use super::run_slots::RunSlot;
 use coloc_model::{Bytes, Fraction, GpuModel, GpuSignal, Millis, SignatureId, Time};
 use coloc_physics::{Part, Power, PowerModel, Profile, SharedGpu};
 
 /// A task on a device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Guest {
-    pub(super) seat: Seat,
+    pub(super) run_slot: RunSlot,
     pub(super) profile: Profile,
     pub(super) signature: SignatureId,
     pub(super) part: Part,
@@ -75,18 +75,18 @@ impl Device {
         self.guests.iter().map(|guest| guest.held).sum()
     }
 
-    pub(super) fn guest_mut(&mut self, seat: Seat) -> &mut Guest {
-        let guest = self.guests.iter_mut().find(|guest| guest.seat == seat);
+    pub(super) fn guest_mut(&mut self, run_slot: RunSlot) -> &mut Guest {
+        let guest = self.guests.iter_mut().find(|guest| guest.run_slot == run_slot);
         guest.expect("a running task is on all of its devices")
     }
 
     /// Takes a guest off the device; the others keep their order.
-    pub(super) fn remove(&mut self, seat: Seat) -> Guest {
+    pub(super) fn remove(&mut self, run_slot: RunSlot) -> Guest {
         // Mostly it is the only one: nobody has to move up.
-        if let Some(only) = self.guests.pop_if(|last| last.seat == seat) {
+        if let Some(only) = self.guests.pop_if(|last| last.run_slot == run_slot) {
             return only;
         }
-        let index = self.guests.iter().position(|guest| guest.seat == seat);
+        let index = self.guests.iter().position(|guest| guest.run_slot == run_slot);
         self.guests.remove(index.expect("a running task is on all of its devices"))
     }
 

@@ -1,6 +1,6 @@
 //! What is due on devices.
 
-use super::seats::{Seat, Stamp};
+use super::run_slots::{RunSlot, Stamp};
 use coloc_model::TaskId;
 
 /// What happens to a running task. At one time, ends come before memory steps.
@@ -17,16 +17,16 @@ pub(super) enum Kind {
 pub(super) struct Due {
     pub(super) kind: Kind,
     task: TaskId,
-    pub(super) seat: Seat,
+    pub(super) run_slot: RunSlot,
     pub(super) stamp: Stamp,
 }
 
 impl Due {
-    pub(super) fn finish(task: TaskId, seat: Seat, stamp: Stamp) -> Self {
-        Due { kind: Kind::Finish, task, seat, stamp }
+    pub(super) fn finish(task: TaskId, run_slot: RunSlot, stamp: Stamp) -> Self {
+        Due { kind: Kind::Finish, task, run_slot, stamp }
     }
 
-    pub(super) fn grow(task: TaskId, seat: Seat, stamp: Stamp) -> Self {
-        Due { kind: Kind::Grow, task, seat, stamp }
+    pub(super) fn grow(task: TaskId, run_slot: RunSlot, stamp: Stamp) -> Self {
+        Due { kind: Kind::Grow, task, run_slot, stamp }
     }
 }

@@ -3,7 +3,7 @@
 use super::device::Guest;
 use super::due::Due;
 use super::run::Run;
-use super::seats::{Progress, Seat, Stamp, Stay};
+use super::run_slots::{Progress, RunSlot, Stamp, Stay};
 use super::{Observer, Simulation};
 use crate::event_loop::World as _;
 use crate::timeline::AttemptEnd;
@@ -11,7 +11,7 @@ use coloc_core::Event;
 use coloc_model::{
     Activity, Bytes, Fraction, GpuId, GpuModel, Millis, Outcome, Placement, Slot, TaskId, Time,
 };
-use coloc_physics::{Course, Growth, Part, Phases, Profile};
+use coloc_physics::{Growth, MemoryCurve, Part, Phases, Profile};
 
 /// The speed of a task on a device that it was not meant for.
 const SLOWEST: f64 = 0.001;
@@ -28,9 +28,9 @@ impl<O: Observer> Run<'_, O> {
         let attempt = result.preemptions + result.ooms;
         result.start.get_or_insert(now);
         let slots = placement.slots.clone();
-        let course = traced.course();
-        let plateau = course.plateau;
-        let growth = self.growth(&course, &slots);
+        let memory_curve = traced.memory_curve();
+        let plateau = memory_curve.plateau;
+        let growth = self.growth(&memory_curve, &slots);
         let left = self.left[task.index()];
         // Whoever has done some of its work was preempted, and its state comes back first.
         let begun = left < traced.duration.0 as f64;
@@ -45,20 +45,20 @@ impl<O: Observer> Run<'_, O> {
             queued: Time::NEVER,
         };
         let stay = Stay { placement, started: now, growth };
-        let (seat, stamp) = self.seats.take(progress, stay);
+        let (run_slot, stamp) = self.run_slots.take(progress, stay);
         let node = |slot: &Slot| self.simulation.fleet.gpu(slot.gpu).node;
         let spread = slots.iter().any(|slot| node(slot) != node(&slots[0]));
         if self.is_undisturbed(growth) {
             let speed = self.move_in(now, task, &slots, spread);
-            self.turn(now, seat, speed);
+            self.turn(now, run_slot, speed);
             return;
         }
         for slot in slots.iter() {
-            let mut guest = self.guest(task, seat, slot, spread);
+            let mut guest = self.guest(task, run_slot, slot, spread);
             if growth.is_none() {
                 guest.held = plateau;
             }
-            if !course.trains(Millis::ZERO) {
+            if !memory_curve.trains(Millis::ZERO) {
                 guest.profile.activity = Activity::default();
             }
             let device = &mut self.devices[slot.gpu.index()];
@@ -66,30 +66,30 @@ impl<O: Observer> Run<'_, O> {
             device.guests.push(guest);
             device.guests_changed();
         }
-        if let Some(next) = growth.and_then(|at| course.next(at)) {
-            self.events.agenda.add(now + next, Due::grow(task, seat, stamp));
+        if let Some(next) = growth.and_then(|at| memory_curve.next(at)) {
+            self.events.agenda.add(now + next, Due::grow(task, run_slot, stamp));
         }
         self.crowd_changed(now, &slots);
         if let Some(at) = growth {
-            self.allocate(now, task, seat, &slots, at);
+            self.allocate(now, task, run_slot, &slots, at);
         }
     }
 
     /// How a task's memory grows, step by step; `None` where it has room and nobody looks: then it holds
     /// all from the start, and what is too much is taken off at its end.
-    fn growth(&self, course: &Course, slots: &[Slot]) -> Option<Millis> {
+    fn growth(&self, memory_curve: &MemoryCurve, slots: &[Slot]) -> Option<Millis> {
         let fits =
-            |slot: &Slot| course.plateau <= limit(self.devices[slot.gpu.index()].model, slot);
-        let skip = self.unseen && course.phases == Phases::NONE && slots.iter().all(fits);
+            |slot: &Slot| memory_curve.plateau <= limit(self.devices[slot.gpu.index()].model, slot);
+        let skip = self.unseen && memory_curve.phases == Phases::NONE && slots.iter().all(fits);
         (!skip).then_some(Millis::ZERO)
     }
 
     /// A task as one of its devices sees it.
-    fn guest(&self, task: TaskId, seat: Seat, slot: &Slot, spread: bool) -> Guest {
+    fn guest(&self, task: TaskId, run_slot: RunSlot, slot: &Slot, spread: bool) -> Guest {
         let traced = &self.trace.tasks()[task.index()];
         let model = self.devices[slot.gpu.index()].model;
         Guest {
-            seat,
+            run_slot,
             profile: traced.profile,
             signature: traced.signature,
             part: slot.instance.map_or(Part::Whole, |i| Part::of_instance(model, i)),
@@ -115,29 +115,29 @@ impl<O: Observer> Run<'_, O> {
     }
 
     /// The next step of a task's memory, unless the task is gone.
-    pub(super) fn grow(&mut self, now: Time, seat: Seat, stamp: Stamp) {
-        let Some(stay) = self.seats.launched(seat, stamp) else { return };
+    pub(super) fn grow(&mut self, now: Time, run_slot: RunSlot, stamp: Stamp) {
+        let Some(stay) = self.run_slots.launched(run_slot, stamp) else { return };
         let (at, started) = (now.since(stay.started), stay.started);
         let Some(before) = stay.growth.replace(at) else { return };
         let slots = stay.placement.slots.clone();
-        let task = self.seats.progress(seat).task;
+        let task = self.run_slots.progress(run_slot).task;
         let traced = self.trace.tasks()[task.index()];
-        let course = traced.course();
-        if let Some(next) = course.next(at) {
-            self.events.agenda.add(started + next, Due::grow(task, seat, stamp));
+        let memory_curve = traced.memory_curve();
+        if let Some(next) = memory_curve.next(at) {
+            self.events.agenda.add(started + next, Due::grow(task, run_slot, stamp));
         }
-        if course.trains(at) && !course.trains(before) {
-            self.begin_to_train(now, seat, &traced.profile, &slots);
+        if memory_curve.trains(at) && !memory_curve.trains(before) {
+            self.begin_to_train(now, run_slot, &traced.profile, &slots);
         }
-        self.allocate(now, task, seat, &slots, at);
+        self.allocate(now, task, run_slot, &slots, at);
     }
 
     /// A task has loaded what it needs: its GPUs are at work from now on.
-    fn begin_to_train(&mut self, now: Time, seat: Seat, profile: &Profile, slots: &[Slot]) {
+    fn begin_to_train(&mut self, now: Time, run_slot: RunSlot, profile: &Profile, slots: &[Slot]) {
         for slot in slots {
             let device = &mut self.devices[slot.gpu.index()];
             device.account(now, &self.simulation.power);
-            device.guest_mut(seat).profile = *profile;
+            device.guest_mut(run_slot).profile = *profile;
             device.guests_changed();
         }
         self.crowd_changed(now, slots);
@@ -145,28 +145,28 @@ impl<O: Observer> Run<'_, O> {
 
     /// A task wants to hold on each of its GPUs what it holds so long after its launch. If one has no room, the task
     /// that asked dies.
-    fn allocate(&mut self, now: Time, task: TaskId, seat: Seat, slots: &[Slot], at: Millis) {
+    fn allocate(&mut self, now: Time, task: TaskId, run_slot: RunSlot, slots: &[Slot], at: Millis) {
         let traced = &self.trace.tasks()[task.index()];
-        let course = traced.course();
-        let held = course.held(at);
+        let memory_curve = traced.memory_curve();
+        let held = memory_curve.held(at);
         // As a monitor sees it that can tell what each process does.
-        let own = if course.trains(at) { traced.profile.activity.sm } else { Fraction::ZERO };
+        let own = if memory_curve.trains(at) { traced.profile.activity.sm } else { Fraction::ZERO };
         let fits = slots.iter().all(|slot| {
             let device = &mut self.devices[slot.gpu.index()];
             let (capacity, used) = (device.model.memory(), device.used());
-            let guest = device.guest_mut(seat);
+            let guest = device.guest_mut(run_slot);
             held <= guest.limit && used - guest.held + held <= capacity
         });
         if !fits {
             self.results[task.index()].ooms += 1;
             let outcome = Outcome::OutOfMemory { wanted: held };
-            self.leave(now, seat, AttemptEnd::OutOfMemory, outcome);
+            self.leave(now, run_slot, AttemptEnd::OutOfMemory, outcome);
             return;
         }
         for slot in slots {
             let device = &mut self.devices[slot.gpu.index()];
             device.account_memory(now, &self.simulation.power);
-            device.guest_mut(seat).held = held;
+            device.guest_mut(run_slot).held = held;
             device.memory_changed();
             self.show(now, slot.gpu);
         }
@@ -176,40 +176,46 @@ impl<O: Observer> Run<'_, O> {
     }
 
     /// A finish is due. Where neighbours have slowed the task since, its end lies further ahead.
-    pub(super) fn finish_due(&mut self, now: Time, seat: Seat, stamp: Stamp) {
-        if !self.seats.finishes(seat, stamp) {
+    pub(super) fn finish_due(&mut self, now: Time, run_slot: RunSlot, stamp: Stamp) {
+        if !self.run_slots.finishes(run_slot, stamp) {
             return;
         }
-        let progress = self.seats.progress(seat);
+        let progress = self.run_slots.progress(run_slot);
         let end = progress.end();
         if end <= now {
             self.fruitless = 0;
-            return self.leave(now, seat, AttemptEnd::Completed, Outcome::Completed);
+            return self.leave(now, run_slot, AttemptEnd::Completed, Outcome::Completed);
         }
         progress.queued = end;
-        self.events.agenda.add(end, Due::finish(progress.task, seat, stamp));
+        self.events.agenda.add(end, Due::finish(progress.task, run_slot, stamp));
     }
 
     /// A task's process ended, well or not.
-    pub(super) fn leave(&mut self, now: Time, seat: Seat, end: AttemptEnd, outcome: Outcome) {
-        if let Some(task) = self.clear(now, seat, end) {
+    pub(super) fn leave(
+        &mut self,
+        now: Time,
+        run_slot: RunSlot,
+        end: AttemptEnd,
+        outcome: Outcome,
+    ) {
+        if let Some(task) = self.clear(now, run_slot, end) {
             self.tell(now, Event::Ended { task, outcome });
         }
     }
 
     /// Takes a task off its GPUs. What it has yet to do it does later.
     pub(super) fn preempt(&mut self, now: Time, task: TaskId) {
-        let Some(seat) = self.seats.of(task) else { return };
-        let left = self.seats.progress(seat).left_at(now).max(0.0);
+        let Some(run_slot) = self.run_slots.of(task) else { return };
+        let left = self.run_slots.progress(run_slot).left_at(now).max(0.0);
         let before = std::mem::replace(&mut self.left[task.index()], left);
         self.fruitless = if left < before { 0 } else { self.fruitless + 1 };
         self.results[task.index()].preemptions += 1;
-        self.clear(now, seat, AttemptEnd::Preempted);
+        self.clear(now, run_slot, AttemptEnd::Preempted);
     }
 
     /// Empties a seat and says whose it was.
-    fn clear(&mut self, now: Time, seat: Seat, end: AttemptEnd) -> Option<TaskId> {
-        let (task, Stay { placement, started, growth }) = self.seats.leave(seat)?;
+    fn clear(&mut self, now: Time, run_slot: RunSlot, end: AttemptEnd) -> Option<TaskId> {
+        let (task, Stay { placement, started, growth }) = self.run_slots.leave(run_slot)?;
         let slots = placement.slots;
         let ran = now.since(started);
         let too_much = match growth {
@@ -224,7 +230,7 @@ impl<O: Observer> Run<'_, O> {
                 let device = &mut self.devices[slot.gpu.index()];
                 device.account(now, &self.simulation.power);
                 device.byte_millis -= too_much;
-                result.energy_j += device.remove(seat).energy_j;
+                result.energy_j += device.remove(run_slot).energy_j;
                 device.guests_changed();
             }
         }

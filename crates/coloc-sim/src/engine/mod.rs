@@ -5,7 +5,7 @@ mod device;
 mod due;
 mod life;
 mod run;
-mod seats;
+mod run_slots;
 mod undisturbed;
 
 use crate::estimator::{Estimates, Estimator, NoEstimate, Surroundings};
@@ -211,7 +211,7 @@ impl Simulation {
         let mut estimates = Estimates::new(self.estimator, self.surroundings.as_ref());
         let Declarations { factor, reclaim } = self.declarations;
         let mut submission = |id: TaskId, task: &TraceTask| {
-            let peak = task.course().peak();
+            let peak = task.memory_curve().peak();
             let estimate = estimates.of(trace, task)?;
             let declared = task.declared.or(factor.map(|factor| peak.scale(factor)));
             let submission = Task {

@@ -3,7 +3,7 @@
 use super::crowd::Scratch;
 use super::device::{Device, Figures};
 use super::due::{Due, Kind};
-use super::seats::Seats;
+use super::run_slots::RunSlots;
 use super::{Observer, Simulation, SimulationError};
 use crate::bound::makespan_bound;
 use crate::event_loop::{EventLoop, What, World};
@@ -36,7 +36,7 @@ pub(super) struct Run<'a, O> {
     pub(super) alone: bool,
     pub(super) observer: &'a mut O,
     pub(super) devices: Vec<Device>,
-    pub(super) seats: Seats,
+    pub(super) run_slots: RunSlots,
     pub(super) results: Vec<TaskResult>,
     /// Milliseconds of work that each task has to do when it is next launched.
     pub(super) left: Vec<f64>,
@@ -90,7 +90,7 @@ impl<'a, O: Observer> Run<'a, O> {
             events: EventLoop::new(scheduler, Time::START),
             observer,
             devices,
-            seats: Seats::default(),
+            run_slots: RunSlots::default(),
             fruitless: 0,
             ended: 0,
             makespan: Time::START,
@@ -132,7 +132,7 @@ impl<'a, O: Observer> Run<'a, O> {
 
     fn check(&mut self) {
         self.steps += 1;
-        let rarely = self.seats.len() > CHECK_EVERY_STEP && !self.steps.is_multiple_of(4096);
+        let rarely = self.run_slots.len() > CHECK_EVERY_STEP && !self.steps.is_multiple_of(4096);
         if cfg!(debug_assertions) && !rarely {
             self.events.scheduler.sanity_check();
         }
@@ -185,8 +185,8 @@ impl<O: Observer> World for Run<'_, O> {
         }
         match self.events.agenda.pop() {
             Some((at, What::Due(due))) => match due.kind {
-                Kind::Finish => self.finish_due(at, due.seat, due.stamp),
-                Kind::Grow => self.grow(at, due.seat, due.stamp),
+                Kind::Finish => self.finish_due(at, due.run_slot, due.stamp),
+                Kind::Grow => self.grow(at, due.run_slot, due.stamp),
             },
             Some((at, What::Wake)) => self.tell(at, Event::Wake),
             None => {}

@@ -27,7 +27,7 @@ pub use write::write;
 use crate::Names;
 use coloc_model::{Bytes, Estimate, GroupId, Millis, SignatureId, TaskId, Time, UserId};
 use coloc_physics::catalogue::{self, Class};
-use coloc_physics::{Course, Phases, Profile};
+use coloc_physics::{MemoryCurve, Phases, Profile};
 use origin::Source;
 
 /// One submission.
@@ -74,8 +74,8 @@ impl From<Recorded> for Estimate {
 
 impl TraceTask {
     /// What its memory does over a run.
-    pub fn course(&self) -> Course {
-        Course { plateau: self.profile.memory, phases: self.phases }
+    pub fn memory_curve(&self) -> MemoryCurve {
+        MemoryCurve { plateau: self.profile.memory, phases: self.phases }
     }
 }
 

@@ -4,7 +4,7 @@ use super::policy::FairOrderFlag;
 use crate::error::{CliError, UsageError};
 use clap::Args;
 use coloc_core::accounts::{Account, Accounts, Quota};
-use coloc_daemon::agreements::Agreements;
+use coloc_daemon::quotas::Quotas;
 use coloc_model::{Bytes, GroupId, Millis, UserId};
 use coloc_sim::{Names, Simulation, Trace};
 use std::str::FromStr;
@@ -119,21 +119,19 @@ impl AccountArgs {
     }
 
     /// The same for the people of a machine.
-    pub(crate) fn agreements(&self) -> Agreements {
+    pub(crate) fn quotas(&self) -> Quotas {
         let weight = |Weight { user, weight }: &Weight| (user.clone(), *weight);
-        let mut agreements = Agreements {
-            weights: self.weight.iter().map(weight).collect(),
-            ..Agreements::default()
-        };
+        let mut quotas =
+            Quotas { weights: self.weight.iter().map(weight).collect(), ..Quotas::default() };
         for QuotaFor { who, limit } in &self.quota {
             let quota = limit.over(Quota::NONE);
             match who {
-                Who::Everybody => agreements.everybody = limit.over(agreements.everybody),
-                Who::User(user) => agreements.users.push((user.clone(), quota)),
-                Who::Group(group) => agreements.groups.push((group.clone(), quota)),
+                Who::Everybody => quotas.everybody = limit.over(quotas.everybody),
+                Who::User(user) => quotas.users.push((user.clone(), quota)),
+                Who::Group(group) => quotas.groups.push((group.clone(), quota)),
             }
         }
-        agreements
+        quotas
     }
 
     /// Gives the simulation the accounts of the trace's users; a name that the trace does not have is a

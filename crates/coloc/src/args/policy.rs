@@ -222,8 +222,8 @@ impl PolicyArgs {
             };
             policy.gate = Gate::Expected { full, limit };
         }
-        if let Some(minutes) = tuning.patience {
-            policy.patience = Some(Millis::from_secs(60 * minutes));
+        if let Some(minutes) = tuning.starvation_limit {
+            policy.starvation_limit = Some(Millis::from_secs(60 * minutes));
         }
         policy.max_tasks = tuning.max_tasks.or(policy.max_tasks);
         policy.same_user |= tuning.same_user;

@@ -3,7 +3,7 @@
 
 use clap::Args;
 use coloc_estimate::hf::AttentionChoice;
-use coloc_estimate::run::{Optimizer, Precision, Rehearsal, RunConfig};
+use coloc_estimate::run::{Optimizer, Precision, RunConfig, SummaryPasses};
 
 /// Everything that a model's layers do not say.
 #[derive(Args, Clone, Default, PartialEq, Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct TrainingArgs {
 }
 
 /// What torchsummary and its kin send through a model.
-const SUMMARY_PASS: Rehearsal = Rehearsal { batch: 2, passes: 1 };
+const SUMMARY_PASS: SummaryPasses = SummaryPasses { batch: 2, passes: 1 };
 
 impl TrainingArgs {
     /// What clap calls the flags, for who wants something else with any of them.
@@ -77,14 +77,14 @@ impl TrainingArgs {
 
     /// A run with the batches that a data set of this size makes.
     pub(crate) fn batches(&self, batch: u32) -> RunConfig {
-        let rehearsal = self.summary_pass.then_some(SUMMARY_PASS);
+        let summary_passes = self.summary_pass.then_some(SUMMARY_PASS);
         let Some(samples) = self.samples else {
-            return RunConfig { rehearsal, ..RunConfig::new(batch) };
+            return RunConfig { summary_passes, ..RunConfig::new(batch) };
         };
         // A data set that is smaller than a batch is one batch.
         let full = samples.min(u64::from(batch)) as u32;
         let last_batch = (samples % u64::from(full)) as u32;
-        RunConfig { rehearsal, last_batch, ..RunConfig::new(full) }
+        RunConfig { summary_passes, last_batch, ..RunConfig::new(full) }
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(batches(Some(64)), (32, 0));
         assert_eq!(batches(Some(20)), (20, 0), "smaller than a batch");
         let rehearsed = TrainingArgs { summary_pass: true, ..TrainingArgs::default() };
-        assert_eq!(rehearsed.batches(32).rehearsal, Some(SUMMARY_PASS));
+        assert_eq!(rehearsed.batches(32).summary_passes, Some(SUMMARY_PASS));
         assert_eq!(rehearsed.given().collect::<Vec<_>>(), ["--summary-pass"]);
     }
 }

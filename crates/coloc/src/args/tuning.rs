@@ -45,8 +45,8 @@ pub(crate) struct TuningArgs {
     #[arg(long, value_parser = positive, value_name = "DEMAND")]
     pub(crate) sm_limit: Option<f64>,
     /// Minutes for which a task may be passed over before GPUs are kept free for it [default: for ever; of preset coloc: 120]
-    #[arg(long, value_name = "MINUTES")]
-    pub(crate) patience: Option<u64>,
+    #[arg(long, alias = "patience", value_name = "MINUTES")]
+    pub(crate) starvation_limit: Option<u64>,
     /// One user's tasks only on a GPU at a time, as an MPS server requires
     #[arg(long)]
     pub(crate) same_user: bool,

@@ -182,7 +182,11 @@ impl Reader<'_> {
             return Err(self.wrong(&span, format!("there is no verb {verb}")));
         };
         let flags = || command.get_arguments().filter(|flag| is_settable(section, flag));
-        let Some(flag) = flags().find(|flag| flag.get_long() == Some(key)) else {
+        let is_called = |flag: &&Arg| {
+            let earlier = flag.get_all_aliases().unwrap_or_default();
+            flag.get_long() == Some(key) || earlier.contains(&key)
+        };
+        let Some(flag) = flags().find(is_called) else {
             let known: Vec<&str> = flags().filter_map(Arg::get_long).collect();
             let problem =
                 format!("unknown key {key:?} in [{section}]; there are {}", known.join(", "));
@@ -205,6 +209,7 @@ impl Reader<'_> {
         };
         let (line, _) = self.place(span.start);
         let variable = flag.get_env().map(OsString::from);
+        let key = flag.get_long().unwrap_or(key);
         let (key, file) = (key.to_owned(), self.file.to_owned());
         let setting = Setting { section, key, values, is_switch, variable, file, line };
         check(command.clone(), &setting).map_err(|problem| self.wrong(&value.span(), problem))?;

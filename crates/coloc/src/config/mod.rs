@@ -4,12 +4,12 @@
 //! is checked by the same rules. A flag wins over the environment, the environment over the user's file, and that over
 //! the system's.
 
+mod chosen;
 pub(crate) mod environments;
 mod file;
-mod said;
 
+pub(crate) use chosen::chosen_settings;
 pub(crate) use file::{ConfigError, Setting, is_key, read};
-pub(crate) use said::said;
 
 use crate::args::live::directory_in;
 use std::ffi::OsString;

@@ -48,7 +48,7 @@ pub(crate) enum UsageError {
     State(coloc_daemon::state_dir::StateError),
     /// Weights and quotas.
     #[error("{0}")]
-    Agreements(#[from] coloc_daemon::agreements::Unknown),
+    Quotas(#[from] coloc_daemon::quotas::UnknownAccount),
     /// The emulated driver.
     #[error("{0}")]
     Emulated(String),

@@ -50,7 +50,7 @@ pub(crate) fn load(
     let Input { mut graph, batch, optimizer } = read_input(layers, environment)?;
     check_use(layers, &graph)?;
     let batch = match (training.batch, batch) {
-        (Some(batch), _) | (None, Batch::Said(batch)) => batch,
+        (Some(batch), _) | (None, Batch::ChosenSetting(batch)) => batch,
         (None, Batch::Usual(batch)) => assume_batch(&mut graph, batch),
         (None, Batch::Unknown) => return Err(LayersError::NoBatch),
     };
@@ -124,7 +124,7 @@ fn countable(graph: Graph, run: RunConfig) -> Result<(Graph, RunConfig), LayersE
 /// Samples per iteration where no option says.
 enum Batch {
     /// The input says.
-    Said(u32),
+    ChosenSetting(u32),
     /// It never does: this is taken.
     Usual(u32),
     /// It could have said.
@@ -145,7 +145,7 @@ fn read_input(layers: &Layers<'_>, environment: &Named) -> Result<Input, LayersE
         Source::Summary(path) => {
             let summary = summary::parse(&read(path)?, &SummaryOptions { tokens })
                 .map_err(|source| LayersError::Summary { path: path.to_owned(), source })?;
-            let batch = summary.batch.map_or(Batch::Unknown, Batch::Said);
+            let batch = summary.batch.map_or(Batch::Unknown, Batch::ChosenSetting);
             Ok(Input { graph: summary.graph, batch, optimizer: Optimizer::Adam })
         }
         Source::Graph(path) => {
@@ -167,7 +167,7 @@ fn read_input(layers: &Layers<'_>, environment: &Named) -> Result<Input, LayersE
         Source::Task(name) => {
             let task = catalogue::task(name).ok_or_else(|| unknown_task(name))?;
             let task = task.within(&environment.name);
-            let batch = Batch::Said(task.run.batch);
+            let batch = Batch::ChosenSetting(task.run.batch);
             Ok(Input { graph: task.graph, batch, optimizer: task.run.optimizer })
         }
     }

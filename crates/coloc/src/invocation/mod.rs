@@ -1,9 +1,9 @@
 //! From the words that were typed to a verb: what configuration files say comes first, then what the head of a script
 //! says, then what was typed; the last wins.
 
-mod own_words;
+mod own_flags;
 
-pub(crate) use own_words::asks_for_json;
+pub(crate) use own_flags::asks_for_json;
 
 use crate::args::task::{SCRIPT_LINE_ENDS, TaskArgs};
 use crate::config::{self, Config};

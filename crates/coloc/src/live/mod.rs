@@ -1,8 +1,8 @@
 //! Driving daemons from the command line: a trace played live, and a stage to play it on.
 
-pub(crate) mod board;
+pub(crate) mod emulated_daemon;
 pub(crate) mod experiment;
+pub(crate) mod live_table;
 pub(crate) mod past_trace;
 pub(crate) mod reconnect;
 pub(crate) mod replay;
-pub(crate) mod stage;

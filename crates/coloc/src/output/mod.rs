@@ -2,8 +2,8 @@
 
 pub(crate) mod comparison;
 pub(crate) mod files;
-pub(crate) mod harmless;
 pub(crate) mod progress;
+pub(crate) mod sanitize;
 pub(crate) mod summary;
 pub(crate) mod table;
 pub(crate) mod terminal;

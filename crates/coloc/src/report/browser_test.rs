@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A page is drawn in a second; a browser that takes this long hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The page after its scripts ran, or `None` without a browser on this machine.
 fn rendered(html: &str) -> Option<String> {
@@ -51,9 +51,9 @@ fn dump(browser: &str, folder: &Path, file: &Path) -> String {
         .unwrap();
     let begin = Instant::now();
     while running.try_wait().unwrap().is_none() {
-        if begin.elapsed() > PATIENCE {
+        if begin.elapsed() > TIMEOUT {
             running.kill().unwrap();
-            panic!("{browser} did not finish within {PATIENCE:?}");
+            panic!("{browser} did not finish within {TIMEOUT:?}");
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -57,7 +57,7 @@ fn wanted(export: Option<&[OsString]>, all: &[(OsString, OsString)]) -> Variable
 /// Stand before and after what a login shell is asked for: what its profile prints is something else.
 const MARKS: [&[u8]; 2] = [b"<coloc-environment>", b"</coloc-environment>"];
 /// A profile that takes longer waits for something that will not come.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The variables that a login shell of this user has, whatever is set here.
 fn of_login() -> Result<Variables, CliError> {
@@ -66,13 +66,13 @@ fn of_login() -> Result<Variables, CliError> {
     let failed = |problem: String| {
         CliError::from(UsageError::flag("--user-env", format!("{}: {problem}", shell.display())))
     };
-    let said = ask_a_login_shell(&shell, PATIENCE).map_err(|error| failed(error.to_string()))?;
+    let said = ask_a_login_shell(&shell, TIMEOUT).map_err(|error| failed(error.to_string()))?;
     let told = between(&said);
     told.map(read).ok_or_else(|| failed("a login shell ended without a word".to_owned()))
 }
 
 /// What a login shell prints, as far as it matters.
-fn ask_a_login_shell(shell: &OsStr, patience: Duration) -> io::Result<Vec<u8>> {
+fn ask_a_login_shell(shell: &OsStr, timeout: Duration) -> io::Result<Vec<u8>> {
     let kept = ["HOME", "USER", "LOGNAME", "SHELL", "LANG"];
     let kept = kept.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
     let [before, after] = MARKS.map(String::from_utf8_lossy);
@@ -92,17 +92,17 @@ fn ask_a_login_shell(shell: &OsStr, patience: Duration) -> io::Result<Vec<u8>> {
     // What a profile has left running may hold the pipe for ever: nobody waits for its end.
     while let Some(part) = heard
         .as_ref()
-        .and_then(|heard| heard.recv_timeout(patience.saturating_sub(began.elapsed())).ok())
+        .and_then(|heard| heard.recv_timeout(timeout.saturating_sub(began.elapsed())).ok())
     {
         said.extend(part);
         if between(&said).is_some() {
             break;
         }
     }
-    if began.elapsed() >= patience {
+    if began.elapsed() >= timeout {
         crate::signals::end_group(child.id(), true);
         let _ = child.wait();
-        let what = format!("its profile has not ended within {} s", patience.as_secs());
+        let what = format!("its profile has not ended within {} s", timeout.as_secs());
         return Err(io::Error::new(io::ErrorKind::TimedOut, what));
     }
     child.wait()?;
@@ -182,19 +182,19 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let place = tempfile::tempdir().unwrap();
         let shell = place.path().join("shell");
-        let ask = |profile: &str, patience| {
+        let ask = |profile: &str, timeout| {
             let script = format!("#!/bin/sh\n{profile}\nexec /bin/sh -c \"$3\"\n");
             std::fs::write(&shell, script).unwrap();
             std::fs::set_permissions(&shell, std::fs::Permissions::from_mode(0o755)).unwrap();
-            ask_a_login_shell(shell.as_os_str(), patience)
+            ask_a_login_shell(shell.as_os_str(), timeout)
         };
         // It holds the pipe for longer than any test.
         let left = "sleep 600 & echo $! >&2; export LEFT=$!";
-        let told = shown(read(between(&ask(left, PATIENCE).unwrap()).unwrap()));
+        let told = shown(read(between(&ask(left, TIMEOUT).unwrap()).unwrap()));
         let left = told.iter().find_map(|pair| pair.strip_prefix("LEFT=")).unwrap();
         crate::signals::ask_to_end(left.parse().unwrap());
         let error = ask("sleep 600", Duration::from_millis(300)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert!(ask("exit 3", PATIENCE).is_ok_and(|said| between(&said).is_none()));
+        assert!(ask("exit 3", TIMEOUT).is_ok_and(|said| between(&said).is_none()));
     }
 }

@@ -19,15 +19,15 @@ struct Row {
 }
 
 /// What a row says.
-enum Said {
+enum ChosenSetting {
     Speed(f64),
     Sample { steps: f64, seconds: f64 },
 }
 
 impl Row {
-    fn said(&self) -> Result<Said, String> {
+    fn said(&self) -> Result<ChosenSetting, String> {
         match (self.speed, self.steps, self.seconds) {
-            (Some(speed), None, None) if is_sane(speed) => Ok(Said::Speed(speed)),
+            (Some(speed), None, None) if is_sane(speed) => Ok(ChosenSetting::Speed(speed)),
             (Some(speed), None, None) => Err(format!("column speed: {speed} is not {SANE}")),
             (None, Some(steps), Some(seconds)) => {
                 if !(0.0..=1e15).contains(&steps) {
@@ -36,7 +36,7 @@ impl Row {
                 if !(0.001..=1e9).contains(&seconds) {
                     return Err(format!("column seconds: {seconds} is not from 0.001 to 1e9"));
                 }
-                Ok(Said::Sample { steps, seconds })
+                Ok(ChosenSetting::Sample { steps, seconds })
             }
             _ => Err("expected columns task,gpu,speed or task,gpu,steps,seconds".to_owned()),
         }
@@ -68,7 +68,7 @@ pub(crate) fn read(file: &Path, names: &Names) -> Result<SpeedTable, CliError> {
     for (line, row) in &rows {
         let fail = |problem: String| fault(file, *line, problem);
         let said = row.said().map_err(fail)?;
-        if matches!(said, Said::Speed(_))
+        if matches!(said, ChosenSetting::Speed(_))
             && let Some(before) = told.insert((&row.task, row.gpu), *line)
         {
             let (task, gpu) = (&row.task, row.gpu);
@@ -77,8 +77,8 @@ pub(crate) fn read(file: &Path, names: &Names) -> Result<SpeedTable, CliError> {
         let Some(task) = names.find(&row.task).map(SignatureId) else { continue };
         known = true;
         match said {
-            Said::Speed(speed) => speeds.insert(task, row.gpu, speed),
-            Said::Sample { steps, seconds } => {
+            ChosenSetting::Speed(speed) => speeds.insert(task, row.gpu, speed),
+            ChosenSetting::Sample { steps, seconds } => {
                 let new = || Samples { reference: row.gpu, by_kind: BTreeMap::new() };
                 let kinds = &mut samples.entry(task).or_insert_with(new).by_kind;
                 let (last, all, spent) = kinds.entry(row.gpu).or_default();

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::output::{Answer, print_text};
 use clap::{Args, Subcommand};
 use coloc_api::answer::ConfigInForce;
-use coloc_api::view::Said;
+use coloc_api::view::ChosenSetting;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -123,9 +123,10 @@ fn check(files: Vec<PathBuf>, json: bool) -> Result<(), CliError> {
 }
 
 /// What a daemon says of itself.
-fn in_force(said: Vec<Said>) -> Vec<Shown> {
-    let shown = |Said { key, values, origin }| Shown { section: "daemon", key, values, origin };
-    said.into_iter().map(shown).collect()
+fn in_force(chosen: Vec<ChosenSetting>) -> Vec<Shown> {
+    let shown =
+        |ChosenSetting { key, values, origin }| Shown { section: "daemon", key, values, origin };
+    chosen.into_iter().map(shown).collect()
 }
 
 /// What a daemon does, whoever chose it.

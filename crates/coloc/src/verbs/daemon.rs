@@ -5,11 +5,11 @@ use crate::args::bounds::BoundArgs;
 use crate::args::live::{own_socket, own_state, path, said as said_path};
 use crate::args::log::LogArgs;
 use crate::args::policy::{PolicyArgs, PresetFlag};
-use crate::config::{Config, said};
+use crate::config::{Config, chosen_settings};
 use crate::error::{CliError, UsageError};
 use crate::invocation::{self, typed};
 use clap::Args;
-use coloc_api::view::Said;
+use coloc_api::view::ChosenSetting;
 use coloc_daemon::retention::Retention;
 use coloc_daemon::serve::{self, Listen, Options};
 use coloc_daemon::settings::{Reloaded, Settings, Source};
@@ -89,7 +89,7 @@ impl Daemon {
                 UsageError::value("--time-scale", "a number above 0.001", self.time_scale).into()
             );
         }
-        let settings = self.settings(said(&Config::load()?, &typed()))?;
+        let settings = self.settings(chosen_settings(&Config::load()?, &typed()))?;
         let state = said_path(self.state.as_ref()).cloned().unwrap_or_else(own_state);
         let emulated = std::env::var_os(HOME_VARIABLE).map(PathBuf::from);
         if let (Some(fleet), None) = (&self.emulate, &emulated) {
@@ -117,7 +117,7 @@ impl Daemon {
     }
 
     /// What may change while the daemon runs.
-    fn settings(&self, said: Vec<Said>) -> Result<Settings, CliError> {
+    fn settings(&self, chosen: Vec<ChosenSetting>) -> Result<Settings, CliError> {
         self.policy.service.check()?;
         self.policy.accounts.check()?;
         let spans = [("--grace", self.grace), ("--period", self.period)];
@@ -127,16 +127,16 @@ impl Daemon {
         // Live, our own policy is what people expect.
         let preset = self.policy.preset.or(Some(PresetFlag::Coloc));
         let policy = PolicyArgs { preset, ..self.policy.clone() };
-        let agreements = policy.accounts.agreements();
-        agreements.look_up().map_err(UsageError::from)?;
+        let quotas = policy.accounts.quotas();
+        quotas.look_up().map_err(UsageError::from)?;
         Ok(Settings {
             policy: policy.policy(),
-            agreements,
+            quotas,
             history: policy.service.history()?,
             grace: Millis::from_secs_f64(self.grace),
             retention: Retention { age: self.keep_logs.0, size: self.keep_logs_size },
             bounds: self.bounds.bounds()?,
-            said,
+            chosen,
         })
     }
 
@@ -146,7 +146,7 @@ impl Daemon {
         let Some(Verb::Daemon(new)) = invocation::read_again(words)?.verb else {
             return Err(UsageError::Parser("this is no daemon".to_owned()).into());
         };
-        let settings = new.settings(said(&Config::load()?, &typed()))?;
+        let settings = new.settings(chosen_settings(&Config::load()?, &typed()))?;
         Ok(Reloaded { settings, at_next_start: self.fixed_differences(&new) })
     }
 
@@ -247,7 +247,7 @@ mod tests {
         match flag {
             "pack" => "0.3",
             "margin" | "min-free" | "unknown-instance" => "2G",
-            "settle" | "max-tasks" | "patience" | "retries" => "3",
+            "settle" | "max-tasks" | "starvation-limit" | "retries" => "3",
             "sm-limit" | "alpha" | "promote" | "quantum" => "0.5",
             "thresholds" => "3250,7200",
             "history" => "/dev/stdin",
@@ -288,8 +288,8 @@ mod tests {
             assert_eq!(policy[flag], told(flag), "{flag}");
         }
         assert_eq!(policy["gate"]["expected"]["limit"].to_string(), told("sm-limit"));
-        let minutes: u64 = told("patience").parse().expect("minutes");
-        assert_eq!(policy["patience"], minutes * 60_000);
+        let minutes: u64 = told("starvation-limit").parse().expect("minutes");
+        assert_eq!(policy["starvation_limit"], minutes * 60_000);
     }
 
     #[test]
@@ -316,7 +316,7 @@ mod tests {
                 let Ok(Cli { verb: Some(Verb::Daemon(daemon)) }) = cli else { panic!("{word}") };
                 let settings =
                     daemon.settings(Vec::new()).unwrap_or_else(|e| panic!("{word}: {e}"));
-                settings.agreements.look_up().expect("root is known");
+                settings.quotas.look_up().expect("root is known");
                 tried += 1;
             }
         }

@@ -2,9 +2,9 @@
 
 use crate::args::physics::PhysicsArgs;
 use crate::error::CliError;
-use crate::live::board::{Side, draw};
+use crate::live::emulated_daemon::EmulatedDaemon;
+use crate::live::live_table::{Side, draw};
 use crate::live::replay::{Replay, Replayed};
-use crate::live::stage::Stage;
 use crate::output::table::table;
 use crate::output::{comparison, files, print_text};
 use crate::parse::named_policy;
@@ -75,7 +75,7 @@ impl Demo {
 
 /// A daemon with the trace that is played on it.
 struct Player<'a> {
-    stage: Stage,
+    daemon: EmulatedDaemon,
     replay: Replay<'a>,
     tasks: Vec<TaskView>,
     gpus: Vec<GpuView>,
@@ -87,12 +87,12 @@ struct Player<'a> {
 impl Player<'_> {
     /// Submits what is due and looks; says whether all is done.
     fn step(&mut self) -> Result<bool, CliError> {
-        let more = self.replay.step(&mut self.stage.client)?.is_some();
-        self.tasks = self.replay.tasks(&mut self.stage.client)?;
-        self.gpus = self.stage.gpus()?;
+        let more = self.replay.step(&mut self.daemon.client)?.is_some();
+        self.tasks = self.replay.tasks(&mut self.daemon.client)?;
+        self.gpus = self.daemon.gpus()?;
         let done = !more && self.tasks.iter().all(|task| task.state.is_over());
         if done && self.energy.is_none() {
-            self.energy = self.stage.energy();
+            self.energy = self.daemon.energy();
         }
         if !done {
             let mean =
@@ -124,7 +124,7 @@ fn play(place: &std::path::Path) -> Result<(), CliError> {
     for signal in [2, 15] {
         let _ = crate::signals::note_signal(signal, &interrupted);
     }
-    let open = |name, policy: &[&str]| Stage::open(place, name, FLEET, TIME_SCALE, policy);
+    let open = |name, policy: &[&str]| EmulatedDaemon::open(place, name, FLEET, TIME_SCALE, policy);
     let alone = open(
         "one task a GPU",
         &["--queue", "fifo", "--place", "exclusive", "--share", "exclusive"],
@@ -136,8 +136,8 @@ fn play(place: &std::path::Path) -> Result<(), CliError> {
             return Err(error);
         }
     };
-    let side = |stage| Player {
-        stage,
+    let side = |daemon| Player {
+        daemon,
         replay: Replay::new(&slice, TIME_SCALE),
         tasks: Vec::new(),
         gpus: Vec::new(),
@@ -147,10 +147,10 @@ fn play(place: &std::path::Path) -> Result<(), CliError> {
     let mut sides = [side(alone), side(shared)];
     let watched = watch(&mut sides, &interrupted);
     let results = sides.map(|side| {
-        let result = (side.stage.name, side.replay.sum_up(&side.tasks), side.smact, side.energy);
+        let result = (side.daemon.name, side.replay.sum_up(&side.tasks), side.smact, side.energy);
         let recovered =
             side.tasks.iter().filter(|t| t.ooms > 0 && t.state == TaskState::Completed).count();
-        let _ = side.stage.close();
+        let _ = side.daemon.close();
         (result, recovered)
     });
     watched?;
@@ -167,9 +167,9 @@ fn watch(sides: &mut [Player<'_>; 2], interrupted: &AtomicBool) -> Result<(), Cl
     loop {
         let [alone, shared] = &mut *sides;
         let done = alone.step()? & shared.step()?;
-        let view = |side: &Player<'_>| -> String { side.stage.name.to_owned() };
+        let view = |side: &Player<'_>| -> String { side.daemon.name.to_owned() };
         let names = [view(&sides[0]), view(&sides[1])];
-        let board = |index: usize| Side {
+        let live_table = |index: usize| Side {
             name: &names[index],
             tasks: &sides[index].tasks,
             gpus: &sides[index].gpus,
@@ -177,7 +177,7 @@ fn watch(sides: &mut [Player<'_>; 2], interrupted: &AtomicBool) -> Result<(), Cl
         };
         // Elsewhere than on a terminal, a look now and then is enough.
         if terminal || done || last.elapsed() > Duration::from_secs(10) || drawn == 0 {
-            let text = draw(&board(0), &board(1));
+            let text = draw(&live_table(0), &live_table(1));
             let up =
                 if terminal && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
             drawn = text.lines().count() + 1;

@@ -3,7 +3,7 @@
 use crate::args::live::{Selection, SocketArg, resolve};
 use crate::error::CliError;
 use crate::live::reconnect::Reconnect;
-use crate::output::harmless::Harmless;
+use crate::output::sanitize::Sanitizer;
 use clap::Args;
 use coloc_api::client::Client;
 use coloc_model::TaskState;
@@ -55,10 +55,10 @@ pub(crate) fn copy(
     follow: Option<Reconnect>,
     raw: bool,
 ) -> Result<(), CliError> {
-    let mut filter = Harmless::for_stdout(raw);
+    let mut filter = Sanitizer::for_stdout(raw);
     let copied = copy_parts(client, id, attempt, follow, &mut filter);
     // What is shown after it has the colours of before, whatever happened.
-    let end = filter.as_mut().map_or(&b""[..], Harmless::end);
+    let end = filter.as_mut().map_or(&b""[..], Sanitizer::end);
     let mut out = std::io::stdout().lock();
     let ended = out.write_all(end).and_then(|()| out.flush());
     copied.and(ended.map_err(failed))
@@ -73,7 +73,7 @@ fn copy_parts(
     id: u32,
     mut attempt: Option<u32>,
     follow: Option<Reconnect>,
-    filter: &mut Option<Harmless>,
+    filter: &mut Option<Sanitizer>,
 ) -> Result<(), CliError> {
     let mut offset = 0;
     loop {

@@ -112,7 +112,7 @@ fn promised(detail: &TaskDetail) -> String {
 
 /// What was asked for, and what the kernel holds the task to.
 fn host_memory(detail: &TaskDetail) -> String {
-    let held = detail.holds.as_ref().map(|holds| holds.host_memory);
+    let held = detail.enforcement.as_ref().map(|enforced| enforced.host_memory);
     match (detail.host_mem_bytes.map(gib), held) {
         (_, Some(Some(limit))) => format!("at most {limit}"),
         (Some(asked), None) => format!("asked {asked}"),
@@ -166,14 +166,14 @@ fn facts(detail: &TaskDetail) -> impl Iterator<Item = (&'static str, String)> {
         ("Exit code", optional(task.exit_code.map(|code| code.to_string()))),
         ("Log", format!("{}{}", detail.log, if detail.log_removed { ", removed" } else { "" })),
     ];
-    let holds = detail.holds.iter().flat_map(|holds| {
-        let processes = format!("kept by {}", holds.processes);
-        let plain = [("Processes", processes), ("GPU limit", holds.gpu_memory.clone())];
-        plain.into_iter().chain(holds.sms.clone().map(|sms| ("SM limit", sms)))
+    let enforced = detail.enforcement.iter().flat_map(|enforced| {
+        let processes = format!("kept by {}", enforced.processes);
+        let plain = [("Processes", processes), ("GPU limit", enforced.gpu_memory.clone())];
+        plain.into_iter().chain(enforced.sms.clone().map(|sms| ("SM limit", sms)))
     });
     let doubts = detail.estimate_flags.iter();
     let doubts = doubts.map(|flag| ("Doubt", format!("{}: {}", flag.kind, flag.detail)));
-    facts.into_iter().chain(doubts).chain(holds).chain([("Host memory", host_memory(detail))])
+    facts.into_iter().chain(doubts).chain(enforced).chain([("Host memory", host_memory(detail))])
 }
 
 fn render(detail: &TaskDetail, ahead: &Ahead) -> String {

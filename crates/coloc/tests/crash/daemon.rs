@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A start takes longer only if something is wrong.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Kills while it starts, one after the other, at most.
 const MOST_IN_A_ROW: u64 = 3;
 
@@ -75,7 +75,7 @@ impl Daemon {
 
     /// Starts it and waits until it answers.
     pub(super) fn start(&mut self) {
-        let (mut began, patience) = (Instant::now(), Instant::now() + PATIENCE);
+        let (mut began, timeout) = (Instant::now(), Instant::now() + TIMEOUT);
         self.spawn();
         loop {
             if let Answer::Done(_) = ask(&self.socket(), "GET /v1/status", None) {
@@ -89,7 +89,7 @@ impl Daemon {
                 began = Instant::now();
                 self.spawn();
             }
-            assert!(Instant::now() < patience, "the daemon does not answer:\n{}", self.log());
+            assert!(Instant::now() < timeout, "the daemon does not answer:\n{}", self.log());
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -137,9 +137,9 @@ impl Daemon {
         let Some(mut process) = self.process.take() else { return true };
         let pid = rustix::process::Pid::from_child(&process);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is ours");
-        let patience = Instant::now() + PATIENCE;
+        let timeout = Instant::now() + TIMEOUT;
         while process.try_wait().expect("it is ours").is_none() {
-            if Instant::now() > patience {
+            if Instant::now() > timeout {
                 process.kill().and_then(|()| process.wait()).expect("it is ours");
                 return false;
             }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// A daemon that lives answers sooner, on a busy machine too.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What came of a request.
 #[derive(Clone, PartialEq, Debug)]
@@ -25,8 +25,8 @@ pub(super) enum Answer {
 /// Sends one request on a connection of its own.
 pub(super) fn ask(socket: &Path, line: &str, body: Option<&Value>) -> Answer {
     let Ok(mut stream) = UnixStream::connect(socket) else { return Answer::Unsent };
-    let timeout = stream.set_read_timeout(Some(PATIENCE));
-    timeout.and_then(|()| stream.set_write_timeout(Some(PATIENCE))).expect("sockets have timeouts");
+    let timeout = stream.set_read_timeout(Some(TIMEOUT));
+    timeout.and_then(|()| stream.set_write_timeout(Some(TIMEOUT))).expect("sockets have timeouts");
     let body = body.map(Value::to_string).unwrap_or_default();
     let length = body.len();
     let request = format!(

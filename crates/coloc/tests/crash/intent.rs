@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Nothing here takes longer unless something is wrong.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// A time limit that comes soon, and two that never come and tell queues which task is shorter.
 const SOON_MS: u64 = 500;
 const SHORT_MS: u64 = 100_000;
@@ -66,7 +66,7 @@ impl Tracer {
         let began = Instant::now();
         while !is_traced(pid) {
             let ended = tracer.try_wait().expect("it is ours").is_some();
-            if ended || began.elapsed() > PATIENCE {
+            if ended || began.elapsed() > TIMEOUT {
                 skipped("strace may not trace here");
                 return None;
             }
@@ -112,7 +112,7 @@ fn wait_for(daemon: &Daemon, what: &str, task: u32, condition: impl Fn() -> bool
     let began = Instant::now();
     while !condition() {
         let waited = began.elapsed();
-        assert!(waited < PATIENCE, "{what}: waited in vain\n{}", daemon.story(task));
+        assert!(waited < TIMEOUT, "{what}: waited in vain\n{}", daemon.story(task));
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -166,7 +166,7 @@ fn die(daemon: &mut Daemon, tracer: Tracer, cause: Cause) -> Answer {
     let asked = std::thread::spawn(move || ask(&socket, line, Some(&body)));
     let began = Instant::now();
     // A daemon that leaves its signals to others does not die of them: the program hears of it all the same.
-    while began.elapsed() < PATIENCE && daemon.lives() && !heard(daemon) {
+    while began.elapsed() < TIMEOUT && daemon.lives() && !heard(daemon) {
         std::thread::sleep(Duration::from_millis(2));
     }
     daemon.kill_traced(tracer);

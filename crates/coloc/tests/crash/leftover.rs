@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// A process that is killed needs a moment to go.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Everything that is left after the daemon ended, in words.
 pub(super) fn find(home: &Path, ledger: &Ledger) -> Vec<String> {
@@ -20,7 +20,7 @@ pub(super) fn find(home: &Path, ledger: &Ledger) -> Vec<String> {
             .collect();
         left.extend(groups(ledger).into_iter().map(|group| format!("group {}", group.display())));
         left.extend(instances(home));
-        if left.is_empty() || began.elapsed() > PATIENCE {
+        if left.is_empty() || began.elapsed() > TIMEOUT {
             return left;
         }
         std::thread::sleep(Duration::from_millis(50));

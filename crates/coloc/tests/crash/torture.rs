@@ -23,7 +23,7 @@ const BALLAST: u32 = 1000;
 /// A restart may take half a second; ten times that on a machine that is busy with a debug build.
 const SLOWEST_START: Duration = Duration::from_secs(5);
 /// All tasks end sooner.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// What was acknowledged is carried out sooner.
 const DEBTS: Duration = Duration::from_secs(20);
 
@@ -95,7 +95,7 @@ impl Run {
         while self.daemon.kills < kills {
             self.round();
         }
-        self.settle();
+        self.wait_until_idle();
         self.outcome()
     }
 
@@ -225,7 +225,7 @@ impl Run {
     }
 
     /// Waits until nothing is owed and everything has ended.
-    fn settle(&mut self) {
+    fn wait_until_idle(&mut self) {
         self.clients.iter_mut().for_each(Client::release_all);
         self.pay_debts();
         Program::let_go(self.daemon.path());
@@ -234,7 +234,7 @@ impl Run {
             let listed = self.daemon.list();
             let alive = listed.iter().filter(|task| !is_over(task) && task["name"] != "ballast");
             let alive: Vec<u32> = alive.map(id_of).collect();
-            if alive.is_empty() || began.elapsed() > PATIENCE {
+            if alive.is_empty() || began.elapsed() > TIMEOUT {
                 break alive;
             }
             std::thread::sleep(Duration::from_millis(50));

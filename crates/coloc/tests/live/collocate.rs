@@ -83,7 +83,7 @@ fn copies_slow_each_other_as_the_model_says_and_the_scheduler_is_told() {
     assert!((2.9..3.1).contains(&ratio), "three times the memory: {measured}");
     let lesson = &measured["learned"][0];
     assert_eq!(lesson["sm"], alone["smact"], "{measured}");
-    assert!(lesson["temper"]["sensitivity"].as_f64().is_some_and(|s| s > 0.0), "{measured}");
+    assert!(lesson["interference"]["sensitivity"].as_f64().is_some_and(|s| s > 0.0), "{measured}");
     assert_eq!(gpu(&home)["mig"]["mode"], "disabled", "the GPU is whole again");
     // It is kept: the next daemon has learned it too.
     assert_eq!(lessons(&home), 1);

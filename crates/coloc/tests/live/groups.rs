@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// How the daemon keeps tasks together.
 fn processes(home: &Home, id: u32) -> String {
-    home.show(id)["holds"]["processes"].as_str().expect("it is told").to_owned()
+    home.show(id)["enforcement"]["processes"].as_str().expect("it is told").to_owned()
 }
 
 fn skip(what: &str) {
@@ -82,7 +82,7 @@ fn a_task_beyond_its_host_memory_is_killed_and_told_so() {
     let eat = "x=0123456789abcdef; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23; do x=$x$x; done; sleep 1";
     let id = home.submit(&["--mem", "48M", "--", "sh", "-c", eat]);
     home.wait_for("an end or a start", |home| home.state(id) != "pending");
-    if home.show(id)["holds"]["host_memory"].is_null() {
+    if home.show(id)["enforcement"]["host_memory"].is_null() {
         home.run(&["cancel", &id.to_string()]);
         return skip("memory controller (cgroup v2)");
     }

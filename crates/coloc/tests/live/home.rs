@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Nothing here takes this long unless something is wrong.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Says that a test did nothing, past the test runner's capture, which would swallow it in a test that passes.
 pub(super) fn skipped(why: &str) {
@@ -169,19 +169,19 @@ impl Home {
     }
 
     pub(super) fn wait_for(&self, what: &str, condition: impl Fn(&Home) -> bool) {
-        self.wait_at_most(PATIENCE, what, condition);
+        self.wait_at_most(TIMEOUT, what, condition);
     }
 
     /// Waits for something that takes longer than most.
     pub(super) fn wait_at_most(
         &self,
-        patience: Duration,
+        timeout: Duration,
         what: &str,
         condition: impl Fn(&Home) -> bool,
     ) {
         let began = Instant::now();
         while !condition(self) {
-            if began.elapsed() > patience {
+            if began.elapsed() > timeout {
                 panic!("{what}: waited in vain\n{}", self.how_it_stands());
             }
             std::thread::sleep(Duration::from_millis(20));

@@ -74,8 +74,8 @@ fn an_end_that_cannot_be_read_is_read_later() {
     home.wait_for("its words", |home| home.run(&["logs", &id.to_string()]) == "done\n");
     home.kill();
     let exit = home.path().join(format!("state/runs/{id}.1/exit.json"));
-    let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while !exit.exists() && std::time::Instant::now() < patience {
+    let timeout = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !exit.exists() && std::time::Instant::now() < timeout {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     // What cannot be read because of the machine looks like this to the daemon.

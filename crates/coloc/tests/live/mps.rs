@@ -40,7 +40,7 @@ fn keep_on(home: &Home, words: &[&str], memory: &str) -> u32 {
 }
 
 fn gpu_memory(home: &Home, id: u32) -> String {
-    home.show(id)["holds"]["gpu_memory"].as_str().expect("it is told").to_owned()
+    home.show(id)["enforcement"]["gpu_memory"].as_str().expect("it is told").to_owned()
 }
 
 /// Takes the variable away by which a client asks for its own limit.
@@ -202,7 +202,7 @@ fn one_more_than_mps_takes_waits_and_is_told_why() {
 fn words_and_holds(home: &Home, words: &[&str]) -> (String, serde_json::Value) {
     let id = home.submit(words);
     home.wait_for_state(id, "completed");
-    (home.run(&["logs", &id.to_string()]), home.show(id)["holds"].clone())
+    (home.run(&["logs", &id.to_string()]), home.show(id)["enforcement"].clone())
 }
 
 #[test]

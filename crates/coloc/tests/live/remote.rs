@@ -314,8 +314,8 @@ fn who_has_shown_a_token_is_not_sent_away() {
     let mut head = [0; 15];
     known.read_exact(&mut head).expect("an answer");
     assert_eq!(&head, b"HTTP/1.1 200 OK");
-    let patience = Some(Duration::from_secs(60));
-    known.sock.set_read_timeout(patience).expect("a limit");
+    let timeout = Some(Duration::from_secs(60));
+    known.sock.set_read_timeout(timeout).expect("a limit");
     let crowd: Vec<TcpStream> = (0..300).map(|_| connect_from(1, remote.port)).collect();
     assert_eq!(remote.ask("GET /v1/tasks", &header, b"").status, 200, "another one gets in");
     remote.home.run(&["run", "--", "true"]);

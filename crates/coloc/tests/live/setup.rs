@@ -133,8 +133,8 @@ fn systemd_is_told_when_the_daemon_is_ready() {
     let place = tempfile::tempdir().expect("a directory");
     let socket = place.path().join("notify");
     let listener = std::os::unix::net::UnixDatagram::bind(&socket).expect("a socket");
-    let patience = Some(std::time::Duration::from_secs(60));
-    listener.set_read_timeout(patience).expect("a timeout");
+    let timeout = Some(std::time::Duration::from_secs(60));
+    listener.set_read_timeout(timeout).expect("a timeout");
     let said = || {
         let mut word = [0; 64];
         let length = listener.recv(&mut word).expect("a word");

@@ -8,7 +8,7 @@
 pub mod matching;
 
 use crate::place::Search;
-use crate::scheduler::{Turn, World};
+use crate::scheduler::{Pass, SchedulerState};
 use coloc_model::{GpuId, GpuModel, Millis, TaskId, Time, UserId};
 use matching::{Costs, Group, Position, matching};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,53 +36,53 @@ impl Costs for Table {
     }
 }
 
-pub(crate) fn run(world: &mut World, turn: &mut Turn) {
-    let now = turn.now;
-    let tasks = admitted(world);
+pub(crate) fn run(scheduler: &mut SchedulerState, pass: &mut Pass) {
+    let now = pass.now;
+    let tasks = admitted(scheduler);
     // Whoever overran, or was faster than expected, is a reason to match anew.
-    let again = world.policy.service.quantum.filter(|_| !tasks.is_empty());
-    world.ranked.look_at = again.map(|quantum| now + quantum);
+    let again = scheduler.policy.service.quantum.filter(|_| !tasks.is_empty());
+    scheduler.ranked.look_at = again.map(|quantum| now + quantum);
     // Higher priorities have their choice of devices before lower ones are looked at.
-    let class = |task: &TaskId| crate::queue::class(world.tasks.live(*task).task.priority);
+    let class = |task: &TaskId| crate::queue::class(scheduler.tasks.live(*task).task.priority);
     let classes: Vec<Vec<TaskId>> =
         tasks.chunk_by(|a, b| class(a) == class(b)).map(<[TaskId]>::to_vec).collect();
     for tasks in classes {
-        match_class(world, turn, &tasks);
+        match_class(scheduler, pass, &tasks);
     }
 }
 
 /// Matches tasks of one priority to devices, and starts whoever comes first on an idle one.
-fn match_class(world: &mut World, turn: &mut Turn, tasks: &[TaskId]) {
-    let now = turn.now;
-    let kinds = kinds(world, now);
+fn match_class(scheduler: &mut SchedulerState, pass: &mut Pass, tasks: &[TaskId]) {
+    let now = pass.now;
+    let kinds = kinds(scheduler, now);
     let groups: Vec<Group> = kinds.values().map(|gpus| Group { devices: gpus.len() }).collect();
-    let table = table(world, tasks, &kinds);
+    let table = table(scheduler, tasks, &kinds);
     let places = matching(tasks.len(), &groups, &table);
     for (index, (&(_, free_at), gpus)) in kinds.iter().enumerate() {
         let heads = if free_at <= now { heads(index, &places, gpus.len()) } else { Vec::new() };
         for (&gpu, job) in gpus.iter().zip(heads) {
-            if turn.is_over() {
+            if pass.is_over() {
                 return;
             }
             // Another of its user's tasks may just have used up the quota.
-            if world.over_quota(tasks[job]).is_none() {
-                world.try_start(turn, tasks[job], Search::Only(&[gpu]));
+            if scheduler.over_quota(tasks[job]).is_none() {
+                scheduler.try_start(pass, tasks[job], Search::Only(&[gpu]));
             }
         }
     }
-    if !world.policy.needs_idle() {
-        join_others(world, turn, tasks);
+    if !scheduler.policy.needs_idle() {
+        join_others(scheduler, pass, tasks);
     }
 }
 
 /// Whoever got no device of its own may still fit beside others.
-fn join_others(world: &mut World, turn: &mut Turn, tasks: &[TaskId]) {
+fn join_others(scheduler: &mut SchedulerState, pass: &mut Pass, tasks: &[TaskId]) {
     for &task in tasks {
-        if turn.is_over() {
+        if pass.is_over() {
             return;
         }
-        if world.tasks.live(task).run.is_none() && world.over_quota(task).is_none() {
-            world.try_start(turn, task, Search::Everywhere);
+        if scheduler.tasks.live(task).run.is_none() && scheduler.over_quota(task).is_none() {
+            scheduler.try_start(pass, task, Search::Everywhere);
         }
     }
 }
@@ -104,61 +104,68 @@ fn heads(group: usize, places: &[Option<Position>], devices: usize) -> Vec<usize
 }
 
 /// The devices by kind and by when they become free.
-fn kinds(world: &World, now: Time) -> BTreeMap<Kind, Vec<GpuId>> {
+fn kinds(scheduler: &SchedulerState, now: Time) -> BTreeMap<Kind, Vec<GpuId>> {
     let mut kinds: BTreeMap<Kind, Vec<GpuId>> = BTreeMap::new();
-    for (gpu, state) in world.gpus.iter() {
-        let ends = state.residents().iter().map(|booking| world.ends_on(booking.task, gpu, now));
+    for (gpu, state) in scheduler.gpus.iter() {
+        let ends =
+            state.residents().iter().map(|booking| scheduler.ends_on(booking.task, gpu, now));
         let free_at = ends.max().unwrap_or(now);
         kinds.entry((state.model, free_at)).or_default().push(gpu);
     }
     kinds
 }
 
-fn table(world: &World, tasks: &[TaskId], kinds: &BTreeMap<Kind, Vec<GpuId>>) -> Table {
+fn table(
+    scheduler: &SchedulerState,
+    tasks: &[TaskId],
+    kinds: &BTreeMap<Kind, Vec<GpuId>>,
+) -> Table {
     let row = |&task: &TaskId| {
-        kinds.keys().map(|&(model, _)| world.time_on(task, model)).collect::<Vec<_>>()
+        kinds.keys().map(|&(model, _)| scheduler.time_on(task, model)).collect::<Vec<_>>()
     };
     let delays = |&task: &TaskId| {
-        let arrived = world.tasks.live(task).ticket.submitted;
+        let arrived = scheduler.tasks.live(task).ticket.submitted;
         kinds.keys().map(|&(_, free_at)| free_at.since(arrived)).collect::<Vec<_>>()
     };
     Table { times: tasks.iter().map(row).collect(), delays: tasks.iter().map(delays).collect() }
 }
 
 /// The oldest tasks of the users who were served least.
-fn admitted(world: &World) -> Vec<TaskId> {
-    let most = world.gpus.len().max(LEAST_MATCHED);
-    let user = |task: TaskId| world.tasks.live(task).task.user;
-    let may_start = |task: &TaskId| world.over_quota(*task).is_none();
+fn admitted(scheduler: &SchedulerState) -> Vec<TaskId> {
+    let most = scheduler.gpus.len().max(LEAST_MATCHED);
+    let user = |task: TaskId| scheduler.tasks.live(task).task.user;
+    let may_start = |task: &TaskId| scheduler.over_quota(*task).is_none();
     let mut known = BTreeSet::new();
-    let scores = scores(world);
+    let scores = scores(scheduler);
     let score = |user: &UserId| scores.get(user).copied().unwrap_or(0.0);
     // Of equals, whoever has waited longest.
     let mut users: Vec<UserId> =
-        world.waiting.iter().map(user).filter(|&user| known.insert(user)).collect();
+        scheduler.waiting.iter().map(user).filter(|&user| known.insert(user)).collect();
     users.sort_by(|a, b| score(a).total_cmp(&score(b)));
-    let share = (world.policy.alpha * users.len() as f64).ceil() as usize;
+    let share = (scheduler.policy.alpha * users.len() as f64).ceil() as usize;
     users.truncate(share.max(1));
     let chosen: BTreeSet<UserId> = users.into_iter().collect();
-    let matched = world.waiting.iter().filter(|&task| chosen.contains(&user(task)));
+    let matched = scheduler.waiting.iter().filter(|&task| chosen.contains(&user(task)));
     matched.filter(may_start).take(most).collect()
 }
 
 /// Progress of each user's running tasks, whatever they run on.
-fn scores(world: &World) -> BTreeMap<UserId, f64> {
+fn scores(scheduler: &SchedulerState) -> BTreeMap<UserId, f64> {
     let mut devices: BTreeMap<GpuModel, u32> = BTreeMap::new();
-    for (_, state) in world.gpus.iter() {
+    for (_, state) in scheduler.gpus.iter() {
         *devices.entry(state.model).or_default() += 1;
     }
     let mut scores: BTreeMap<UserId, f64> = BTreeMap::new();
-    for (_, state) in world.gpus.iter() {
+    for (_, state) in scheduler.gpus.iter() {
         for booking in state.residents() {
             let best = devices
                 .iter()
-                .filter_map(|(&model, &count)| Some((world.time_on(booking.task, model)?, count)))
+                .filter_map(|(&model, &count)| {
+                    Some((scheduler.time_on(booking.task, model)?, count))
+                })
                 .min();
             let (Some((best, count)), Some(here)) =
-                (best, world.time_on(booking.task, state.model))
+                (best, scheduler.time_on(booking.task, state.model))
             else {
                 continue;
             };
@@ -169,7 +176,7 @@ fn scores(world: &World) -> BTreeMap<UserId, f64> {
     scores
 }
 
-impl World {
+impl SchedulerState {
     /// How long a task takes on a kind of device; `None` if it does not fit or does not run there. Tasks
     /// that did not say how long they take count as an hour.
     fn time_on(&self, task: TaskId, model: GpuModel) -> Option<Millis> {

@@ -1,16 +1,16 @@
-//! The walk where any free GPU will do: which tasks run is worked out by counting, and only then are tasks
+//! The pass where any free GPU will do: which tasks run is worked out by counting, and only then are tasks
 //! moved. A task that loses GPUs to another and finds others a moment later was never preempted.
 
 use super::Running;
-use super::pass::Walk;
+use super::pass::RankedPass;
 use super::victims::Counted;
 use crate::place::Search;
 use crate::policy::Place;
-use crate::scheduler::{Turn, World};
+use crate::scheduler::{Pass, SchedulerState};
 use coloc_model::{Millis, TaskId};
 use std::ops::Bound::{Excluded, Unbounded};
 
-impl World {
+impl SchedulerState {
     /// Counting is enough: every idle GPU will do for every task, at once, of any user.
     pub(super) fn counts_suffice(&self) -> bool {
         let policy = &self.policy;
@@ -22,7 +22,7 @@ impl World {
     }
 }
 
-/// What a walk comes to.
+/// What a pass comes to.
 #[derive(Default)]
 struct Moves {
     /// Running tasks that are to go.
@@ -31,20 +31,20 @@ struct Moves {
     coming: Vec<TaskId>,
 }
 
-impl Walk {
+impl RankedPass {
     /// Decides for all, then carries it out.
-    pub(super) fn by_count(&mut self, world: &mut World, turn: &mut Turn) {
+    pub(super) fn by_count(&mut self, scheduler: &mut SchedulerState, pass: &mut Pass) {
         let mut moves = Moves::default();
-        let mut free = world.gpus.idle();
-        while let Some((seat, task, class)) = self.candidates.pop() {
+        let mut free = scheduler.gpus.idle();
+        while let Some((order_key, task, class)) = self.candidates.pop() {
             if free + self.gpus_at_risk == 0 {
                 break;
             }
             if self.blocked[class] {
                 continue;
             }
-            self.pass_better_ones(seat);
-            let peers = &world.ranked.classes[class];
+            self.pass_better_ones(order_key);
+            let peers = &scheduler.ranked.classes[class];
             let Some(victims) = self.fewest(Counted { free, wanted: peers.gpus }) else {
                 self.blocked[class] = true;
                 continue;
@@ -53,8 +53,8 @@ impl Walk {
                 free += victim.asks.gpus;
                 self.take_out(&victim);
                 // It may find other GPUs.
-                let class = victim.standing.class as usize;
-                self.consider(Some((victim.seat, victim.task, class)));
+                let class = victim.service_record.class as usize;
+                self.consider(Some((victim.order_key, victim.task, class)));
                 moves.leaving.push(victim);
             }
             free -= peers.gpus;
@@ -64,30 +64,30 @@ impl Walk {
                 continue;
             }
             moves.coming.push(task);
-            self.insert(Running::new(seat, world.tasks.live(task)));
-            let next = peers.waiting.range((Excluded(seat), Unbounded)).next();
-            self.consider(next.map(|(&seat, &task)| (seat, task, class)));
+            self.insert(Running::new(order_key, scheduler.tasks.live(task)));
+            let next = peers.waiting.range((Excluded(order_key), Unbounded)).next();
+            self.consider(next.map(|(&order_key, &task)| (order_key, task, class)));
         }
-        self.carry_out(world, turn, &moves);
+        self.carry_out(scheduler, pass, &moves);
     }
 
-    fn carry_out(&mut self, world: &mut World, turn: &mut Turn, moves: &Moves) {
+    fn carry_out(&mut self, scheduler: &mut SchedulerState, pass: &mut Pass, moves: &Moves) {
         for running in &moves.leaving {
-            world.lift_for_good(running.task);
-            world.preempt(turn, running.task, running.seat);
+            scheduler.lift_for_good(running.task);
+            scheduler.preempt(pass, running.task, running.order_key);
         }
         for &task in &moves.coming {
             let place = self.running.iter().position(|running| running.task == task);
             let place = place.expect("a task that is to start has its place");
-            let demand = world.demand(task);
+            let demand = scheduler.demand(task);
             // A GPU that left the fleet with a task on it was counted and is not there.
-            let Some(gpus) = world.find(turn, &demand, Search::Everywhere) else {
+            let Some(gpus) = scheduler.find(pass, &demand, Search::Everywhere) else {
                 self.running.remove(place);
                 continue;
             };
-            world.start(turn, &demand, &gpus);
-            let seat = self.running[place].seat;
-            self.running[place] = Running::new(seat, world.tasks.live(task));
+            scheduler.start(pass, &demand, &gpus);
+            let order_key = self.running[place].order_key;
+            self.running[place] = Running::new(order_key, scheduler.tasks.live(task));
         }
     }
 }

@@ -3,7 +3,7 @@
 //! `G(a) = sup_Δ P(S − a ≤ Δ | S > a) / E[min(S − a, Δ) | S > a]`, with `S` the service of a task, from
 //! history. With limits, the queue that holds `a` decides first, and `Δ` is the queue's limit.
 
-use super::seat::Rank;
+use super::order_key::Rank;
 use crate::queue::history::History;
 use crate::service::{GpuTime, Thresholds};
 use coloc_model::Time;

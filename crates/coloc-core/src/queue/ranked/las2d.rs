@@ -2,7 +2,7 @@
 //!
 //! With limits, the queue that holds `a` decides; inside a queue those that started first go first.
 
-use super::seat::Rank;
+use super::order_key::Rank;
 use crate::service::{GpuTime, Thresholds};
 use coloc_model::Time;
 

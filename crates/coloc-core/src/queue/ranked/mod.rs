@@ -1,5 +1,5 @@
 //! Preemptive disciplines: each task, running or waiting, has a rank, and the task that ranks
-//! better gets the GPUs. A discipline is a small file with its formula; the walk over ranks is shared.
+//! better gets the GPUs. A discipline is a small file with its formula; the pass over ranks is shared.
 //!
 //! Waiting tasks that ask the same of GPUs form a class: when one of a class finds no room, no worse one
 //! of it does, so a pass costs as much as there are classes and running tasks.
@@ -8,27 +8,27 @@ mod counted;
 mod gittins2d;
 mod las2d;
 mod levels;
+mod order_key;
 mod pass;
 mod running;
-mod seat;
+mod service_record;
 mod shortest;
 pub(crate) mod simulator;
-mod standing;
 mod victims;
 
+pub(crate) use order_key::OrderKey;
 pub(crate) use pass::run;
-pub(crate) use seat::Seat;
-pub(crate) use standing::Standing;
+pub(crate) use service_record::ServiceRecord;
 
 use super::Shape;
 use super::history::History;
 use crate::policy::{Policy, Queue};
-use crate::service::Letter;
+use crate::service::RuleSet;
 use crate::tasks::Record;
 use coloc_model::{Millis, Task, TaskId, Time};
+use order_key::{Group, Rank, TieBreak};
 use running::Running;
 use rustc_hash::FxHashMap;
-use seat::{Group, Rank, Tie};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a task asks for, as far as ranks depend on it.
@@ -55,12 +55,12 @@ fn class_of(priority: i32) -> u16 {
     u16::try_from(i32::from(i16::MAX) - clamped).unwrap_or(u16::MAX)
 }
 
-/// Waiting tasks that ask the same of GPUs, in the order of their seats.
+/// Waiting tasks that ask the same of GPUs, in the order of their keys.
 #[derive(Clone, Debug)]
 struct Class {
     /// How many GPUs each of them asks for.
     gpus: u32,
-    waiting: BTreeMap<Seat, TaskId>,
+    waiting: BTreeMap<OrderKey, TaskId>,
 }
 
 /// All tasks of a preemptive discipline, in order.
@@ -87,30 +87,35 @@ impl Ranked {
 
     /// Gives a task that just arrived its place behind all equals.
     pub(crate) fn arrive(&mut self, now: Time, policy: &Policy, record: &mut Record, shape: Shape) {
-        record.standing.since = now;
-        record.standing.class = self.class(shape) as u32;
-        let tie = Tie { epoch: self.epoch, group: Group::Arrived, index: self.arrived };
+        record.service_record.since = now;
+        record.service_record.class = self.class(shape) as u32;
+        let tie_break = TieBreak { epoch: self.epoch, group: Group::Arrived, index: self.arrived };
         self.arrived += 1;
-        record.standing.seat = (self.rank_of(now, policy, record), tie);
+        record.service_record.order_key = (self.rank_of(now, policy, record), tie_break);
         self.insert(policy, record);
     }
 
     /// Gives a task that ran, or changed, its place among equals.
     pub(crate) fn come_back(&mut self, now: Time, policy: &Policy, record: &mut Record) {
-        record.standing.seat.0 = self.rank_of(now, policy, record);
+        record.service_record.order_key.0 = self.rank_of(now, policy, record);
         self.insert(policy, record);
     }
 
-    /// Has a task that was preempted wait in the seat that it had when it ran; says in which class.
-    pub(crate) fn preempted(&mut self, policy: &Policy, record: &mut Record, seat: Seat) -> usize {
-        record.standing.seat = seat;
+    /// Has a task that was preempted wait with the key that it had when it ran; says in which class.
+    pub(crate) fn preempted(
+        &mut self,
+        policy: &Policy,
+        record: &mut Record,
+        order_key: OrderKey,
+    ) -> usize {
+        record.service_record.order_key = order_key;
         self.insert(policy, record);
-        record.standing.class as usize
+        record.service_record.class as usize
     }
 
     fn insert(&mut self, policy: &Policy, record: &Record) {
-        let class = record.standing.class as usize;
-        self.classes[class].waiting.insert(record.standing.seat, record.task.id);
+        let class = record.service_record.class as usize;
+        self.classes[class].waiting.insert(record.service_record.order_key, record.task.id);
         if let Some(at) = levels::promotion(policy, record) {
             self.promotions.insert((at, record.task.id));
         }
@@ -118,8 +123,8 @@ impl Ranked {
 
     /// Takes a waiting task out.
     pub(crate) fn remove(&mut self, policy: &Policy, record: &Record) {
-        let class = record.standing.class as usize;
-        self.classes[class].waiting.remove(&record.standing.seat);
+        let class = record.service_record.class as usize;
+        self.classes[class].waiting.remove(&record.service_record.order_key);
         if let Some(at) = levels::promotion(policy, record) {
             self.promotions.remove(&(at, record.task.id));
         }
@@ -132,9 +137,9 @@ impl Ranked {
         waiting.into_iter().map(|(_, &task)| task).collect::<Vec<_>>().into_iter()
     }
 
-    /// How many wait in better seats.
-    pub(crate) fn ahead(&self, seat: Seat) -> usize {
-        self.classes.iter().map(|class| class.waiting.range(..seat).count()).sum()
+    /// How many wait with better keys.
+    pub(crate) fn ahead(&self, order_key: OrderKey) -> usize {
+        self.classes.iter().map(|class| class.waiting.range(..order_key).count()).sum()
     }
 
     /// Where tasks of a shape wait.
@@ -148,13 +153,13 @@ impl Ranked {
     }
 
     fn rank_of(&self, now: Time, policy: &Policy, record: &Record) -> Rank {
-        let (standing, running) = (&record.standing, record.run.is_some());
-        rank(now, policy, &self.history, &Asks::of(record), standing, running)
+        let (service_record, running) = (&record.service_record, record.run.is_some());
+        rank(now, policy, &self.history, &Asks::of(record), service_record, running)
     }
 
     /// Takes a task for running that was found so.
     pub(crate) fn adopt(&mut self, record: &Record) {
-        self.running.push(Running::new(record.standing.seat, record));
+        self.running.push(Running::new(record.service_record.order_key, record));
     }
 
     /// A running task has another priority now.
@@ -183,26 +188,28 @@ fn rank(
     policy: &Policy,
     history: &History,
     asks: &Asks,
-    standing: &Standing,
+    service_record: &ServiceRecord,
     running: bool,
 ) -> Rank {
     let service = &policy.service;
-    let attained = || standing.attained(now, running, asks.gpus);
-    let rank = match (policy.queue, service.letter) {
-        (Queue::Srtf, _) => shortest::remaining_time(asks.duration, standing.done(now, running)),
+    let attained = || service_record.attained(now, running, asks.gpus);
+    let rank = match (policy.queue, service.rule_set) {
+        (Queue::Srtf, _) => {
+            shortest::remaining_time(asks.duration, service_record.done(now, running))
+        }
         (Queue::Srsf, _) => {
-            let done = standing.done(now, running);
+            let done = service_record.done(now, running);
             shortest::remaining_service(asks.duration, done, asks.gpus)
         }
-        (Queue::Las2d, Letter::Paper) => {
-            las2d::rank(&service.thresholds, attained(), standing.first_start)
+        (Queue::Las2d, RuleSet::Paper) => {
+            las2d::rank(&service.thresholds, attained(), service_record.first_start)
         }
-        (Queue::Gittins2d, Letter::Paper) => {
-            gittins2d::rank(&service.thresholds, history, attained(), standing.first_start)
+        (Queue::Gittins2d, RuleSet::Paper) => {
+            gittins2d::rank(&service.thresholds, history, attained(), service_record.first_start)
         }
-        (Queue::Las2d, Letter::Simulator) => simulator::las2d(standing.level),
-        (Queue::Gittins2d, Letter::Simulator) => {
-            simulator::gittins2d(standing.level, history, attained(), asks.submitted)
+        (Queue::Las2d, RuleSet::Simulator) => simulator::las2d(service_record.level),
+        (Queue::Gittins2d, RuleSet::Simulator) => {
+            simulator::gittins2d(service_record.level, history, attained(), asks.submitted)
         }
         // Those that do not preempt have no ranks.
         (

@@ -1,19 +1,19 @@
-//! The walk: in the order of ranks, each task that fits gets GPUs; running tasks that lost their place go.
+//! The pass over ranks: in the order of ranks, each task that fits gets GPUs; running tasks that lost their place go.
 
-use super::seat::Seat;
+use super::order_key::OrderKey;
 use super::{Ranked, Running};
 use crate::demand::Demand;
 use crate::place::{Gang, Search};
 use crate::policy::Queue;
-use crate::scheduler::{Turn, World};
+use crate::scheduler::{Pass, SchedulerState};
 use coloc_model::TaskId;
 use std::cmp::Reverse;
 
 /// A waiting task with its class.
-pub(super) type Candidate = (Seat, TaskId, usize);
+pub(super) type Candidate = (OrderKey, TaskId, usize);
 
-/// One walk over all tasks.
-pub(super) struct Walk {
+/// One pass over all tasks.
+pub(super) struct RankedPass {
     /// Running tasks, best first.
     pub(super) running: Vec<Running>,
     /// Those before this one rank better than the task that is considered.
@@ -26,67 +26,67 @@ pub(super) struct Walk {
     pub(super) blocked: Vec<bool>,
 }
 
-pub(crate) fn run(world: &mut World, turn: &mut Turn) {
-    let now = turn.now;
-    world.promote_the_starving(now);
-    world.demote(now);
-    let mut walk = Walk::new(world, turn);
-    if world.counts_suffice() {
-        walk.by_count(world, turn);
+pub(crate) fn run(scheduler: &mut SchedulerState, pass: &mut Pass) {
+    let now = pass.now;
+    scheduler.promote_the_starving(now);
+    scheduler.demote(now);
+    let mut ranked_pass = RankedPass::new(scheduler, pass);
+    if scheduler.counts_suffice() {
+        ranked_pass.by_count(scheduler, pass);
     } else {
-        walk.one_by_one(world, turn);
+        ranked_pass.one_by_one(scheduler, pass);
     }
-    world.ranked.running = walk.running;
-    world.ranked.epoch += 1;
-    world.ranked.arrived = 0;
-    world.ranked.look_at = world.next_change(now);
+    scheduler.ranked.running = ranked_pass.running;
+    scheduler.ranked.epoch += 1;
+    scheduler.ranked.arrived = 0;
+    scheduler.ranked.look_at = scheduler.next_change(now);
 }
 
 impl Ranked {
     /// The best waiting task of a class.
     fn head(&self, class: usize) -> Option<Candidate> {
-        let (&seat, &task) = self.classes[class].waiting.first_key_value()?;
-        Some((seat, task, class))
+        let (&order_key, &task) = self.classes[class].waiting.first_key_value()?;
+        Some((order_key, task, class))
     }
 }
 
-impl Walk {
-    fn new(world: &mut World, turn: &Turn) -> Self {
-        let World { policy, ranked, .. } = world;
+impl RankedPass {
+    fn new(scheduler: &mut SchedulerState, pass: &Pass) -> Self {
+        let SchedulerState { policy, ranked, .. } = scheduler;
         let classes = ranked.classes.len();
         let mut candidates: Vec<_> = (0..classes).filter_map(|class| ranked.head(class)).collect();
         candidates.sort_unstable_by_key(|&candidate| Reverse(candidate));
-        ranked.put_in_order(turn.now, policy, !candidates.is_empty());
+        ranked.put_in_order(pass.now, policy, !candidates.is_empty());
         let running = std::mem::take(&mut ranked.running);
         // Under sjf no task is preempted.
         let at_risk = if policy.queue == Queue::Sjf { running.len() } else { 0 };
         let gpus_at_risk = gpus(&running[at_risk..]);
-        Walk { running, at_risk, gpus_at_risk, candidates, blocked: vec![false; classes] }
+        RankedPass { running, at_risk, gpus_at_risk, candidates, blocked: vec![false; classes] }
     }
 
     /// Gives each task in turn what it gets.
-    fn one_by_one(&mut self, world: &mut World, turn: &mut Turn) {
+    fn one_by_one(&mut self, scheduler: &mut SchedulerState, pass: &mut Pass) {
         let mut before = None;
-        while let Some((seat, task, class)) = self.candidates.pop() {
-            if turn.is_over() {
+        while let Some((order_key, task, class)) = self.candidates.pop() {
+            if pass.is_over() {
                 break;
             }
             // A task that was preempted in this pass may be named twice, the second time right after the first.
             if self.blocked[class] || before.replace(task) == Some(task) {
                 continue;
             }
-            if world.over_quota(task).is_some() {
+            if scheduler.over_quota(task).is_some() {
                 self.blocked[class] = true;
                 continue;
             }
-            self.pass_better_ones(seat);
-            let Some((demand, gpus)) = self.room(world, turn, task, class) else {
+            self.pass_better_ones(order_key);
+            let Some((demand, gpus)) = self.room(scheduler, pass, task, class) else {
                 self.blocked[class] = true;
                 continue;
             };
-            world.start(turn, &demand, &gpus);
-            self.insert(Running::new(seat, world.tasks.live(task)));
-            self.consider(world.ranked.head(class));
+            scheduler.start(pass, &demand, &gpus);
+            self.insert(Running::new(order_key, scheduler.tasks.live(task)));
+            self.consider(scheduler.ranked.head(class));
         }
     }
 
@@ -97,9 +97,9 @@ impl Walk {
     }
 
     /// Running tasks that rank better than the one that is considered now are not at risk any more.
-    pub(super) fn pass_better_ones(&mut self, seat: Seat) {
+    pub(super) fn pass_better_ones(&mut self, order_key: OrderKey) {
         let rest = &self.running[self.at_risk..];
-        let better = rest.partition_point(|running| running.seat < seat);
+        let better = rest.partition_point(|running| running.order_key < order_key);
         self.gpus_at_risk -= gpus(&rest[..better]);
         self.at_risk += better;
     }
@@ -107,24 +107,24 @@ impl Walk {
     /// GPUs for a task: free ones, or those of tasks that rank worse, which then are preempted.
     fn room(
         &mut self,
-        world: &mut World,
-        turn: &mut Turn,
+        scheduler: &mut SchedulerState,
+        pass: &mut Pass,
         task: TaskId,
         class: usize,
     ) -> Option<(Demand, Gang)> {
-        let wanted = world.ranked.classes[class].gpus;
-        if world.policy.needs_idle() && world.gpus.idle() + self.gpus_at_risk < wanted {
+        let wanted = scheduler.ranked.classes[class].gpus;
+        if scheduler.policy.needs_idle() && scheduler.gpus.idle() + self.gpus_at_risk < wanted {
             return None;
         }
-        let demand = world.demand(task);
-        for victim in self.fewest_for(world, turn, &demand)? {
+        let demand = scheduler.demand(task);
+        for victim in self.fewest_for(scheduler, pass, &demand)? {
             self.take_out(&victim);
-            world.lift_for_good(victim.task);
-            let class = world.preempt(turn, victim.task, victim.seat);
+            scheduler.lift_for_good(victim.task);
+            let class = scheduler.preempt(pass, victim.task, victim.order_key);
             // It may find room elsewhere.
-            self.consider(Some((victim.seat, victim.task, class)));
+            self.consider(Some((victim.order_key, victim.task, class)));
         }
-        let gpus = world.find(turn, &demand, Search::Everywhere)?;
+        let gpus = scheduler.find(pass, &demand, Search::Everywhere)?;
         Some((demand, gpus))
     }
 
@@ -148,9 +148,9 @@ pub(super) fn gpus(running: &[Running]) -> u32 {
     running.iter().map(|running| running.asks.gpus).sum()
 }
 
-impl World {
+impl SchedulerState {
     pub(super) fn lift_for_good(&mut self, task: TaskId) {
-        let World { tasks, gpus, .. } = self;
+        let SchedulerState { tasks, gpus, .. } = self;
         for gpu in tasks.live(task).run.iter().flat_map(|run| run.placement.gpus()) {
             gpus.lift(gpu, task);
         }

@@ -1,29 +1,29 @@
 //! The running tasks of a preemptive discipline, and their order: ranks change with time, so a pass begins
 //! by putting them in order.
 
-use super::seat::{Group, Seat, Tie};
-use super::{Asks, Ranked, Standing, levels, rank, simulator};
+use super::order_key::{Group, OrderKey, TieBreak};
+use super::{Asks, Ranked, ServiceRecord, levels, rank, simulator};
 use crate::policy::{Policy, Queue};
-use crate::service::Letter;
+use crate::service::RuleSet;
 use crate::tasks::Record;
 use coloc_model::{TaskId, Time};
 
-/// A running task in its place, with what its rank is worked out from: its standing does not change while
+/// A running task in its place, with what its rank is worked out from: its service record does not change while
 /// it runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Running {
-    pub(super) seat: Seat,
+    pub(super) order_key: OrderKey,
     pub(super) task: TaskId,
     pub(super) asks: Asks,
-    pub(super) standing: Standing,
+    pub(super) service_record: ServiceRecord,
     /// It is on its way out, so that there is nothing to preempt.
     pub(super) cancelled: bool,
 }
 
 impl Running {
-    pub(super) fn new(seat: Seat, record: &Record) -> Self {
-        let (asks, standing) = (Asks::of(record), record.standing);
-        Running { seat, task: record.task.id, asks, standing, cancelled: false }
+    pub(super) fn new(order_key: OrderKey, record: &Record) -> Self {
+        let (asks, service_record) = (Asks::of(record), record.service_record);
+        Running { order_key, task: record.task.id, asks, service_record, cancelled: false }
     }
 }
 
@@ -37,18 +37,18 @@ impl Ranked {
         }
         let Ranked { running, history, epoch, .. } = self;
         for (index, task) in (0..).zip(running.iter_mut()) {
-            let Running { asks, standing, .. } = task;
-            let tie = match policy.service.letter {
-                Letter::Paper => Tie { epoch: *epoch, group: Group::Ran, index },
-                Letter::Simulator => simulator::tie(*epoch, standing, index),
+            let Running { asks, service_record, .. } = task;
+            let tie_break = match policy.service.rule_set {
+                RuleSet::Paper => TieBreak { epoch: *epoch, group: Group::Ran, index },
+                RuleSet::Simulator => simulator::tie_break(*epoch, service_record, index),
             };
-            task.seat = (rank(now, policy, history, asks, standing, true), tie);
+            task.order_key = (rank(now, policy, history, asks, service_record, true), tie_break);
         }
-        running.sort_unstable_by_key(|task| task.seat);
+        running.sort_unstable_by_key(|task| task.order_key);
         // A task that is preempted now keeps this place among equals until it runs again.
         for (index, task) in (0..).zip(running) {
-            if task.seat.1.group == Group::Ran {
-                task.seat.1.index = index;
+            if task.order_key.1.group == Group::Ran {
+                task.order_key.1.index = index;
             }
         }
     }
@@ -56,7 +56,7 @@ impl Ranked {
     /// When the first running task changes queue.
     pub(super) fn first_crossing(&self, now: Time, policy: &Policy) -> Option<Time> {
         let crossing =
-            |task: &Running| levels::crossing(policy, now, task.asks.gpus, &task.standing);
+            |task: &Running| levels::crossing(policy, now, task.asks.gpus, &task.service_record);
         self.running.iter().filter_map(crossing).min()
     }
 }

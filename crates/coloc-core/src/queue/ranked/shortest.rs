@@ -2,7 +2,7 @@
 //!
 //! `sjf` by run time, `srtf` by run time that is left, `srsf` by GPUs times run time that is left.
 
-use super::seat::Rank;
+use super::order_key::Rank;
 use coloc_model::Millis;
 
 /// SJF. Who did not say how long it takes goes last, here and below.

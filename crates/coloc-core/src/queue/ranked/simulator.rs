@@ -8,11 +8,11 @@
 //! - Promotion is reckoned in whole seconds, and a task that is overdue waits for the next event.
 //! - The index has one quantum for all queues, and its expectation is of `S` where it should be of `S − a`.
 
-use super::seat::{Group, Rank, Tie};
-use super::{Ranked, Standing, levels};
+use super::order_key::{Group, Rank, TieBreak};
+use super::{Ranked, ServiceRecord, levels};
 use crate::queue::history::History;
-use crate::scheduler::World;
-use crate::service::{GpuTime, Letter, Thresholds};
+use crate::scheduler::SchedulerState;
+use crate::service::{GpuTime, RuleSet, Thresholds};
 use coloc_model::{Millis, TaskId, Time};
 
 /// Its only quantum, in seconds.
@@ -32,10 +32,10 @@ pub(super) fn gittins2d(
 }
 
 /// Where a running task stands among equals: at the head, unless it was demoted in this pass.
-pub(super) fn tie(pass: i64, standing: &Standing, index: u32) -> Tie {
-    let own = standing.seat.1;
+pub(super) fn tie_break(pass: i64, service_record: &ServiceRecord, index: u32) -> TieBreak {
+    let own = service_record.order_key.1;
     let demoted = own.group == Group::Moved && own.epoch == pass;
-    if demoted { own } else { Tie { epoch: -pass, group: Group::Ran, index } }
+    if demoted { own } else { TieBreak { epoch: -pass, group: Group::Ran, index } }
 }
 
 /// How long a task may wait: so many times as long as it ran.
@@ -48,10 +48,10 @@ pub(super) fn crossing(
     thresholds: &Thresholds,
     now: Time,
     gpus: u32,
-    standing: &Standing,
+    service_record: &ServiceRecord,
 ) -> Option<Time> {
-    let limit = thresholds.limit(standing.level)?;
-    let left = limit.0.saturating_sub(standing.ran(now, true).0) / 1000;
+    let limit = thresholds.limit(service_record.level)?;
+    let left = limit.0.saturating_sub(service_record.ran(now, true).0) / 1000;
     Some(now + Millis::from_secs(left / u64::from(gpus))).filter(|&at| at > now)
 }
 
@@ -62,23 +62,24 @@ impl Ranked {
     }
 }
 
-impl World {
+impl SchedulerState {
     /// Demotes running tasks that crossed a limit, by one queue. By the paper's rules the queue follows from what was attained.
     pub(super) fn demote(&mut self, now: Time) {
         let service = self.policy.service;
-        if service.letter == Letter::Paper || !levels::uses_service(self.policy.queue) {
+        if service.rule_set == RuleSet::Paper || !levels::uses_service(self.policy.queue) {
             return;
         }
         for index in 0..self.ranked.running.len() {
             let tail = self.ranked.tail(self.ranked.running[index].task.0);
             let running = &mut self.ranked.running[index];
-            let standing = &mut running.standing;
-            let attained = standing.attained(now, true, running.asks.gpus);
-            if service.thresholds.limit(standing.level).is_some_and(|limit| attained >= limit) {
-                standing.level += 1;
-                standing.seat.1 = tail;
+            let service_record = &mut running.service_record;
+            let attained = service_record.attained(now, true, running.asks.gpus);
+            if service.thresholds.limit(service_record.level).is_some_and(|limit| attained >= limit)
+            {
+                service_record.level += 1;
+                service_record.order_key.1 = tail;
                 if let Some(record) = self.tasks.get_mut(running.task) {
-                    record.standing = *standing;
+                    record.service_record = *service_record;
                 }
             }
         }

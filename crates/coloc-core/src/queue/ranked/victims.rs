@@ -2,12 +2,12 @@
 //! need not go stays. Whether there is room is counted where that is enough, and tried where it is not.
 
 use super::Running;
-use super::pass::{Walk, gpus};
+use super::pass::{RankedPass, gpus};
 use crate::demand::Demand;
-use crate::gpus::{Booking, Rooms};
+use crate::gpus::{Booking, IdleByNode};
 use crate::place::Search;
 use crate::policy::Place;
-use crate::scheduler::{Turn, World};
+use crate::scheduler::{Pass, SchedulerState};
 use coloc_model::{GpuId, TaskId};
 
 /// Room for a task, if some that run were gone.
@@ -38,8 +38,8 @@ impl Room for Counted {
 
 /// Whole GPUs are wanted close together: idle ones are counted by node.
 struct ByNode<'a> {
-    world: &'a World,
-    idle: Rooms,
+    scheduler: &'a SchedulerState,
+    idle: IdleByNode,
     demand: &'a Demand,
 }
 
@@ -49,30 +49,30 @@ impl Room for ByNode<'_> {
     }
 
     fn shift(&mut self, running: &Running, gone: bool) {
-        let run = self.world.tasks.live(running.task).run.iter();
+        let run = self.scheduler.tasks.live(running.task).run.iter();
         for gpu in run.flat_map(|run| run.placement.gpus()) {
-            self.idle.shift(self.world.gpus.get(gpu).node, gone);
+            self.idle.shift(self.scheduler.gpus.get(gpu).node, gone);
         }
     }
 }
 
 /// Bookings are lifted and put back, and GPUs searched for each time.
 struct Tried<'a> {
-    world: &'a mut World,
-    turn: &'a mut Turn,
+    scheduler: &'a mut SchedulerState,
+    pass: &'a mut Pass,
     demand: &'a Demand,
     lifted: Vec<(TaskId, Vec<(GpuId, Booking)>)>,
 }
 
 impl Room for Tried<'_> {
     fn suffices(&mut self) -> bool {
-        let World { policy, gpus, .. } = &*self.world;
+        let SchedulerState { policy, gpus, .. } = &*self.scheduler;
         (!policy.needs_idle() || gpus.idle() >= self.demand.gpus)
-            && self.world.find(self.turn, self.demand, Search::Everywhere).is_some()
+            && self.scheduler.find(self.pass, self.demand, Search::Everywhere).is_some()
     }
 
     fn shift(&mut self, running: &Running, gone: bool) {
-        let World { tasks, gpus, .. } = &mut *self.world;
+        let SchedulerState { tasks, gpus, .. } = &mut *self.scheduler;
         let task = running.task;
         if gone {
             let run = tasks.live(task).run.iter().flat_map(|run| run.placement.gpus());
@@ -85,7 +85,7 @@ impl Room for Tried<'_> {
     }
 }
 
-impl Walk {
+impl RankedPass {
     /// Those at risk that have to go for a task; `None` if that does not help.
     pub(super) fn fewest(&self, mut room: impl Room) -> Option<Vec<Running>> {
         let mut at_risk =
@@ -114,30 +114,31 @@ impl Walk {
     /// The same, in whichever way is the quickest that is exact.
     pub(super) fn fewest_for(
         &self,
-        world: &mut World,
-        turn: &mut Turn,
+        scheduler: &mut SchedulerState,
+        pass: &mut Pass,
         demand: &Demand,
     ) -> Option<Vec<Running>> {
-        let any = world.policy.needs_idle()
-            && world.policy.place == Place::Any
+        let any = scheduler.policy.needs_idle()
+            && scheduler.policy.place == Place::Any
             && demand.models.is_none()
-            && world.gpus.are_all_in_service();
+            && scheduler.gpus.are_all_in_service();
         if any {
-            return self.fewest(Counted { free: world.gpus.idle(), wanted: demand.gpus });
+            return self.fewest(Counted { free: scheduler.gpus.idle(), wanted: demand.gpus });
         }
-        match self.idle_by_node(world, demand) {
-            Some(idle) => self.fewest(ByNode { world, idle, demand }),
-            None => self.fewest(Tried { world, turn, demand, lifted: Vec::new() }),
+        match self.idle_by_node(scheduler, demand) {
+            Some(idle) => self.fewest(ByNode { scheduler, idle, demand }),
+            None => self.fewest(Tried { scheduler, pass, demand, lifted: Vec::new() }),
         }
     }
 
     /// Idle GPUs of each node, where that is enough to say whether a task fits.
-    fn idle_by_node(&self, world: &World, demand: &Demand) -> Option<Rooms> {
-        let World { policy, gpus: all, .. } = world;
-        let any_time = !policy.time_matters() && policy.patience.is_none() && !policy.idle_first;
+    fn idle_by_node(&self, scheduler: &SchedulerState, demand: &Demand) -> Option<IdleByNode> {
+        let SchedulerState { policy, gpus: all, .. } = scheduler;
+        let any_time =
+            !policy.time_matters() && policy.starvation_limit.is_none() && !policy.idle_first;
         let any_gpu = demand.models.is_none() && all.are_alike() && all.are_all_ours();
         // Every GPU in use is that of one of these tasks, and of one only.
         let counted = gpus(&self.running) + all.idle() == all.len() as u32;
-        all.rooms().filter(|_| any_time && any_gpu && counted).cloned()
+        all.idle_by_node().filter(|_| any_time && any_gpu && counted).cloned()
     }
 }

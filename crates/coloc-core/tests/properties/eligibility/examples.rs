@@ -4,12 +4,12 @@ use super::*;
 
 /// The most looks that ending these tasks one after the other takes for one of them.
 fn most_looks(model: &mut Model, ends: usize) -> usize {
-    model.settle(false);
+    model.run_until_idle(false);
     let ended = (0..ends).map(|_| {
         let task = model.of_state(State::Eligible, 0);
         model.looks.set(0);
         model.end(task.expect("one is eligible"), true);
-        model.settle(false);
+        model.run_until_idle(false);
         model.looks.get()
     });
     ended.max().unwrap_or_default()
@@ -39,11 +39,11 @@ fn an_event_looks_at_few_of_a_hundred_thousand_waiting_tasks() {
 fn a_place_in_an_array_that_a_held_task_does_not_take_is_the_next_ones() {
     let mut model = Model::default();
     model.submit_array(&Conditions::default(), 4, Some(1), "sweep");
-    model.settle(true);
+    model.run_until_idle(true);
     // The place is offered to a task that is held in the same batch, then to the next.
     model.change(TaskId(2), &Step::Hold(0, true));
     model.end(TaskId(1), true);
-    model.settle(true);
+    model.run_until_idle(true);
     assert_eq!(model.ids(State::Eligible).collect::<Vec<_>>(), [TaskId(3)]);
 }
 

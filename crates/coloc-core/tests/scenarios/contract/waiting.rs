@@ -13,7 +13,7 @@ fn a_gpu_is_emptied_for_the_unknown_after_some_were_started_before_it() {
     for round in 0..40 {
         let next = world.submit(task().declares(20));
         if !world.runs(next) {
-            let kept = Refusal::Reserved { keeper: unknown };
+            let kept = Refusal::Reserved { reserved_for: unknown };
             assert!(world.refusals(next, 0).contains(&kept), "round {round}");
             running.into_iter().for_each(|id| world.finish(id));
             assert!(world.runs(unknown));

@@ -5,14 +5,14 @@ use super::{LocalExecutor, NotStarted};
 use crate::executor::SharingServer;
 use crate::record::{Record, Uid};
 use coloc_api::spec::TaskSpec;
-use coloc_api::view::{Holds, MpsHold};
+use coloc_api::view::{EnforcementView, MpsEnforcementView};
 use coloc_gpu::device::Uuid;
 use coloc_gpu::enforce::{Enforcement, Rung, hold_by_mps};
 use coloc_gpu::mps::ClientLimits;
 use coloc_model::{Bytes, Fraction, GpuId, Placement, Share, TaskId};
 
 /// What MPS lets the processes of a task use.
-fn limits_of(mps: &MpsHold) -> ClientLimits {
+fn limits_of(mps: &MpsEnforcementView) -> ClientLimits {
     client_limits(mps.threads_percent, mps.memory)
 }
 
@@ -36,7 +36,7 @@ impl LocalExecutor {
         };
         let others = on_its_server(record, neighbours);
         let others: Vec<ClientLimits> =
-            others.filter_map(|other| Some(limits_of(&other.holds.as_ref()?.mps?))).collect();
+            others.filter_map(|other| Some(limits_of(&other.enforcement.as_ref()?.mps?))).collect();
         let newcomer = Newcomer {
             owner: record.owner,
             gpus: devices,
@@ -59,7 +59,7 @@ impl LocalExecutor {
 impl LocalExecutor {
     /// How the MPS server is that a task is a client of.
     pub(super) fn mps_server(&self, record: &Record) -> SharingServer {
-        let mps = record.holds.as_ref().and_then(|holds| holds.mps);
+        let mps = record.enforcement.as_ref().and_then(|enforcement| enforcement.mps);
         let Some(mps) = mps else { return SharingServer::None };
         let gpus = record.placement.iter().flat_map(Placement::gpus);
         let gpus: Vec<Uuid> = gpus.filter_map(|gpu| self.uuids.get(gpu.index()).cloned()).collect();
@@ -90,40 +90,47 @@ fn on_its_server<'a>(
 /// The server of an attempt has another limit since it came: what holds its neighbours from now on.
 pub(super) fn restated(
     record: &Record,
-    holds: &Holds,
+    enforcement: &EnforcementView,
     neighbours: &[&Record],
-) -> Vec<(TaskId, Holds)> {
-    let Some(mps) = holds.mps else { return Vec::new() };
+) -> Vec<(TaskId, EnforcementView)> {
+    let Some(mps) = enforcement.mps else { return Vec::new() };
     let anew = |other: &Record| {
-        Some((other.id, with_server_memory(other.holds.as_ref()?, mps.server_memory)?))
+        Some((other.id, with_server_memory(other.enforcement.as_ref()?, mps.server_memory)?))
     };
     on_its_server(record, neighbours).filter_map(anew).collect()
 }
 
 /// What holds a task after its MPS server was told of another limit; `None` if nothing has changed for it.
-fn with_server_memory(holds: &Holds, server_memory: Option<Bytes>) -> Option<Holds> {
-    let mps = holds.mps.filter(|mps| mps.server_memory != server_memory)?;
+fn with_server_memory(
+    enforcement: &EnforcementView,
+    server_memory: Option<Bytes>,
+) -> Option<EnforcementView> {
+    let mps = enforcement.mps.filter(|mps| mps.server_memory != server_memory)?;
     let by_mps = [Rung::MpsPinnedLimit, Rung::MpsEnvironment]
         .iter()
-        .any(|rung| holds.gpu_memory.starts_with(rung.name()));
+        .any(|rung| enforcement.gpu_memory.starts_with(rung.name()));
     let gpu_memory = match mps.memory.filter(|_| by_mps) {
         Some(memory) => Enforcement { holds: vec![hold_by_mps(memory, 1, server_memory)] }.says(),
-        None => holds.gpu_memory.clone(),
+        None => enforcement.gpu_memory.clone(),
     };
-    Some(Holds { gpu_memory, mps: Some(MpsHold { server_memory, ..mps }), ..holds.clone() })
+    Some(EnforcementView {
+        gpu_memory,
+        mps: Some(MpsEnforcementView { server_memory, ..mps }),
+        ..enforcement.clone()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn holds(memory: u64, gpu_memory: &str) -> Holds {
+    fn enforcement(memory: u64, gpu_memory: &str) -> EnforcementView {
         let memory = Some(Bytes::from_mib(memory));
-        Holds {
+        EnforcementView {
             processes: String::new(),
             gpu_memory: gpu_memory.to_owned(),
             host_memory: None,
-            mps: Some(MpsHold {
+            mps: Some(MpsEnforcementView {
                 memory,
                 server_memory: memory,
                 threads_percent: None,
@@ -135,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_larger_neighbour_leaves_a_task_to_its_environment() {
-        let small = holds(4096, "mps_pinned_limit: 4.0 GiB, for each of its processes");
+        let small = enforcement(4096, "mps_pinned_limit: 4.0 GiB, for each of its processes");
         assert_eq!(with_server_memory(&small, Some(Bytes::from_mib(4096))), None);
         let beside = with_server_memory(&small, Some(Bytes::from_mib(8192))).expect("it changes");
         assert!(beside.gpu_memory.starts_with("mps_environment: 4.0 GiB"), "{}", beside.gpu_memory);
@@ -143,7 +150,8 @@ mod tests {
         let again = with_server_memory(&beside, Some(Bytes::from_mib(4096))).expect("it changes");
         assert_eq!(again, small);
         // What something stronger holds is none of MPS's business.
-        let strong = with_server_memory(&holds(4096, "dmem: 4.0 GiB"), None).expect("it changes");
+        let strong =
+            with_server_memory(&enforcement(4096, "dmem: 4.0 GiB"), None).expect("it changes");
         assert_eq!(strong.gpu_memory, "dmem: 4.0 GiB");
     }
 }

@@ -87,7 +87,7 @@ impl LocalExecutor {
 
     /// The pipe directory of the MPS control daemon that an attempt is a client of.
     fn mps_pipe(&self, record: &Record) -> Option<PathBuf> {
-        record.holds.as_ref()?.mps?;
+        record.enforcement.as_ref()?.mps?;
         let gpus = record.placement.iter().flat_map(coloc_model::Placement::gpus);
         let gpus: Vec<_> = gpus.filter_map(|gpu| self.uuids.get(gpu.index()).cloned()).collect();
         self.sharing.mps.pipe(record.owner, &gpus)

@@ -5,9 +5,9 @@ pub mod cgroup;
 mod clients;
 mod devices;
 mod ends;
+mod enforcement;
 mod environment;
 mod find;
-mod holds;
 mod judge;
 mod kill;
 mod outputs;
@@ -34,7 +34,7 @@ use cgroup::Groups;
 use coloc_api::request::SignalRequest;
 use coloc_api::spec::{TaskSpec, Warning};
 use coloc_api::text::RawText;
-use coloc_api::view::Holds;
+use coloc_api::view::EnforcementView;
 use coloc_gpu::device::Uuid;
 use coloc_gpu::driver::Xids;
 use coloc_gpu::health::Condition;
@@ -160,7 +160,7 @@ impl LocalExecutor {
         limits.extend(client.iter().flat_map(|client| client.variables.clone()));
         let environment = self.environment(record, spec, &devices, limits);
         let group = self.make_group(record, spec);
-        let holds = self.declare(record, spec, &group, memory, client.as_ref());
+        let enforcement = self.declare(record, spec, &group, memory, client.as_ref());
         let group = group.ok().map(|(group, _)| GroupPlace {
             path: group.path().as_os_str().to_owned().into(),
             name: group.name().to_owned(),
@@ -173,8 +173,8 @@ impl LocalExecutor {
             self.end_group(record);
             return Err(error.into());
         }
-        let neighbours = clients::restated(record, &holds, neighbours);
-        Ok(Launched { holds, without, neighbours })
+        let neighbours = clients::restated(record, &enforcement, neighbours);
+        Ok(Launched { enforcement, without, neighbours })
     }
 
     fn order(
@@ -282,7 +282,7 @@ impl Executor for LocalExecutor {
         let _ = self.roots.send(self.known.values().cloned().collect());
     }
 
-    fn holds(&self, record: &Record) -> Option<Box<Holds>> {
+    fn enforcement(&self, record: &Record) -> Option<Box<EnforcementView>> {
         self.true_holds(record)
     }
 

@@ -5,8 +5,8 @@ use super::*;
 /// The executor of one owner.
 pub(crate) struct SimulatedExecutor(pub(crate) Arc<Machine>);
 
-fn holds() -> Holds {
-    Holds {
+fn enforcement() -> EnforcementView {
+    EnforcementView {
         processes: "simulated".to_owned(),
         gpu_memory: "none".to_owned(),
         host_memory: None,
@@ -57,7 +57,7 @@ impl Executor for SimulatedExecutor {
         };
         machine.state().attempts.insert((task, attempt), new);
         machine.disk.crash_point();
-        Ok(Launched { holds: holds(), without: None, neighbours: Vec::new() })
+        Ok(Launched { enforcement: enforcement(), without: None, neighbours: Vec::new() })
     }
 
     fn stop(&mut self, record: &Record, _request: StopRequest) {
@@ -119,8 +119,8 @@ impl Executor for SimulatedExecutor {
 
     fn attribute_to(&mut self, _tasks: &mut dyn Iterator<Item = TaskId>) {}
 
-    fn holds(&self, record: &Record) -> Option<Box<Holds>> {
-        record.holds.clone()
+    fn enforcement(&self, record: &Record) -> Option<Box<EnforcementView>> {
+        record.enforcement.clone()
     }
 
     fn output(&self, record: &Record, _spec: &TaskSpec) -> PathBuf {

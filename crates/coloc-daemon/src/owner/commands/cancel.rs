@@ -6,7 +6,7 @@ use coloc_core::{Effect, Event};
 use coloc_model::{TaskId, TaskState, Time};
 
 impl Owner {
-    pub(in crate::owner) fn cancel(&mut self, now: Time, task: TaskId, wishes: &mut Vec<Effect>) {
+    pub(in crate::owner) fn cancel(&mut self, now: Time, task: TaskId, effects: &mut Vec<Effect>) {
         let Some(live) = self.tasks.get_mut(&task) else { return };
         live.record.cancelled = true;
         let (in_core, leaves) = (live.in_core, live.record.phase == TaskState::Preempting);
@@ -15,7 +15,7 @@ impl Owner {
             // Its GPUs are its own until it is off them; the scheduler hears of it then.
             self.stop(task);
         } else if in_core {
-            self.scheduler.note(now, Event::CancelRequested(task), wishes);
+            self.scheduler.note(now, Event::StopRequested(task), effects);
         } else {
             self.over(task, TaskState::Cancelled);
         }

@@ -11,7 +11,7 @@ impl Owner {
         &mut self,
         now: Time,
         task: TaskId,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) -> Result<(), Refused> {
         let Some(live) = self.tasks.get_mut(&task) else { return Ok(()) };
         let phase = live.record.phase;
@@ -22,7 +22,7 @@ impl Owner {
         if std::mem::replace(&mut live.record.held, true) {
             return Ok(());
         }
-        self.leave_core(now, task, wishes);
+        self.leave_core(now, task, effects);
         self.eligibility.look_at(task);
         self.changed(task, Some("held".to_owned()));
         Ok(())
@@ -33,12 +33,12 @@ impl Owner {
         &mut self,
         now: Time,
         task: TaskId,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         let Some(live) = self.tasks.get_mut(&task) else { return };
         if std::mem::take(&mut live.in_core) {
             live.ending = Some(Ending::Again);
-            self.scheduler.note(now, Event::CancelRequested(task), wishes);
+            self.scheduler.note(now, Event::StopRequested(task), effects);
         }
     }
 

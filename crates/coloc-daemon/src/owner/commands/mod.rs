@@ -1,18 +1,18 @@
 //! What people can ask for, and whether they may.
 
+pub(in crate::owner) mod batch_budget;
+pub(in crate::owner) mod bulk;
 mod cancel;
 pub(in crate::owner) mod gpus;
 mod hold;
 pub(in crate::owner) mod invalid;
 pub(in crate::owner) mod list;
-pub(in crate::owner) mod many;
 pub(in crate::owner) mod reconfigure;
 mod requeue;
 pub(in crate::owner) mod signal;
 pub(in crate::owner) mod snapshot;
 pub(in crate::owner) mod submit;
 pub(in crate::owner) mod teach;
-pub(in crate::owner) mod turn;
 pub(in crate::owner) mod update;
 pub(in crate::owner) mod view;
 
@@ -179,7 +179,7 @@ pub enum Refused {
     NotKept(Trouble),
     /// To look ahead would take too long.
     #[error("{tasks} tasks have not ended: nobody looks ahead with more than {most}")]
-    TooManyToForesee {
+    TooManyToForecast {
         /// How many there are.
         tasks: usize,
         /// How many may be.
@@ -205,7 +205,7 @@ impl Refused {
             Refused::OverLimit(_) => "over_limit",
             Refused::Journal(trouble) => trouble.code(),
             Refused::NotKept(_) => "not_kept",
-            Refused::TooManyToForesee { .. } => "too_many",
+            Refused::TooManyToForecast { .. } => "too_many",
             Refused::Draining => "draining",
         }
     }
@@ -217,21 +217,22 @@ impl Owner {
         now: Time,
         caller: Caller,
         command: Command,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) -> Answer {
         match command {
             Command::Submit(submission) => match self.submit(caller, *submission) {
                 Ok((ids, memory_rule)) => Answer::Submitted { ids, memory_rule },
                 Err(refused) => Answer::Refused(refused),
             },
-            Command::Change(tasks, change) if tasks.len() > many::CHANGES => {
+            Command::Change(tasks, change) if tasks.len() > bulk::CHANGES => {
                 let (each, tells) = (Vec::with_capacity(tasks.len()), change.tells());
                 self.begin_changes(caller, tasks, change);
                 Answer::Changed { each, tells }
             }
             Command::Change(tasks, change) => {
                 let each = tasks.into_iter();
-                let each = each.map(|task| (task, self.change(now, caller, task, &change, wishes)));
+                let each =
+                    each.map(|task| (task, self.change(now, caller, task, &change, effects)));
                 Answer::Changed { each: each.collect(), tells: change.tells() }
             }
             Command::List => {
@@ -248,7 +249,7 @@ impl Owner {
                 Err(refused) => Answer::Refused(refused),
             },
             Command::Teach(_) if !caller.admin => Answer::Refused(Refused::NotAdmin),
-            Command::Teach(teaching) => self.teach(now, *teaching, wishes),
+            Command::Teach(teaching) => self.teach(now, *teaching, effects),
             Command::Gpus => Answer::Gpus(self.gpu_views()),
             Command::Status => Answer::Status(self.status()),
             Command::Drain(_) if !caller.admin => Answer::Refused(Refused::NotAdmin),
@@ -258,12 +259,12 @@ impl Owner {
                 Answer::Draining(draining)
             }
             Command::ServeGpus(request) => {
-                let served = self.serve_gpus(now, caller, &request, wishes);
+                let served = self.serve_gpus(now, caller, &request, effects);
                 served.unwrap_or_else(Answer::Refused)
             }
             Command::Settings => Answer::Settings(Box::new(self.settings.clone())),
             Command::Reconfigure(_) if !caller.admin => Answer::Refused(Refused::NotAdmin),
-            Command::Reconfigure(settings) => match self.reconfigure(now, *settings, wishes) {
+            Command::Reconfigure(settings) => match self.reconfigure(now, *settings, effects) {
                 Ok(()) => Answer::Done,
                 Err(refused) => Answer::Refused(refused),
             },
@@ -276,7 +277,7 @@ impl Owner {
         caller: Caller,
         task: TaskId,
         change: &Change,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) -> Result<(), Refused> {
         let live = self.tasks.get(&task).ok_or(Refused::NoSuchTask(task))?;
         if live.record.owner != caller.uid && !caller.admin {
@@ -290,14 +291,14 @@ impl Owner {
         self.asked_by = Some(caller.uid);
         let done = match change {
             Change::Cancel => {
-                self.cancel(now, task, wishes);
+                self.cancel(now, task, effects);
                 Ok(())
             }
-            Change::Hold => self.hold(now, task, wishes),
+            Change::Hold => self.hold(now, task, effects),
             Change::Release => self.release(task),
-            Change::Requeue => self.requeue(now, task, wishes),
+            Change::Requeue => self.requeue(now, task, effects),
             Change::Signal(request) => self.signal(task, *request),
-            Change::Update(update) => self.update(now, caller, task, update, wishes),
+            Change::Update(update) => self.update(now, caller, task, update, effects),
         };
         self.asked_by = None;
         done

@@ -1,10 +1,10 @@
 //! Another policy while tasks run: a new scheduler takes over what the old one knows, as after a restart, but without one.
 
-use crate::agreements::{Book, Unknown};
 use crate::hardware::{Gpus, can_share};
 use crate::journal::{Entry, Setup};
 use crate::owner::commands::invalid::Invalid;
 use crate::owner::{Names, Owner, Refused};
+use crate::quotas::{AccountTable, UnknownAccount};
 use crate::settings::Settings;
 use coloc_core::{Effect, Event, Scheduler};
 use coloc_model::{Fleet, Share, TaskId, TaskState, Time};
@@ -14,19 +14,24 @@ pub(crate) fn scheduler(
     fleet: &Fleet,
     settings: &Settings,
     names: &mut Names,
-) -> Result<(Scheduler, Book), Unknown> {
-    let book = settings.agreements.look_up()?;
-    Ok((scheduler_by(fleet, settings, names, &book), book))
+) -> Result<(Scheduler, AccountTable), UnknownAccount> {
+    let account_table = settings.quotas.look_up()?;
+    Ok((scheduler_by(fleet, settings, names, &account_table), account_table))
 }
 
-fn scheduler_by(fleet: &Fleet, settings: &Settings, names: &mut Names, book: &Book) -> Scheduler {
-    let mut accounts = book.accounts();
+fn scheduler_by(
+    fleet: &Fleet,
+    settings: &Settings,
+    names: &mut Names,
+    account_table: &AccountTable,
+) -> Scheduler {
+    let mut accounts = account_table.accounts();
     // Those who are known need their accounts at once; others get theirs when they come.
-    for uid in book.named() {
+    for uid in account_table.named() {
         names.user(uid.0);
     }
     for (user, uid) in names.known() {
-        accounts.set_user(user, book.account(uid));
+        accounts.set_user(user, account_table.account(uid));
     }
     let mut scheduler = Scheduler::new(fleet, settings.policy).with_accounts(accounts);
     if let Some(samples) = &settings.history {
@@ -41,17 +46,17 @@ impl Owner {
         &mut self,
         now: Time,
         settings: Settings,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) -> Result<(), Refused> {
         let refused = |problem: &dyn std::fmt::Display| Invalid::Configuration(problem.to_string());
         can_share(&self.fleet, settings.policy.share).map_err(|error| refused(&error))?;
         if !self.settings.schedules_like(&settings) {
             let new = scheduler(&self.fleet, &settings, &mut self.names);
-            let (new, book) = new.map_err(|error| refused(&error))?;
+            let (new, account_table) = new.map_err(|error| refused(&error))?;
             let setup = self.setup(&settings);
             self.journal.note_setup(&setup).map_err(|error| refused(&error))?;
-            self.book = book;
-            self.replace_scheduler(now, new, wishes);
+            self.account_table = account_table;
+            self.replace_scheduler(now, new, effects);
         }
         self.executor.set_grace(settings.grace);
         let _ = self.retention.send(settings.retention);
@@ -64,7 +69,7 @@ impl Owner {
         &mut self,
         now: Time,
         gpus: Gpus,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         let before = self.fleet.len();
         self.executor.set_gpus(&gpus);
@@ -72,15 +77,15 @@ impl Owner {
         self.fleet = gpus.fleet;
         let setup = self.setup(&self.settings);
         self.pending.push(Entry::Setup(Box::new(setup)));
-        let new = scheduler_by(&self.fleet, &self.settings, &mut self.names, &self.book);
-        self.replace_scheduler(now, new, wishes);
-        self.recall_absent_gpus(now, wishes);
+        let new = scheduler_by(&self.fleet, &self.settings, &mut self.names, &self.account_table);
+        self.replace_scheduler(now, new, effects);
+        self.recall_absent_gpus(now, effects);
         for gpu in self.fleet.ids().skip(before) {
             tracing::info!("GPU {gpu} is there now");
             if self.settings.policy.share == Share::Mig && self.fleet.gpu(gpu).model.mig().is_none()
             {
                 let why = "it cannot be partitioned, and tasks have MIG instances";
-                self.drain_for_fault(now, gpu, why, wishes);
+                self.drain_for_fault(now, gpu, why, effects);
             }
         }
     }
@@ -93,17 +98,17 @@ impl Owner {
     }
 
     /// A new scheduler takes over what the old one knows.
-    fn replace_scheduler(&mut self, now: Time, mut new: Scheduler, wishes: &mut Vec<Effect>) {
+    fn replace_scheduler(&mut self, now: Time, mut new: Scheduler, effects: &mut Vec<Effect>) {
         new.remember(now, &self.scheduler);
         self.scheduler = new;
         // It is told of these at the next look, as if they were new.
         self.last_seen.clients.clear();
         self.last_seen.slices.clear();
-        self.introduce(now, wishes);
+        self.introduce(now, effects);
     }
 
     /// Tells a new scheduler of everything that the old one was told.
-    fn introduce(&mut self, now: Time, wishes: &mut Vec<Effect>) {
+    fn introduce(&mut self, now: Time, effects: &mut Vec<Effect>) {
         // What the old one wanted and nobody has done, the new one may want differently.
         self.deferred.clear();
         let in_core: Vec<TaskId> =
@@ -123,13 +128,13 @@ impl Owner {
                 }
                 None => Event::Submitted(core_task),
             };
-            self.scheduler.note(now, event, wishes);
+            self.scheduler.note(now, event, effects);
             if goes {
                 // Whoever is on the way out has been told so already.
                 let mut again = Vec::new();
-                self.scheduler.note(now, Event::CancelRequested(task), &mut again);
+                self.scheduler.note(now, Event::StopRequested(task), &mut again);
                 again.retain(|wish| !matches!(wish, Effect::Stop(_)));
-                wishes.append(&mut again);
+                effects.append(&mut again);
             }
         }
         self.wake_at = now;

@@ -11,7 +11,7 @@ impl Owner {
         &mut self,
         now: Time,
         task: TaskId,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) -> Result<(), Refused> {
         let Some(live) = self.tasks.get_mut(&task) else { return Ok(()) };
         let phase = live.record.phase;
@@ -21,7 +21,7 @@ impl Owner {
         self.intend(task, Intent::Requeue, "requeued".to_owned());
         // One that is being preempted comes back as it is.
         if phase != TaskState::Preempting {
-            self.scheduler.note(now, Event::CancelRequested(task), wishes);
+            self.scheduler.note(now, Event::StopRequested(task), effects);
         }
         Ok(())
     }

@@ -27,12 +27,12 @@ pub struct Snapshot {
     /// Why nothing new is started.
     pub stands_still: Option<&'static str>,
     /// Every task that has not ended, by id.
-    pub tasks: Vec<Standing>,
+    pub tasks: Vec<TaskSnapshot>,
 }
 
 /// Where a task stands.
 #[derive(Debug)]
-pub struct Standing {
+pub struct TaskSnapshot {
     /// As the scheduler knows it, or will.
     pub task: Task,
     /// What was submitted.
@@ -58,7 +58,7 @@ pub struct Standing {
 impl Owner {
     pub(in crate::owner) fn snapshot(&mut self, now: Time) -> Result<Snapshot, Refused> {
         if self.tasks.len() > MOST_TASKS {
-            return Err(Refused::TooManyToForesee { tasks: self.tasks.len(), most: MOST_TASKS });
+            return Err(Refused::TooManyToForecast { tasks: self.tasks.len(), most: MOST_TASKS });
         }
         let ids: Vec<TaskId> = self.tasks.keys().copied().collect();
         let tasks = ids.into_iter().filter_map(|task| self.standing(now, task)).collect();
@@ -77,7 +77,7 @@ impl Owner {
         })
     }
 
-    fn standing(&mut self, now: Time, id: TaskId) -> Option<Standing> {
+    fn standing(&mut self, now: Time, id: TaskId) -> Option<TaskSnapshot> {
         let task = self.as_core_task(id)?;
         let Live { record, spec, in_core, .. } = self.tasks.get(&id)?;
         // Somebody is still in the way of a launch that was decided.
@@ -90,7 +90,7 @@ impl Owner {
         let there = matches!(record.phase, TaskState::Launching | TaskState::Running);
         let placement = if there { record.placement.clone() } else { deferred() };
         let started = record.started.filter(|_| record.phase == TaskState::Running);
-        Some(Standing {
+        Some(TaskSnapshot {
             task,
             spec: spec.clone(),
             phase: record.phase,

@@ -2,8 +2,8 @@
 
 use crate::bounds;
 use crate::journal::{Array, Entry, Keyed};
+use crate::owner::commands::bulk::COMERS;
 use crate::owner::commands::invalid::Invalid;
-use crate::owner::commands::many::COMERS;
 use crate::owner::lifecycle::promises::memory_of;
 use crate::owner::{Caller, Live, Owner, Refused};
 use crate::record::{Record, SpecId};
@@ -54,7 +54,7 @@ fn check_form(spec: &TaskSpec, array: Option<&ArrayRequest>) -> Result<(), Inval
     if let Some(array) = array {
         match array.indices.len() {
             0 => return Err(Invalid::EmptyArray),
-            many if many > bounds::ARRAY => {
+            bulk if bulk > bounds::ARRAY => {
                 return Err(Invalid::LargeArray);
             }
             _ if has_equal(&array.indices) => {
@@ -99,7 +99,7 @@ impl Owner {
         }
         let (now, spec_id) = (self.clock.world_now(), SpecId(self.next_spec));
         self.next_spec += 1;
-        self.texts.share(&mut spec);
+        self.shared_texts.share(&mut spec);
         let spec = Arc::new(spec);
         self.keep_spec(caller.uid, spec_id, spec.clone());
         let first = TaskId(self.next_task);
@@ -107,7 +107,7 @@ impl Owner {
         record.held = held;
         let count = array.as_ref().map_or(1, |array| array.indices.len() as u32);
         self.next_task += count;
-        self.shares.many_came(&record, count);
+        self.user_usage.many_came(&record, count);
         let memory_rule = self.memory_rule(&record, &spec);
         match array {
             Some(ArrayRequest { indices, at_once }) => {
@@ -125,7 +125,7 @@ impl Owner {
         }
         let what = match count {
             1 => "submitted".to_owned(),
-            many => format!("submitted as an array of {many}"),
+            bulk => format!("submitted as an array of {bulk}"),
         };
         self.pending.push(Entry::Story(first, StoryLine { at: now, what }));
         self.pending.extend(

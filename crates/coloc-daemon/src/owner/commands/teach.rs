@@ -15,7 +15,7 @@ impl Owner {
         &mut self,
         now: Time,
         teaching: Teaching,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) -> Answer {
         let Teaching { command, script, directory, lesson } = teaching;
         if command.is_empty() {
@@ -32,7 +32,7 @@ impl Owner {
         let signature = spec.signature();
         self.pending.push(Entry::Lesson(signature.clone(), lesson));
         let signature = self.names.number(signature);
-        self.scheduler.note(now, Event::Taught { signature, lesson }, wishes);
+        self.scheduler.note(now, Event::Taught { signature, lesson }, effects);
         Answer::Taught
     }
 

@@ -18,7 +18,7 @@ impl Owner {
         caller: Caller,
         task: TaskId,
         update: &TaskUpdate,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) -> Result<(), Refused> {
         let Some(live) = self.tasks.get(&task) else { return Ok(()) };
         if update.priority.is_some_and(|priority| priority > 0) && !caller.admin {
@@ -72,9 +72,9 @@ impl Owner {
         // And a task that has its GPUs already, and waits until others are off them: what it asked for counts there.
         let anew = anew || self.is_deferred(task);
         if in_core && waits && anew && update.needs_a_task_that_waits() {
-            self.leave_core(now, task, wishes);
+            self.leave_core(now, task, effects);
         } else if in_core && let Some(core_task) = self.as_core_task(task) {
-            self.scheduler.note(now, Event::Changed(core_task), wishes);
+            self.scheduler.note(now, Event::Changed(core_task), effects);
         }
         if waits {
             self.eligibility.look_at(task);
@@ -125,7 +125,7 @@ fn told(update: &TaskUpdate) -> String {
         update.begin_ms.map(|_| "begin".to_owned()),
         update.after.as_ref().map(|after| match after.len() {
             0 => "waits for no other task".to_owned(),
-            many => format!("waits for {many} tasks"),
+            bulk => format!("waits for {bulk} tasks"),
         }),
         update.retries.map(|retries| format!("{retries} retries")),
         update.on_oom.map(|on_oom| format!("on-oom {on_oom:?}").to_lowercase()),

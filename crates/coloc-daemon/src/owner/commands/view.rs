@@ -46,7 +46,7 @@ impl Shown {
             estimate_flags: spec.estimate_flags.clone(),
             memory: MemoryView::default(),
             host_mem_bytes: spec.host_memory.map(|memory| memory.0),
-            holds: record.holds.clone(),
+            enforcement: record.enforcement.clone(),
             story: Vec::new(),
         };
         Shown { detail, owner: record.owner, output }
@@ -103,7 +103,7 @@ impl Owner {
         let output = self.executor.output(&live.record, &live.spec);
         let mut shown = Shown::new(&live.record, &live.spec, output);
         shown.detail.memory = memory;
-        shown.detail.holds = self.executor.holds(&live.record);
+        shown.detail.enforcement = self.executor.enforcement(&live.record);
         shown.detail.story = self.journal.story(task).unwrap_or_default();
         Some(shown)
     }
@@ -147,7 +147,7 @@ impl Owner {
         };
         let whose = match over.whose {
             Whose::User(_) => format!("user {}", view.user),
-            Whose::Group(group) => format!("group {}", self.book.group_name(group)),
+            Whose::Group(group) => format!("group {}", self.account_table.group_name(group)),
         };
         over.told(&whose)
     }

@@ -11,9 +11,9 @@ use crate::clock::VirtualTime;
 use crate::executor::simulated::{Machine, SimulatedExecutor, completed, failed, stopped};
 use crate::executor::{Blame, End, Verdict};
 use crate::hardware::{Sighting, TaskSighting};
+use crate::intent_file::IntentFile;
 use crate::journal::disk::{Crash, Disk};
 use crate::journal::{Journal, JournalError};
-use crate::noted::Noted;
 use crate::record::Uid;
 use crate::reserve::Reserve;
 use crate::retention::Retention;
@@ -83,12 +83,12 @@ impl OwnerKit {
         let (time, disk) = (VirtualTime::new(), Disk::new());
         let settings = Settings {
             policy,
-            agreements: Default::default(),
+            quotas: Default::default(),
             history: None,
             grace: Millis::from_secs(5),
             retention: Retention::default(),
             bounds: Default::default(),
-            said: Vec::new(),
+            chosen: Vec::new(),
         };
         let mut kit = OwnerKit {
             time,
@@ -113,21 +113,22 @@ impl OwnerKit {
             let mut journal = Journal::on(&self.disk)?;
             let saved = journal.load(Path::new("/nonexistent"))?;
             let mut names = super::Names::default();
-            let (scheduler, book) = super::scheduler(&self.fleet, &self.settings, &mut names)
-                .expect("nothing is agreed with anybody");
+            let (scheduler, account_table) =
+                super::scheduler(&self.fleet, &self.settings, &mut names)
+                    .expect("nothing is agreed with anybody");
             let clock = self.time.clock(1.0);
             let parts = Parts {
                 scheduler,
                 fleet: self.fleet.clone(),
                 settings: self.settings.clone(),
-                book,
+                account_table,
                 names,
                 clock,
                 journal,
                 executor: Box::new(SimulatedExecutor(self.machine.clone())),
                 gpu_names: self.fleet.ids().map(|gpu| format!("GPU-{gpu}")).collect(),
                 reserve: Reserve::on(&self.disk, clock.instant()),
-                noted: Noted::on(&self.disk, clock.instant()),
+                intent_file: IntentFile::on(&self.disk, clock.instant()),
                 retention: mpsc::channel().0,
                 news: tokio::sync::broadcast::channel(1).0,
             };
@@ -179,7 +180,7 @@ impl OwnerKit {
     }
 
     /// Turns until nothing is left to do just now. Programs begin, and end when they are asked to.
-    fn settle(&mut self) {
+    fn run_until_idle(&mut self) {
         loop {
             for ((task, attempt), found) in self.machine.alive() {
                 self.machine.begin(task, attempt);
@@ -188,7 +189,7 @@ impl OwnerKit {
                 }
             }
             self.inputs.extend(self.machine.told());
-            let idle = |owner: &Owner| owner.patience() > Duration::ZERO;
+            let idle = |owner: &Owner| owner.timeout() > Duration::ZERO;
             if self.inputs.is_empty() && self.owner.as_ref().is_none_or(idle) {
                 return;
             }
@@ -201,16 +202,16 @@ impl OwnerKit {
     /// Time passes, for each thing that the owner wants to do meanwhile.
     fn advance(&mut self, seconds: u64) {
         let mut left = Duration::from_secs(seconds);
-        self.settle();
+        self.run_until_idle();
         while left > Duration::ZERO {
             // At least a millisecond: the clock has no less.
-            let span = self.owner().patience().max(Duration::from_millis(1)).min(left);
+            let span = self.owner().timeout().max(Duration::from_millis(1)).min(left);
             self.time.pass(span);
             left = left.saturating_sub(span.max(Duration::from_millis(1)));
             if !self.turn() {
                 return;
             }
-            self.settle();
+            self.run_until_idle();
         }
     }
 
@@ -229,7 +230,7 @@ impl OwnerKit {
 
     fn obey(&mut self, command: Command) -> Answer {
         let mut answer = self.ask(command);
-        self.settle();
+        self.run_until_idle();
         answer.try_recv().expect("an answer")
     }
 
@@ -257,7 +258,7 @@ impl OwnerKit {
     fn end(&mut self, task: TaskId, end: End) {
         let attempt = self.machine.attempt_of(task).expect("it runs");
         self.machine.end(task, attempt, end);
-        self.settle();
+        self.run_until_idle();
     }
 
     fn complete(&mut self, task: TaskId) {
@@ -302,7 +303,7 @@ impl OwnerKit {
 
     fn see(&mut self, sighting: Sighting) {
         self.inputs.push(Input::Seen(Box::new(sighting)));
-        self.settle();
+        self.run_until_idle();
     }
 
     /// Where a task stands, or stood when it ended.

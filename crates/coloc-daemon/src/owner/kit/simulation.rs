@@ -145,7 +145,7 @@ impl Run {
             if left == Duration::ZERO {
                 return;
             }
-            let span = self.kit.owner().patience().max(Duration::from_millis(1)).min(left);
+            let span = self.kit.owner().timeout().max(Duration::from_millis(1)).min(left);
             self.kit.time.pass(span);
             left = left.saturating_sub(span);
             self.turn();

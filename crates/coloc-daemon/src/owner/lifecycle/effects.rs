@@ -17,10 +17,10 @@ fn place_name(slot: &Slot) -> String {
 
 impl Owner {
     /// Does what the scheduler wants. Launches are on the disk before they happen.
-    pub(in crate::owner) fn carry_out(&mut self, now: Time, mut wishes: Vec<Effect>) {
-        wishes.splice(0..0, std::mem::take(&mut self.deferred));
-        let mut wishes = VecDeque::from(wishes);
-        while let Some(wish) = wishes.pop_front() {
+    pub(in crate::owner) fn carry_out(&mut self, now: Time, mut effects: Vec<Effect>) {
+        effects.splice(0..0, std::mem::take(&mut self.deferred));
+        let mut effects = VecDeque::from(effects);
+        while let Some(wish) = effects.pop_front() {
             match wish {
                 Effect::Launch { task, placement } => {
                     // A scheduler that was never told that it runs, since its GPU is not there: first it goes.
@@ -39,7 +39,7 @@ impl Owner {
                 Effect::Stop(task) if self.take_back(task) => {
                     let mut more = Vec::new();
                     self.scheduler.note(now, Event::Stopped(task), &mut more);
-                    wishes.extend(more);
+                    effects.extend(more);
                 }
                 Effect::Stop(task) => self.stop(task),
                 Effect::Retire { task, state } => self.retire(task, state),
@@ -131,7 +131,7 @@ impl Owner {
         record.placement = Some(placement);
         record.reason = None;
         record.exit = None;
-        record.too_greedy = None;
+        record.ended_by_watchdog = None;
         record.intent = None;
         record.retry_at = None;
         record.usage = crate::usage::Usage::default();
@@ -182,7 +182,7 @@ impl Owner {
     fn launched(&mut self, task: TaskId, launched: Launched) {
         let now = self.clock.world_now();
         let Some(live) = self.tasks.get_mut(&task) else { return };
-        live.record.holds = Some(Box::new(launched.holds));
+        live.record.enforcement = Some(Box::new(launched.enforcement));
         live.record.phase = TaskState::Running;
         live.record.reason = None;
         live.record.started = Some(now);
@@ -192,9 +192,9 @@ impl Owner {
         self.eligibility.started(task);
         self.changed(task, launched.without);
         self.mind_time_limit(task);
-        for (other, holds) in launched.neighbours {
+        for (other, enforcement) in launched.neighbours {
             if let Some(live) = self.tasks.get_mut(&other) {
-                live.record.holds = Some(Box::new(holds));
+                live.record.enforcement = Some(Box::new(enforcement));
                 self.changed(other, None);
             }
         }
@@ -246,13 +246,18 @@ impl Owner {
 
     /// Tells the scheduler how a task went. What that means for the task is written down with it: a restart in between
     /// would count its end twice.
-    pub(in crate::owner) fn note_end(&mut self, now: Time, event: Event, wishes: &mut Vec<Effect>) {
-        let mut effects = Vec::new();
-        self.scheduler.note(now, event, &mut effects);
-        for effect in effects {
+    pub(in crate::owner) fn note_end(
+        &mut self,
+        now: Time,
+        event: Event,
+        effects: &mut Vec<Effect>,
+    ) {
+        let mut noted = Vec::new();
+        self.scheduler.note(now, event, &mut noted);
+        for effect in noted {
             match effect {
                 Effect::Retire { task, state } => self.retire(task, state),
-                other => wishes.push(other),
+                other => effects.push(other),
             }
         }
     }

@@ -126,7 +126,7 @@ impl Owner {
     pub(in crate::owner) fn submit_eligible(
         &mut self,
         now: Time,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) -> bool {
         let (world, began) = (self.clock.time(self.clock.world_now()), self.clock.instant());
         while !self.has_had_its_turn(began) {
@@ -137,7 +137,7 @@ impl Owner {
             };
             let why = match verdict {
                 Ok(()) => {
-                    self.enter(now, task, wishes);
+                    self.enter(now, task, effects);
                     continue;
                 }
                 Err(why) => why,
@@ -155,7 +155,7 @@ impl Owner {
         !self.eligibility.has_more()
     }
 
-    fn enter(&mut self, now: Time, task: TaskId, wishes: &mut Vec<Effect>) {
+    fn enter(&mut self, now: Time, task: TaskId, effects: &mut Vec<Effect>) {
         let Some(core_task) = self.as_core_task(task) else { return };
         if let Some(live) = self.tasks.get_mut(&task) {
             live.in_core = true;
@@ -165,7 +165,7 @@ impl Owner {
                 self.scheduler.recall_attempts(task, attempts);
             }
         }
-        self.scheduler.note(now, Event::Submitted(core_task), wishes);
+        self.scheduler.note(now, Event::Submitted(core_task), effects);
     }
 
     /// Whether a task that is submitted so would wait for its own end.

@@ -31,7 +31,7 @@ impl Owner {
         task: TaskId,
         attempt: u32,
         end: End,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         let Some(live) = self.tasks.get(&task) else { return };
         // Another attempt is a matter of its own.
@@ -44,43 +44,43 @@ impl Owner {
         self.roots_changed = true;
         self.seen_at.remove(&task);
         self.overdue.forget(task);
-        let holds = self.executor.holds(&live.record);
+        let enforcement = self.executor.enforcement(&live.record);
         let (verdict, exit) = match end {
             End::Ended(verdict, exit) => (Some(verdict), exit),
             End::NeverBegan(why)
                 if live.ending.is_none() && live.record.phase != TaskState::Preempting =>
             {
-                return self.never_began(now, task, why, wishes);
+                return self.never_began(now, task, why, effects);
             }
             End::NeverBegan(_) | End::Vanished | End::Unclear(_) => (None, None),
         };
         let verdict = self.for_its_memory(task, verdict);
         let Some(live) = self.tasks.get_mut(&task) else { return };
         live.record.exit = exit;
-        live.record.holds = holds;
+        live.record.enforcement = enforcement;
         let preempted = live.record.phase == TaskState::Preempting;
         // A task that completed before it was told to go has nothing left to do. A cancelled one is called cancelled.
         let completed = verdict == Some(Verdict::Completed) && !live.record.cancelled;
         match (live.ending, preempted) {
             (Some(_), _) if completed => {
                 live.ending = Some(Ending::Over(TaskState::Completed));
-                self.is_off_its_gpus(now, task, wishes);
+                self.is_off_its_gpus(now, task, effects);
             }
             // It was to go, and it has gone.
-            (Some(_), _) => self.is_off_its_gpus(now, task, wishes),
+            (Some(_), _) => self.is_off_its_gpus(now, task, effects),
             (None, true) if !completed => {
                 live.record.phase = TaskState::Pending;
                 live.record.placement = None;
                 live.record.intent = None;
                 self.changed(task, Some("is off its GPUs".to_owned()));
             }
-            (None, _) => self.ended(now, task, verdict, wishes),
+            (None, _) => self.ended(now, task, verdict, effects),
         }
     }
 
     /// A task that was to go has gone.
-    fn is_off_its_gpus(&mut self, now: Time, task: TaskId, wishes: &mut Vec<Effect>) {
-        self.note_end(now, Event::Stopped(task), wishes);
+    fn is_off_its_gpus(&mut self, now: Time, task: TaskId, effects: &mut Vec<Effect>) {
+        self.note_end(now, Event::Stopped(task), effects);
         let Some(live) = self.tasks.get_mut(&task) else { return };
         if !live.record.phase.is_on_gpus() {
             return;
@@ -92,7 +92,7 @@ impl Owner {
         let in_core = live.in_core;
         match live.ending {
             Some(Ending::Over(phase)) if !in_core => self.over(task, phase),
-            Some(Ending::Over(_)) => self.note_end(now, Event::CancelRequested(task), wishes),
+            Some(Ending::Over(_)) => self.note_end(now, Event::StopRequested(task), effects),
             Some(Ending::Again) | None => {
                 live.ending = None;
                 self.changed(task, Some("is off its GPUs".to_owned()));
@@ -108,7 +108,7 @@ impl Owner {
         now: Time,
         task: TaskId,
         verdict: Option<Verdict>,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         let outcome = match verdict {
             Some(Verdict::Completed) => Outcome::Completed,
@@ -117,7 +117,7 @@ impl Owner {
             }
             // A signal or an error of any kind may be what a lost GPU looks like from inside.
             Some(Verdict::Failed | Verdict::MpsTrouble(_) | Verdict::HostOutOfMemory(None))
-                if self.lost_its_gpu(now, task, wishes) =>
+                if self.lost_its_gpu(now, task, effects) =>
             {
                 Outcome::Failed
             }
@@ -131,7 +131,7 @@ impl Owner {
             }
             other => self.failed(task, other),
         };
-        self.note_end(now, Event::Ended { task, outcome }, wishes);
+        self.note_end(now, Event::Ended { task, outcome }, effects);
         // Whoever waits for another try is in the scheduler's hands again.
         if let Some(live) = self.tasks.get_mut(&task)
             && matches!(outcome, Outcome::OutOfMemory { .. })

@@ -73,8 +73,8 @@ impl Owner {
             }
             debug_assert!(self.is_written_down(task), "a signal for task {task} without a row");
             self.executor.stop(&live.record, request);
-            let patience = self.executor.longest_stop(&live.spec, request) + SLACK;
-            self.overdue.no_later_than(self.clock.instant() + patience, task, attempt);
+            let timeout = self.executor.longest_stop(&live.spec, request) + SLACK;
+            self.overdue.no_later_than(self.clock.instant() + timeout, task, attempt);
         }
     }
 
@@ -91,8 +91,8 @@ impl Owner {
         let now = self.clock.world_now();
         let ran = live.record.started.map_or(0, |started| now.0.saturating_sub(started.0));
         let left = self.clock.world(limit).saturating_sub(Duration::from_millis(ran));
-        let patience = left + Duration::from_millis(self.settings.grace.0) + SLACK;
-        self.overdue.no_later_than(self.clock.instant() + patience, task, live.record.attempt);
+        let timeout = left + Duration::from_millis(self.settings.grace.0) + SLACK;
+        self.overdue.no_later_than(self.clock.instant() + timeout, task, live.record.attempt);
     }
 
     /// Kills tasks that are still there although they had to be gone.

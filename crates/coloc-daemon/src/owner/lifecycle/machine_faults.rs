@@ -68,7 +68,7 @@ impl Owner {
         now: Time,
         task: TaskId,
         why: Option<String>,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         let why = why.unwrap_or_else(|| "its shim ended before it began".to_owned());
         let Some(live) = self.tasks.get_mut(&task) else { return };
@@ -79,8 +79,8 @@ impl Owner {
         live.record.reason = Some(what.clone());
         self.changed(task, Some(what));
         self.machine_failed(why);
-        self.scheduler.note(now, Event::NotLaunched(task), wishes);
-        self.hold_if_it_fails_alone(now, task, wishes);
+        self.scheduler.note(now, Event::NotLaunched(task), effects);
+        self.hold_if_it_fails_alone(now, task, effects);
     }
 
     /// Others were launched since this task met its last fault: a few times that is chance.
@@ -88,7 +88,7 @@ impl Owner {
         &mut self,
         now: Time,
         task: TaskId,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         let launches = self.launches;
         let (faults, since) = self.faults.entry(task).or_insert((0, launches));
@@ -99,7 +99,7 @@ impl Owner {
             return;
         }
         self.faults.remove(&task);
-        self.hold_for(now, task, "others are launched and it is not", wishes);
+        self.hold_for(now, task, "others are launched and it is not", effects);
     }
 
     /// Holds a task that waits, for a reason that its owner has to see to.
@@ -108,12 +108,12 @@ impl Owner {
         now: Time,
         task: TaskId,
         why: &str,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         let Some(live) = self.tasks.get_mut(&task) else { return };
         live.record.held = true;
         let what = format!("held: {why}; `coloc release {task}` tries again");
-        self.leave_core(now, task, wishes);
+        self.leave_core(now, task, effects);
         self.eligibility.look_at(task);
         self.pending.push(Entry::Story(task, StoryLine { at: self.clock.world_now(), what }));
         self.changed(task, None);

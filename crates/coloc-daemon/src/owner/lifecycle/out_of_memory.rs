@@ -34,7 +34,7 @@ impl Owner {
         };
         let had = self.scheduler.promised(task).map_or(Bytes::ZERO, |promised| promised.bytes);
         // A task that the watchdog ended held more than could be given to it, whatever has become free since.
-        let wanted = match record.too_greedy {
+        let wanted = match record.ended_by_watchdog {
             Some(_) if by_contract => wanted.max(had + Bytes(1)),
             _ => wanted,
         };

@@ -30,11 +30,11 @@ impl Owner {
             if record.phase.is_on_gpus() {
                 self.on_gpus.insert(id);
             }
-            self.shares.came(&record);
+            self.user_usage.came(&record);
             self.keep(Live { record, spec, in_core: false, ending });
         }
         let ids: Vec<TaskId> = self.tasks.keys().copied().collect();
-        let mut wishes = Vec::new();
+        let mut effects = Vec::new();
         for task in ids {
             let Some(live) = self.tasks.get(&task) else { continue };
             if !live.record.phase.is_on_gpus() {
@@ -53,22 +53,22 @@ impl Owner {
                 }
                 Found::Ended(end) if gone => {
                     self.its_gpu_is_gone(task);
-                    self.attempt_ended(now, task, attempt, end, &mut wishes);
+                    self.attempt_ended(now, task, attempt, end, &mut effects);
                 }
                 Found::Running => {
-                    self.adopt(now, task, &mut wishes);
-                    self.carry_on(now, task, &mut wishes);
+                    self.adopt(now, task, &mut effects);
+                    self.carry_on(now, task, &mut effects);
                 }
                 Found::NeverStarted => self.wait_again(task),
                 // It holds its GPUs until the machine can tell.
                 Found::Unknown(why) => {
-                    self.adopt(now, task, &mut wishes);
+                    self.adopt(now, task, &mut effects);
                     self.is_unclear(task, &why);
                 }
                 // Adopted first, so that its end is an end like any other.
                 Found::Ended(end) => {
-                    self.adopt(now, task, &mut wishes);
-                    self.attempt_ended(now, task, attempt, end, &mut wishes);
+                    self.adopt(now, task, &mut effects);
+                    self.attempt_ended(now, task, attempt, end, &mut effects);
                 }
             }
         }
@@ -77,7 +77,7 @@ impl Owner {
         self.executor.keep_only(&running);
         self.roots_changed = true;
         self.flush();
-        self.carry_out(now, wishes);
+        self.carry_out(now, effects);
         self.wake_at = Time::START;
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Owner {
         if !record.phase.is_on_gpus() || record.intent.is_some() {
             return;
         }
-        record.intent = self.noted.of(record.id, record.attempt);
+        record.intent = self.intent_file.of(record.id, record.attempt);
         if record.intent.is_some() {
             record.cancelled |= record.intent == Some(Intent::Cancel);
             self.pending.push(Entry::Task(Box::new(record.clone())));
@@ -105,7 +105,7 @@ impl Owner {
     }
 
     /// What was wanted of a running task before the restart is wanted still: it may not have heard of it.
-    fn carry_on(&mut self, now: Time, task: TaskId, wishes: &mut Vec<Effect>) {
+    fn carry_on(&mut self, now: Time, task: TaskId, effects: &mut Vec<Effect>) {
         self.mind_time_limit(task);
         let Some(live) = self.tasks.get(&task) else { return };
         if live.record.cancelled && live.record.intent.is_none() {
@@ -114,7 +114,7 @@ impl Owner {
         }
         let Some(live) = self.tasks.get(&task) else { return };
         match (live.ending, live.record.intent) {
-            (Some(_), _) => self.scheduler.note(now, Event::CancelRequested(task), wishes),
+            (Some(_), _) => self.scheduler.note(now, Event::StopRequested(task), effects),
             (None, Some(_)) => self.stop(task),
             (None, None) => {}
         }
@@ -137,7 +137,7 @@ impl Owner {
     pub(in crate::owner) fn look_again_at_the_unclear(
         &mut self,
         now: Time,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         for (task, attempt) in self.unclear.due(self.clock.instant()) {
             let Some(live) = self.tasks.get(&task) else { continue };
@@ -150,18 +150,18 @@ impl Owner {
                         live.record.reason = None;
                     }
                     self.changed(task, Some("found running".to_owned()));
-                    self.carry_on(now, task, wishes);
+                    self.carry_on(now, task, effects);
                 }
-                Found::Ended(end) => self.attempt_ended(now, task, attempt, end, wishes),
+                Found::Ended(end) => self.attempt_ended(now, task, attempt, end, effects),
                 Found::NeverStarted => {
-                    self.attempt_ended(now, task, attempt, End::NeverBegan(None), wishes);
+                    self.attempt_ended(now, task, attempt, End::NeverBegan(None), effects);
                 }
                 Found::Unknown(why) => self.is_unclear(task, &why),
             }
         }
     }
 
-    fn adopt(&mut self, now: Time, task: TaskId, wishes: &mut Vec<Effect>) {
+    fn adopt(&mut self, now: Time, task: TaskId, effects: &mut Vec<Effect>) {
         let Some(core_task) = self.as_core_task(task) else { return };
         let Some(live) = self.tasks.get_mut(&task) else { return };
         live.in_core = true;
@@ -192,7 +192,7 @@ impl Owner {
             self.scheduler.note(
                 now,
                 Event::Adopted { task: core_task, placement, started, promised },
-                wishes,
+                effects,
             );
         }
         self.changed(task, Some("found running after a restart of the daemon".to_owned()));

@@ -20,7 +20,7 @@ impl Owner {
         &mut self,
         now: Time,
         seen: &mut Sighting,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         for (gpu, used) in &mut seen.foreign {
             *used += self.held_by_leaving(*gpu, &seen.tasks);
@@ -28,7 +28,7 @@ impl Owner {
         for &(gpu, used) in &seen.foreign {
             let before = self.last_seen.foreign.iter().find(|(known, _)| *known == gpu);
             if before.map_or(Bytes::ZERO, |&(_, used)| used) != used {
-                self.scheduler.note(now, Event::ForeignSeen { gpu, used }, wishes);
+                self.scheduler.note(now, Event::ForeignSeen { gpu, used }, effects);
             }
         }
     }
@@ -37,14 +37,14 @@ impl Owner {
     pub(in crate::owner) fn leaves(&mut self, task: TaskId) {
         let mut seen = std::mem::take(&mut self.last_seen);
         let gpus = self.tasks.get(&task).and_then(|live| live.record.placement.clone());
-        let (now, mut wishes) = (self.clock.now(), Vec::new());
+        let (now, mut effects) = (self.clock.now(), Vec::new());
         for gpu in gpus.iter().flat_map(Placement::gpus) {
             let held = self.held_by_leaving(gpu, &seen.tasks);
             if let Some((_, used)) = seen.foreign.iter_mut().find(|(known, _)| *known == gpu)
                 && held > Bytes::ZERO
             {
                 *used = (*used).max(held);
-                self.scheduler.note(now, Event::ForeignSeen { gpu, used: *used }, &mut wishes);
+                self.scheduler.note(now, Event::ForeignSeen { gpu, used: *used }, &mut effects);
             }
         }
         self.last_seen = seen;

@@ -52,7 +52,7 @@ impl Owner {
     }
 
     /// What was written down of GPUs that are there now.
-    pub(in crate::owner) fn recall_absent_gpus(&mut self, now: Time, wishes: &mut Vec<Effect>) {
+    pub(in crate::owner) fn recall_absent_gpus(&mut self, now: Time, effects: &mut Vec<Effect>) {
         for record in std::mem::take(&mut self.service.absent) {
             let Some(gpu) = self.gpu_of(&record.uuid) else {
                 self.service.absent.push(record);
@@ -60,7 +60,7 @@ impl Owner {
             };
             if let Some(drain) = &record.drained {
                 tracing::info!("GPU {gpu} is still drained: {}", drain.reason);
-                self.scheduler.note(now, Event::GpuDrained { gpu, drained: true }, wishes);
+                self.scheduler.note(now, Event::GpuDrained { gpu, drained: true }, effects);
             }
             self.service.records.insert(gpu, record);
         }
@@ -75,9 +75,9 @@ impl Owner {
         &mut self,
         now: Time,
         seen: &Sighting,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
-        self.hear_gpu_errors(now, wishes);
+        self.hear_gpu_errors(now, effects);
         let deaf = self.executor.deaf_to_gpu_errors();
         if deaf != self.service.deaf {
             match &deaf {
@@ -88,13 +88,13 @@ impl Owner {
         }
         for sample in &seen.samples {
             if let Some(gpu) = self.gpu_of(sample.gpu.as_str()) {
-                self.see_condition(now, gpu, sample.vitals.condition, wishes);
+                self.see_condition(now, gpu, sample.vitals.condition, effects);
             }
         }
     }
 
     /// Drains GPUs of which a critical error was heard.
-    pub(in crate::owner) fn hear_gpu_errors(&mut self, now: Time, wishes: &mut Vec<Effect>) {
+    pub(in crate::owner) fn hear_gpu_errors(&mut self, now: Time, effects: &mut Vec<Effect>) {
         for GpuError { gpu, xid, at } in self.executor.gpu_errors() {
             // Others are what programs do to themselves.
             if xid.hardware_fault().is_none() {
@@ -104,7 +104,7 @@ impl Owner {
             if xid.ends_programs() {
                 self.service.faults.insert(gpu, (reason.clone(), at));
             }
-            self.drain_for_fault(now, gpu, &reason, wishes);
+            self.drain_for_fault(now, gpu, &reason, effects);
         }
     }
 
@@ -114,7 +114,7 @@ impl Owner {
         now: Time,
         gpu: GpuId,
         condition: Condition,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         let accepted = self.service.records.get(&gpu).map_or(Condition::default(), |r| r.accepted);
         // What a reset has mended is no longer accepted.
@@ -137,7 +137,7 @@ impl Owner {
             condition.new_faults(&still).map(|fault| fault.to_string()).collect();
         // Of one that is drained the count may rise at every look: the reason stays the first.
         if !new.is_empty() && self.service.drain(gpu).is_none() {
-            self.drain_for_fault(now, gpu, &new.join(", "), wishes);
+            self.drain_for_fault(now, gpu, &new.join(", "), effects);
         }
     }
 
@@ -146,7 +146,7 @@ impl Owner {
         now: Time,
         gpu: GpuId,
         why: &str,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         let before = self.service.drain(gpu).cloned();
         let drain = match before {
@@ -161,7 +161,7 @@ impl Owner {
             }
             None => Drain { reason: why.to_owned(), since: self.clock.world_now(), by: None },
         };
-        self.set_drained(now, gpu, Some(drain), wishes);
+        self.set_drained(now, gpu, Some(drain), effects);
     }
 
     fn set_drained(
@@ -169,7 +169,7 @@ impl Owner {
         now: Time,
         gpu: GpuId,
         drain: Option<Drain>,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         match &drain {
             Some(Drain { reason, .. }) => tracing::info!("GPU {gpu} is drained: {reason}"),
@@ -177,7 +177,7 @@ impl Owner {
         }
         let drained = drain.is_some();
         self.record_gpu(gpu, |record| record.drained = drain);
-        self.scheduler.note(now, Event::GpuDrained { gpu, drained }, wishes);
+        self.scheduler.note(now, Event::GpuDrained { gpu, drained }, effects);
     }
 
     /// Changes what is kept of a GPU; nothing is decided before that is on the disk.
@@ -202,14 +202,14 @@ impl Owner {
         &mut self,
         now: Time,
         record: &Record,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) -> Option<String> {
-        self.hear_gpu_errors(now, wishes);
+        self.hear_gpu_errors(now, effects);
         let began = record.started?;
         let gpus: Vec<GpuId> = record.placement.iter().flat_map(Placement::gpus).collect();
         gpus.into_iter().find_map(|gpu| {
             if let Some(condition) = self.executor.condition(gpu) {
-                self.see_condition(now, gpu, condition, wishes);
+                self.see_condition(now, gpu, condition, effects);
             }
             let (fault, at) = self.service.faults.get(&gpu)?;
             let age = self.clock.instant().saturating_duration_since(*at);
@@ -226,7 +226,7 @@ impl Owner {
         now: Time,
         caller: Caller,
         request: &GpuService,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) -> Result<Answer, Refused> {
         if !caller.admin {
             return Err(Refused::NotAdmin);
@@ -241,8 +241,8 @@ impl Owner {
         let mut notes = Vec::new();
         for &gpu in &gpus {
             match request.drained {
-                true => self.drain_by_wish(now, gpu, caller.uid, reason, wishes),
-                false => self.resume(now, gpu, &mut notes, wishes),
+                true => self.drain_by_wish(now, gpu, caller.uid, reason, effects),
+                false => self.resume(now, gpu, &mut notes, effects),
             }
         }
         let views = self.gpu_views().into_iter();
@@ -274,7 +274,7 @@ impl Owner {
         gpu: GpuId,
         by: Uid,
         reason: Option<&str>,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         let drain = match (self.service.drain(gpu), reason) {
             // It is drained, and nothing new is said of why.
@@ -287,16 +287,22 @@ impl Owner {
                 Drain { reason, since: self.clock.world_now(), by: Some(by) }
             }
         };
-        self.set_drained(now, gpu, Some(drain), wishes);
+        self.set_drained(now, gpu, Some(drain), effects);
     }
 
-    fn resume(&mut self, now: Time, gpu: GpuId, notes: &mut Vec<String>, wishes: &mut Vec<Effect>) {
+    fn resume(
+        &mut self,
+        now: Time,
+        gpu: GpuId,
+        notes: &mut Vec<String>,
+        effects: &mut Vec<Effect>,
+    ) {
         if self.service.drain(gpu).is_none() {
             notes.push(format!("GPU {gpu} was not drained"));
             return;
         }
         // Errors that came until now are what is known.
-        self.hear_gpu_errors(now, wishes);
+        self.hear_gpu_errors(now, effects);
         let condition = self.executor.condition(gpu).or_else(|| self.last_condition(gpu));
         for fault in condition.iter().flat_map(Condition::faults) {
             notes.push(format!("GPU {gpu} takes tasks again, but {fault}"));
@@ -305,7 +311,7 @@ impl Owner {
             notes.push(format!("GPU {gpu} is lost: it takes tasks when it is back"));
         }
         self.service.faults.remove(&gpu);
-        self.set_drained(now, gpu, None, wishes);
+        self.set_drained(now, gpu, None, effects);
         self.record_gpu(gpu, |record| record.accepted = condition.unwrap_or(record.accepted));
     }
 

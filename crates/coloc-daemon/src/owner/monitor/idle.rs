@@ -53,7 +53,7 @@ impl Owner {
         &mut self,
         now: Time,
         seen: &Sighting,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         let mut stopped = Vec::new();
         for &task in &self.on_gpus {
@@ -77,7 +77,7 @@ impl Owner {
             let what = format!("stopped: idle for {span} on all its GPUs");
             live.record.reason = Some(what.clone());
             self.intend(task, Intent::Idle, what);
-            self.scheduler.note(now, Event::CancelRequested(task), wishes);
+            self.scheduler.note(now, Event::StopRequested(task), effects);
         }
     }
 }

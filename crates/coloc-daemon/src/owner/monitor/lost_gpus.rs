@@ -9,7 +9,7 @@ use coloc_core::{Effect, Event};
 use coloc_model::{GpuId, Millis, Placement, TaskId, TaskState, Time};
 
 /// A task that has not ended by itself this long after its GPU was lost is stopped.
-const PATIENCE: Millis = Millis::from_secs(60);
+const TIMEOUT: Millis = Millis::from_secs(60);
 
 impl Owner {
     /// Takes note of GPUs that went or came back, and stops tasks that hang on one that is gone.
@@ -17,15 +17,15 @@ impl Owner {
         &mut self,
         now: Time,
         seen: &Sighting,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         for &(gpu, there) in &seen.there {
-            self.set_there(now, gpu, there, wishes);
+            self.set_there(now, gpu, there, effects);
         }
         // One that was taken for lost before the monitor looked may be back before it looks again.
         for &(gpu, _) in &seen.gpus {
             if self.away.contains_key(&gpu) && !seen.there.contains(&(gpu, false)) {
-                self.set_there(now, gpu, true, wishes);
+                self.set_there(now, gpu, true, effects);
             }
         }
         let stuck: Vec<(TaskId, GpuId)> = self
@@ -35,7 +35,7 @@ impl Owner {
             .filter_map(|(&task, live)| {
                 let mut gpus = live.record.placement.iter().flat_map(Placement::gpus);
                 let gone = |gpu: &GpuId| {
-                    self.away.get(gpu).is_some_and(|&since| now.since(since) >= PATIENCE)
+                    self.away.get(gpu).is_some_and(|&since| now.since(since) >= TIMEOUT)
                 };
                 Some((task, gpus.find(gone)?))
             })
@@ -43,11 +43,11 @@ impl Owner {
         for (task, gpu) in stuck {
             let why = format!("GPU {gpu} is lost, and it did not end by itself");
             self.note_loss(task, &why);
-            self.scheduler.note(now, Event::CancelRequested(task), wishes);
+            self.scheduler.note(now, Event::StopRequested(task), effects);
         }
     }
 
-    fn set_there(&mut self, now: Time, gpu: GpuId, there: bool, wishes: &mut Vec<Effect>) {
+    fn set_there(&mut self, now: Time, gpu: GpuId, there: bool, effects: &mut Vec<Effect>) {
         let changed = match there {
             true => self.away.remove(&gpu).is_some(),
             false => {
@@ -59,7 +59,7 @@ impl Owner {
         if changed {
             let what = if there { "is back" } else { "is lost: nothing is started on it" };
             tracing::warn!("GPU {gpu} {what}");
-            self.scheduler.note(now, Event::GpuThere { gpu, there }, wishes);
+            self.scheduler.note(now, Event::GpuThere { gpu, there }, effects);
         }
     }
 
@@ -69,7 +69,7 @@ impl Owner {
         &mut self,
         now: Time,
         task: TaskId,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) -> bool {
         let Some(live) = self.tasks.get(&task) else { return false };
         let gpus: Vec<GpuId> = live.record.placement.iter().flat_map(Placement::gpus).collect();
@@ -78,7 +78,7 @@ impl Owner {
             .filter(|gpu| self.away.contains_key(gpu) || self.executor.is_gone(*gpu))
             .collect();
         for &gpu in &gone {
-            self.set_there(now, gpu, false, wishes);
+            self.set_there(now, gpu, false, effects);
         }
         let why = match gone.first() {
             Some(gpu) => format!("GPU {gpu} was lost under it"),
@@ -86,7 +86,7 @@ impl Owner {
                 let Some(record) = self.tasks.get(&task).map(|live| live.record.clone()) else {
                     return false;
                 };
-                let Some(why) = self.failed_of_its_gpu(now, &record, wishes) else { return false };
+                let Some(why) = self.failed_of_its_gpu(now, &record, effects) else { return false };
                 why
             }
         };

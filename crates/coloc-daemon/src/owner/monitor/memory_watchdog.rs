@@ -8,39 +8,39 @@ use coloc_gpu::enforce::{Verdict, Watchdog};
 use coloc_model::{Bytes, Millis, TaskId, Time};
 
 /// Allocators overshoot and give back.
-const PATIENCE: Millis = Millis::from_secs(10);
+const TIMEOUT: Millis = Millis::from_secs(10);
 /// A context more or less is nobody's fault.
 const SLACK: Bytes = Bytes::from_mib(512);
 
 /// Who holds too much. Who was ended for it stands in the records, which outlive this process.
-pub(in crate::owner) struct Greedy {
+pub(in crate::owner) struct MemoryWatchdog {
     dog: Watchdog,
 }
 
-impl Default for Greedy {
+impl Default for MemoryWatchdog {
     fn default() -> Self {
-        Greedy { dog: Watchdog::new(PATIENCE, SLACK) }
+        MemoryWatchdog { dog: Watchdog::new(TIMEOUT, SLACK) }
     }
 }
 
 impl Owner {
     /// Ends tasks that hold more than they were promised and than the ledger can give them.
-    pub(in crate::owner) fn stop_the_greedy(&mut self, now: Time, seen: &Sighting) {
+    pub(in crate::owner) fn run_memory_watchdog(&mut self, now: Time, seen: &Sighting) {
         let mut over = Vec::new();
         for &TaskSighting { task, used, .. } in &seen.tasks {
             let Some(live) = self.tasks.get(&task) else { continue };
             let Some(booked) = self.booked_beside_others(task, live) else {
-                self.greedy.dog.forget(task);
+                self.memory_watchdog.dog.forget(task);
                 continue;
             };
-            if let Verdict::End { by } = self.greedy.dog.observe(now, task, booked, used) {
+            if let Verdict::End { by } = self.memory_watchdog.dog.observe(now, task, booked, used) {
                 over.push((task, used, by));
             }
         }
         for (task, used, by) in over {
             let Some(live) = self.tasks.get_mut(&task) else { continue };
             // Once is enough: the shim sees to it that it goes.
-            if live.record.too_greedy.replace(used).is_some() {
+            if live.record.ended_by_watchdog.replace(used).is_some() {
                 continue;
             }
             let what = format!(
@@ -57,8 +57,8 @@ impl Owner {
         task: TaskId,
         verdict: Option<outcome::Verdict>,
     ) -> Option<outcome::Verdict> {
-        self.greedy.dog.forget(task);
-        let held = self.tasks.get(&task).and_then(|live| live.record.too_greedy);
+        self.memory_watchdog.dog.forget(task);
+        let held = self.tasks.get(&task).and_then(|live| live.record.ended_by_watchdog);
         match (held, verdict) {
             (Some(held), None | Some(outcome::Verdict::Stopped | outcome::Verdict::Failed)) => {
                 let evidence = "the watchdog ended it".to_owned();

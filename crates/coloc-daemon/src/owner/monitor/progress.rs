@@ -62,7 +62,7 @@ impl Owner {
         task: TaskId,
         attempt: u32,
         sign: u64,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
     ) {
         let runs =
             |live: &Live| live.record.attempt == attempt && live.record.phase == TaskState::Running;
@@ -71,7 +71,7 @@ impl Owner {
         }
         let before = self.signs.last.insert(task, (attempt, sign));
         if before.is_some_and(|(known, last)| known == attempt && last != sign) {
-            self.scheduler.note(now, Event::Progressed(task), wishes);
+            self.scheduler.note(now, Event::Progressed(task), effects);
         }
     }
 }

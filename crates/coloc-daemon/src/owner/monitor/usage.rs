@@ -47,9 +47,9 @@ fn part(
             slowest = slowest.max(belief::slowdown(own, (all - own).max(0.0)));
         }
         let part = if all > 0.0 { own / all } else { 1.0 / residents.len() as f64 };
-        let shares = signal.activity;
-        let shares = [shares.gpu, shares.sm, shares.occupancy, shares.dram];
-        for (sum, share) in sums.iter_mut().zip(shares) {
+        let user_usage = signal.activity;
+        let user_usage = [user_usage.gpu, user_usage.sm, user_usage.occupancy, user_usage.dram];
+        for (sum, share) in sums.iter_mut().zip(user_usage) {
             *sum += share.get() * part;
         }
         seen += 1;

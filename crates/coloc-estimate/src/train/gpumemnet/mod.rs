@@ -5,7 +5,7 @@ mod export;
 mod model;
 
 use super::{TrainError, fold_of};
-use crate::dataset::{Kind, Prediction, Row, Scores, Standing, score};
+use crate::dataset::{Kind, Prediction, Row, RowOutcome, Scores, score};
 use crate::gpumemnet::{GpuMemNet, TrainedNet as Net};
 use candle_core::{DType, Device, Result};
 use candle_nn::{AdamW, Optimizer, ParamsAdamW, VarBuilder, VarMap, loss};
@@ -67,7 +67,7 @@ fn train(rows: &[&Row], kind: Kind, architecture: Architecture) -> Result<Net> {
 }
 
 fn usable(row: &Row) -> bool {
-    row.graph.is_some() && matches!(row.standing, Standing::Trained | Standing::OutOfMemory)
+    row.graph.is_some() && matches!(row.outcome, RowOutcome::Trained | RowOutcome::OutOfMemory)
 }
 
 /// Trains on every row; the bytes are the shipped form.

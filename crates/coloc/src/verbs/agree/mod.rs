@@ -5,8 +5,8 @@ mod side_by_side;
 use crate::args::input::{TraceFormat, read_fleet, read_trace};
 use crate::args::policy::{PlaceFlag, PolicyArgs, PresetFlag, QueueFlag, ShareFlag};
 use crate::error::{CliError, UsageError};
+use crate::live::emulated_daemon::EmulatedDaemon;
 use crate::live::replay::{Replay, Replayed};
-use crate::live::stage::Stage;
 use crate::output::table::table;
 use crate::output::{Answer, print_text};
 use clap::{Args, ValueEnum};
@@ -146,19 +146,19 @@ impl Agree {
         for signal in [2, 15] {
             let _ = crate::signals::note_signal(signal, &interrupted);
         }
-        let mut stages = Vec::new();
+        let mut daemons = Vec::new();
         let mut outcome = Ok(Vec::new());
         for told in policies {
-            match Stage::open(place, told.name, &self.fleet, self.time_scale, told.flags) {
-                Ok(stage) => stages.push(stage),
+            match EmulatedDaemon::open(place, told.name, &self.fleet, self.time_scale, told.flags) {
+                Ok(daemon) => daemons.push(daemon),
                 Err(error) => outcome = Err(error),
             }
         }
         if outcome.is_ok() {
-            outcome = watch(&mut stages, trace, self.time_scale, &interrupted);
+            outcome = watch(&mut daemons, trace, self.time_scale, &interrupted);
         }
-        for stage in stages {
-            let _ = stage.close();
+        for daemon in daemons {
+            let _ = daemon.close();
         }
         outcome
     }
@@ -227,21 +227,21 @@ fn simulate(told: &Told, trace: &Trace, fleet: &Fleet) -> Result<Simulated, CliE
 
 /// Submits what is due on each stage until all tasks have ended.
 fn watch(
-    stages: &mut [Stage],
+    daemons: &mut [EmulatedDaemon],
     trace: &Trace,
     time_scale: f64,
     interrupted: &AtomicBool,
 ) -> Result<Vec<Played>, CliError> {
     let mut replays: Vec<Replay<'_>> =
-        stages.iter().map(|_| Replay::new(trace, time_scale)).collect();
+        daemons.iter().map(|_| Replay::new(trace, time_scale)).collect();
     loop {
         let (mut over, mut pause) = (true, LOOK);
-        for (replay, stage) in replays.iter_mut().zip(&mut *stages) {
-            match replay.step(&mut stage.client)? {
+        for (replay, daemon) in replays.iter_mut().zip(&mut *daemons) {
+            match replay.step(&mut daemon.client)? {
                 Some(wait) => {
                     (over, pause) = (false, pause.min(wait));
                 }
-                None => over &= stage.client.status()?.tasks == 0,
+                None => over &= daemon.client.status()?.tasks == 0,
             }
         }
         if over {
@@ -252,11 +252,11 @@ fn watch(
         }
         std::thread::sleep(pause);
     }
-    let sum_up = |(replay, stage): (&Replay<'_>, &mut Stage)| {
-        let tasks = replay.tasks(&mut stage.client)?;
+    let sum_up = |(replay, daemon): (&Replay<'_>, &mut EmulatedDaemon)| {
+        let tasks = replay.tasks(&mut daemon.client)?;
         Ok(Played { sum: replay.sum_up(&tasks), stays: Stays::of_replay(replay, &tasks) })
     };
-    replays.iter().zip(stages).map(sum_up).collect()
+    replays.iter().zip(daemons).map(sum_up).collect()
 }
 
 fn render(rows: &[Row]) -> String {

@@ -4,8 +4,8 @@ use crate::live::experiment::{Alone, Found, Plan, Together};
 use crate::submission::batch_script::Prepared;
 use coloc_api::request::Teaching;
 use coloc_api::text::RawText;
-use coloc_core::belief::{lost, temper_of_pair};
-use coloc_model::{Bytes, Lesson, Share, Temper};
+use coloc_core::belief::{lost, profile_of_pair};
+use coloc_model::{Bytes, InterferenceProfile, Lesson, Share};
 use serde::Serialize;
 
 /// What the scheduler was told of a command.
@@ -19,27 +19,29 @@ pub(super) struct Learned {
 /// What the scheduler may learn: how busy each command keeps a GPU, its memory, and how the two take each other.
 pub(super) fn lessons(plan: &Plan, prepared: Prepared, found: &Found) -> Vec<(Teaching, Learned)> {
     let directory = std::env::current_dir().unwrap_or_default();
-    let of = |(command, script): (Vec<RawText>, _), alone: &Alone, temper: Option<Temper>| {
+    let of = |(command, script): (Vec<RawText>, _),
+              alone: &Alone,
+              interference: Option<InterferenceProfile>| {
         let peak = Bytes::from_mib_f64(alone.gauge.memory_mib);
         let peak = Some(peak).filter(|peak| *peak > Bytes::ZERO);
-        let lesson = Lesson { sm: alone.gauge.smact, peak, temper };
+        let lesson = Lesson { sm: alone.gauge.smact, peak, interference };
         let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
         let learned = Learned { command: words.join(" "), lesson };
         let directory = directory.clone().into_os_string().into();
         (Teaching { command, script, directory, lesson }, learned)
     };
-    let tempers = tempers(found);
+    let profiles = profiles(found);
     let command = prepared.command.into_iter().map(RawText::from).collect();
-    let own = tempers.map(|(own, _)| own);
+    let own = profiles.map(|(own, _)| own);
     let mut lessons = vec![of((command, prepared.script), &found.alone, own)];
     if let (Some(with), Some(alone)) = (&plan.with, &found.with_alone) {
-        lessons.push(of((with.clone(), None), alone, tempers.and_then(|(_, other)| other)));
+        lessons.push(of((with.clone(), None), alone, profiles.and_then(|(_, other)| other)));
     }
     lessons
 }
 
-/// Tempers of the command and of what ran beside it, mean over the trials that tell.
-fn tempers(found: &Found) -> Option<(Temper, Option<Temper>)> {
+/// Interference profiles of the command and of what ran beside it, mean over the trials that tell.
+fn profiles(found: &Found) -> Option<(InterferenceProfile, Option<InterferenceProfile>)> {
     let own = found.alone.gauge.smact?.get();
     let with = match &found.with_alone {
         Some(alone) => Some(alone.gauge.smact?.get()),
@@ -66,10 +68,10 @@ fn tempers(found: &Found) -> Option<(Temper, Option<Temper>)> {
     let mean = |all: &[f64]| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
     let mine = mean(&losses)?;
     match with {
-        None => Some((temper_of_pair(mine, mine), None)),
+        None => Some((profile_of_pair(mine, mine), None)),
         Some(_) => {
             let theirs = mean(&others)?;
-            Some((temper_of_pair(mine, theirs), Some(temper_of_pair(theirs, mine))))
+            Some((profile_of_pair(mine, theirs), Some(profile_of_pair(theirs, mine))))
         }
     }
 }
@@ -78,8 +80,8 @@ pub(super) fn describe(lesson: &Lesson) -> String {
     let parts = [
         lesson.sm.map(|sm| format!("SM activity {:.2} alone", sm.get())),
         lesson.peak.map(|peak| format!("{peak} of memory")),
-        lesson.temper.map(|temper| {
-            let Temper { sensitivity, pressure } = temper;
+        lesson.interference.map(|profile| {
+            let InterferenceProfile { sensitivity, pressure } = profile;
             format!("sensitivity {sensitivity:.2} and pressure {pressure:.2} of the usual")
         }),
     ];

@@ -4,8 +4,8 @@ use super::learn::{Learned, describe, lessons};
 use crate::args::live::SocketArg;
 use crate::error::{CliError, UsageError};
 use crate::invocation::typed_one;
+use crate::live::emulated_daemon::EmulatedDaemon;
 use crate::live::experiment::{Alone, Found, Pattern, Plan, Together, Trial};
-use crate::live::stage::Stage;
 use crate::output::table::{bar, table};
 use crate::output::{Answer, print_text};
 use crate::submission::batch_script::{self, Prepared};
@@ -135,10 +135,10 @@ impl LiveArgs {
             return self.tell(&plan, prepared, &found, Some(&mut client), json);
         };
         let place = std::env::temp_dir().join(format!("coloc-lab-{}", std::process::id()));
-        let stage = Stage::open(&place, "lab", &fleet.to_string(), self.time_scale, &[]);
-        let found = stage.and_then(|mut stage| {
-            let found = conduct(&mut stage.client, &plan);
-            let _ = stage.close();
+        let daemon = EmulatedDaemon::open(&place, "lab", &fleet.to_string(), self.time_scale, &[]);
+        let found = daemon.and_then(|mut daemon| {
+            let found = conduct(&mut daemon.client, &plan);
+            let _ = daemon.close();
             found
         });
         let _ = std::fs::remove_dir_all(&place);

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// A driver that takes longer to answer is said to hang.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// How long SM activity is waited for: DCGM needs a second to start.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// The time between two samples of NVML's performance monitors.
 const PERIOD: Duration = Duration::from_millis(120);
 
@@ -128,7 +128,7 @@ fn take_activity(answer: &mut Snapshot, mut monitor: Monitor) {
             }
         }
         let seen = answer.gpus.iter().all(|gpu| gpu.smact.is_some() || gpu.error.is_some());
-        if seen || began.elapsed() > PATIENCE {
+        if seen || began.elapsed() > TIMEOUT {
             return;
         }
         std::thread::sleep(PERIOD);

@@ -77,20 +77,20 @@ pub(super) fn find(prefix: &str) -> Result<Groups, NoGroups> {
     if own.as_os_str().is_empty() {
         // The top, as in a container; nobody else arranges things here.
         let switched = [here.clone(), here.join(TOP)];
-        return settle(root, PathBuf::from(TOP), prefix, &switched);
+        return choose_root(root, PathBuf::from(TOP), prefix, &switched);
     }
     if own.file_name().is_some_and(|name| name == OWN_SUBGROUP)
         && let Some(parent) = own.parent()
         && is_ours(&root.join(parent))
     {
-        return settle(root.clone(), parent.to_owned(), prefix, &[root.join(parent)]);
+        return choose_root(root.clone(), parent.to_owned(), prefix, &[root.join(parent)]);
     }
     if !is_ours(&here) {
         return Err(NoGroups::NotDelegated(here));
     }
     // With limits switched on, systemd could not start us again beside running tasks: we would be a process in a
     // group that has limited ones below it.
-    settle(root, own, prefix, &[])
+    choose_root(root, own, prefix, &[])
 }
 
 /// Uses a group that was chosen, provided that it is one.
@@ -107,7 +107,7 @@ fn at_chosen(chosen: &Path, root: Option<PathBuf>, prefix: String) -> Result<Gro
     let base = root.as_ref().and_then(|root| real.strip_prefix(root).ok()).map(Path::to_owned);
     match (&root, base) {
         (Some(root), Some(base)) if is_of_groups(there) => {
-            settle(root.clone(), base, prefix, &[real])
+            choose_root(root.clone(), base, prefix, &[real])
         }
         _ => Err(no_group()),
     }
@@ -133,7 +133,7 @@ fn is_ours(folder: &Path) -> bool {
 }
 
 /// Uses a place, with as many controllers as can be had by switching them on in some groups.
-fn settle(
+fn choose_root(
     root: PathBuf,
     base: PathBuf,
     prefix: String,
@@ -228,18 +228,20 @@ mod tests {
     #[test]
     fn a_place_is_used_with_the_controllers_that_it_has() {
         let root = tempfile::tempdir().expect("a folder");
-        let plain = settle(root.path().to_owned(), PathBuf::from("a"), "p-".to_owned(), &[]);
+        let plain = choose_root(root.path().to_owned(), PathBuf::from("a"), "p-".to_owned(), &[]);
         assert_eq!(plain.expect("it is usable").controllers, []);
         // Of plain files the last word written is what stays.
         let switched = [root.path().join("b")];
-        let all = settle(root.path().to_owned(), PathBuf::from("b"), "p-".to_owned(), &switched);
+        let all =
+            choose_root(root.path().to_owned(), PathBuf::from("b"), "p-".to_owned(), &switched);
         assert_eq!(all.expect("it is usable").controllers, [Controller::Dmem]);
         // A daemon that was killed while it tried left its probe.
         std::fs::create_dir(root.path().join("b/p-probe")).expect("a folder");
-        let again = settle(root.path().to_owned(), PathBuf::from("b"), "p-".to_owned(), &[]);
+        let again = choose_root(root.path().to_owned(), PathBuf::from("b"), "p-".to_owned(), &[]);
         assert_eq!(again.expect("it is usable still").controllers, [Controller::Dmem]);
         assert!(!root.path().join("b/p-probe").exists());
-        let gone = settle(PathBuf::from("/nonexistent"), PathBuf::from("x"), "p-".to_owned(), &[]);
+        let gone =
+            choose_root(PathBuf::from("/nonexistent"), PathBuf::from("x"), "p-".to_owned(), &[]);
         assert!(gone.expect_err("it is not there").to_string().contains("/nonexistent/x"));
     }
 

@@ -67,9 +67,9 @@ impl TaskGroup {
     }
 
     /// Opens what a shim needs of it. To be done as root: afterwards the shim is somebody else.
-    pub fn open(&self) -> io::Result<Doors> {
+    pub fn open(&self) -> io::Result<GroupFiles> {
         let open = |file: &str| OpenOptions::new().write(true).open(self.path.join(file));
-        Ok(Doors {
+        Ok(GroupFiles {
             folder: File::open(&self.path)?,
             enter: open("cgroup.procs")?,
             kill: open("cgroup.kill").ok(),
@@ -77,7 +77,7 @@ impl TaskGroup {
     }
 
     /// A process is in it.
-    pub fn holds(&self, pid: u32) -> bool {
+    pub fn enforcement(&self, pid: u32) -> bool {
         let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         text.lines().any(|line| line.strip_prefix("0::") == Some(&self.name))
     }
@@ -132,7 +132,7 @@ fn field(text: &str, name: &str) -> Option<u64> {
 
 /// Files of a group, opened with more rights than their user has later.
 #[derive(Debug)]
-pub struct Doors {
+pub struct GroupFiles {
     /// A process can be born in it.
     pub folder: File,
     /// Whoever writes `0` here is in the group.
@@ -140,7 +140,7 @@ pub struct Doors {
     kill: Option<File>,
 }
 
-impl Doors {
+impl GroupFiles {
     /// Kills everybody in the group; says whether the kernel can do that.
     pub fn kill(&self) -> bool {
         self.kill.as_ref().is_some_and(|mut kill| kill.write_all(b"1").is_ok())
@@ -156,7 +156,7 @@ mod tests {
     fn a_plain_folder_cannot_be_entered() {
         let dir = tempfile::tempdir().expect("a folder");
         let group = TaskGroup::at(dir.path().to_owned(), "/x".to_owned());
-        assert!(group.open().is_err() && !group.holds(std::process::id()));
+        assert!(group.open().is_err() && !group.enforcement(std::process::id()));
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
         fs::write(dir.path().join("memory.peak"), "4096\n").expect("written");
         let expected = HostMemory { kills: 2, peak: Some(Bytes(4096)), limit: None };
         assert_eq!(group.host_memory(), Some(expected));
-        assert!(!group.holds(std::process::id()));
+        assert!(!group.enforcement(std::process::id()));
     }
 
     proptest! {

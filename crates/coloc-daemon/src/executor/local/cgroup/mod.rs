@@ -8,7 +8,7 @@ mod delegation;
 mod group;
 
 pub use delegation::{BASE_VARIABLE, NoGroups};
-pub use group::{Doors, GroupLimits, TaskGroup};
+pub use group::{GroupFiles, GroupLimits, TaskGroup};
 
 use coloc_model::{Bytes, TaskId};
 use std::fs;

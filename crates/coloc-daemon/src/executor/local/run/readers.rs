@@ -87,9 +87,9 @@ impl Work {
     }
 
     /// Every read of this user that may run has run for longer than that.
-    fn hangs(&self, reads: Reads, patience: Duration) -> bool {
+    fn hangs(&self, reads: Reads, timeout: Duration) -> bool {
         let Some(running) = self.running.get(&reads) else { return false };
-        running.len() >= FOR_ONE_USER && running.iter().all(|began| began.elapsed() > patience)
+        running.len() >= FOR_ONE_USER && running.iter().all(|began| began.elapsed() > timeout)
     }
 }
 
@@ -135,17 +135,17 @@ impl Readers {
     pub(crate) fn wait<T: Send + 'static>(
         &'static self,
         reads: Reads,
-        patience: Duration,
+        timeout: Duration,
         read: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, NotRead> {
-        if self.work().hangs(reads, patience) {
+        if self.work().hangs(reads, timeout) {
             return Err(NotRead::Late);
         }
         let (tell, told) = mpsc::sync_channel(1);
         self.begin(reads, move || {
             let _ = tell.send(read());
         })?;
-        told.recv_timeout(patience).map_err(|_| NotRead::Late)
+        told.recv_timeout(timeout).map_err(|_| NotRead::Late)
     }
 
     fn serve(&self) {
@@ -179,7 +179,7 @@ impl Readers {
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     fn pool() -> &'static Readers {
         Box::leak(Box::default())
@@ -205,18 +205,18 @@ mod tests {
         }
         assert!((QUEUE_OF_ONE_USER..=QUEUE_OF_ONE_USER + FOR_ONE_USER).contains(&taken), "{taken}");
         for other in [Reads::Chosen(Uid(2)), Reads::Log(Uid(1)), Reads::Log(Uid(2))] {
-            assert_eq!(pool.wait(other, PATIENCE, || 7), Ok(7), "{other:?}");
+            assert_eq!(pool.wait(other, TIMEOUT, || 7), Ok(7), "{other:?}");
         }
         let began = Instant::now();
         assert_eq!(pool.wait(mallory, Duration::ZERO, || 7), Err(NotRead::Late));
-        assert!(began.elapsed() < PATIENCE);
+        assert!(began.elapsed() < TIMEOUT);
         assert_eq!(pool.work().running.get(&mallory).map(Vec::len), Some(FOR_ONE_USER));
         drop(hang);
         // All of them come to an end, and nothing is counted twice.
         while !pool.work().queue.is_empty() || !pool.work().running.is_empty() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert_eq!(pool.wait(mallory, PATIENCE, || 8), Ok(8));
+        assert_eq!(pool.wait(mallory, TIMEOUT, || 8), Ok(8));
     }
 
     #[test]
@@ -227,8 +227,8 @@ mod tests {
         assert_eq!(late, Err(NotRead::Late));
         drop(hang);
         for _ in 0..THREADS * 2 {
-            let _ = pool.wait(Reads::Chosen(Uid(1)), PATIENCE, || panic!("on purpose"));
+            let _ = pool.wait(Reads::Chosen(Uid(1)), TIMEOUT, || panic!("on purpose"));
         }
-        assert_eq!(pool.wait(Reads::Chosen(Uid(1)), PATIENCE, || 3), Ok(3));
+        assert_eq!(pool.wait(Reads::Chosen(Uid(1)), TIMEOUT, || 3), Ok(3));
     }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// An instance is kept this long for the next one of its size.
 const KEPT_UNUSED: Millis = Millis::from_secs(60);
 /// A process that has ended may be on the driver's list for a moment.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A task that did not get its instance.
@@ -232,8 +232,8 @@ impl Partitions {
 
     fn note(&mut self, gpu: &Uuid, change: impl FnOnce(&mut Note)) -> Result<(), PartitionError> {
         let file = self.notes.file().to_owned();
-        let noted = self.notes.change(gpu, change);
-        noted.map_err(|source| PartitionError::Notes { file, source })
+        let intent_file = self.notes.change(gpu, change);
+        intent_file.map_err(|source| PartitionError::Notes { file, source })
     }
 
     /// Asks until those who have just ended are off the driver's list.
@@ -246,7 +246,7 @@ impl Partitions {
         loop {
             let answer = self.ask(gpu, question.clone());
             match answer {
-                Err(error) if error.may_pass() && began.elapsed() < PATIENCE => {
+                Err(error) if error.may_pass() && began.elapsed() < TIMEOUT => {
                     std::thread::sleep(PAUSE);
                 }
                 answer => return answer,

@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use super::{Streams, become_user};
-use crate::executor::local::cgroup::Doors;
+use crate::executor::local::cgroup::GroupFiles;
 use crate::executor::local::run::Order;
 use coloc_api::text::RawText;
 use nix::libc;
@@ -34,7 +34,7 @@ pub(super) struct Program {
 
 impl Program {
     /// Makes the process, in its group if it has one, and in any case with what the order says.
-    pub(super) fn bear(order: &Order, group: Option<&Doors>) -> io::Result<(Self, Streams)> {
+    pub(super) fn bear(order: &Order, group: Option<&GroupFiles>) -> io::Result<(Self, Streams)> {
         let (mut command, streams) = command(order)?;
         let (may, go) = io::pipe()?;
         let (failed, mut tell) = io::pipe()?;
@@ -118,16 +118,18 @@ fn become_it(mut may: PipeReader, command: &mut Command, order: &Order, shim: Pi
 
 /// Duplicates this process, which has one thread only; `None` is the new one. Whether it is in the group is to be looked
 /// at: kernels before 5.7 and some containers know no other way than to move there, and not all let it.
-fn fork_into(group: Option<&Doors>) -> io::Result<Option<Pid>> {
-    if let Some(born) = group.and_then(|doors| born_in(doors.folder.as_fd().as_raw_fd())) {
+fn fork_into(group: Option<&GroupFiles>) -> io::Result<Option<Pid>> {
+    if let Some(born) =
+        group.and_then(|group_files| born_in(group_files.folder.as_fd().as_raw_fd()))
+    {
         return Ok(Pid::from_raw(born));
     }
     // SAFETY: with one thread nothing is left half done in the new process.
     match unsafe { nix::unistd::fork() }? {
         ForkResult::Parent { child } => Ok(Pid::from_raw(child.as_raw())),
         ForkResult::Child => {
-            if let Some(doors) = group {
-                let _ = rustix::io::write(&doors.enter, b"0");
+            if let Some(group_files) = group {
+                let _ = rustix::io::write(&group_files.enter, b"0");
             }
             Ok(None)
         }

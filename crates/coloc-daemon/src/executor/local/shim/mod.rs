@@ -15,7 +15,7 @@ pub(crate) use clients::end_clients;
 pub(crate) use tree::descendants;
 
 use crate::executor::local::as_user::with_identity;
-use crate::executor::local::cgroup::{Doors, TaskGroup};
+use crate::executor::local::cgroup::{GroupFiles, TaskGroup};
 use crate::executor::local::run::{
     Ended, GroupPlace, Order, RunAs, RunDir, RunError, Started, boot_id,
 };
@@ -40,7 +40,7 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 /// must not keep the task from ending.
 const LAST_COPY: Duration = Duration::from_secs(2);
 /// A run directory that cannot be written for longer than this keeps how the task ended to itself.
-const TELL_PATIENCE: Duration = Duration::from_secs(600);
+const TELL_TIMEOUT: Duration = Duration::from_secs(600);
 /// The exit code of a program that could not be started, as shells have it.
 const CANNOT_START: i32 = 127;
 /// Others wait for the GPUs of a task that has to go: nobody gets longer than this to save its work.
@@ -97,8 +97,9 @@ fn prepare() -> Result<Prepared, ShimError> {
     rustix::process::setsid().map_err(system("lead a session"))?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(system("adopt orphans"))?;
-    let doors = group.as_ref().and_then(|group| group.as_ref().ok()).map(|group| &group.doors);
-    let program = Program::bear(&order, doors);
+    let group_files =
+        group.as_ref().and_then(|group| group.as_ref().ok()).map(|group| &group.group_files);
+    let program = Program::bear(&order, group_files);
     Ok(Prepared { order, asked, group, program })
 }
 
@@ -122,7 +123,8 @@ impl Prepared {
             Some(Err(error)) => (None, Some(error)),
             None => (None, None),
         };
-        let group = group.filter(|group| main.is_some_and(|main| group.group.holds(main.pid)));
+        let group =
+            group.filter(|group| main.is_some_and(|main| group.group.enforcement(main.pid)));
         let log = match no_directory(&order) {
             // A file for its output may not be there either: what is wrong is told as what it is.
             Some(why) => Err(why),
@@ -171,7 +173,7 @@ impl Prepared {
 
 /// Says how it ended. The shim alone knows, so a file system that cannot be written just now is tried again.
 fn tell_end(dir: &RunDir, ended: &Ended) -> Result<(), ShimError> {
-    let (end, mut pause) = (Instant::now() + TELL_PATIENCE, Duration::from_millis(50));
+    let (end, mut pause) = (Instant::now() + TELL_TIMEOUT, Duration::from_millis(50));
     loop {
         match dir.write_ended(ended) {
             Err(_) if Instant::now() + pause < end => std::thread::sleep(pause),
@@ -230,13 +232,13 @@ fn why_not(order: &Order, error: &io::Error) -> String {
 /// The program's control group, with what it takes to enter it and to kill everybody in it.
 struct Group {
     group: TaskGroup,
-    doors: Doors,
+    group_files: GroupFiles,
 }
 
 impl Group {
     fn open(place: &GroupPlace) -> io::Result<Group> {
         let group = TaskGroup::at(place.path.as_path().to_owned(), place.name.clone());
-        Ok(Group { doors: group.open()?, group })
+        Ok(Group { group_files: group.open()?, group })
     }
 }
 
@@ -246,7 +248,7 @@ fn kill_all(order: &Order, group: Option<&Group>) {
         // Nobody reads this but who looks for it: the daemon's own errors go there too.
         eprintln!("coloc shim: killed without its MPS server's knowledge: {error}");
     }
-    let killed = group.is_some_and(|group| group.doors.kill());
+    let killed = group.is_some_and(|group| group.group_files.kill());
     // Without a group, and for whoever is not in it.
     tree::kill_all(killed);
 }
@@ -286,8 +288,8 @@ pub(crate) struct Streams {
 /// Waits for the rest of the output. Processes that still hold the pipe then are killed, and what a reader does not take is
 /// given up.
 fn finish(order: &Order, copies: Vec<JoinHandle<()>>, group: Option<&Group>) {
-    let wait_for = |patience: Duration| {
-        let end = Instant::now() + patience;
+    let wait_for = |timeout: Duration| {
+        let end = Instant::now() + timeout;
         while copies.iter().any(|copy| !copy.is_finished()) && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(2));
         }

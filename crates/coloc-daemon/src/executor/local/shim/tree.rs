@@ -12,7 +12,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Children are killed so often before everything is looked at again.
 const QUICK_ROUNDS: usize = 100;
 /// A process that the kernel does not let go, or that forks faster than this machine kills, is given up after this long.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Kills all descendants. Orphans are ours too: a shim adopts them. Those who were `killed` as a group a moment ago may
 /// still be there.
@@ -37,7 +37,7 @@ pub(super) fn kill_all(killed: bool) {
 /// one of them lives the shim has a child: a process that forks and ends faster than all of /proc can be read is
 /// found among these. The program itself must have been waited for.
 pub(super) fn end_all() {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while Instant::now() < end {
         for _ in 0..QUICK_ROUNDS {
             if !has_children() {

@@ -44,7 +44,7 @@ fn a_requeue_at_the_moment_of_its_end_does_not_stop_the_next_attempt() {
     let task = kit.submit(train());
     kit.tell(Command::Change(vec![task], Change::Requeue));
     kit.machine.end(task, 1, failed());
-    kit.settle();
+    kit.run_until_idle();
     kit.advance(120);
     assert_eq!((kit.phase(task), kit.machine.attempt_of(task)), (TaskState::Running, Some(2)));
 }

@@ -56,7 +56,7 @@ fn a_restart_finds_what_runs_and_what_has_ended() {
     kit.machine.end(tasks[1], 1, completed());
     kit.machine.end(tasks[2], 1, failed());
     kit.restart();
-    kit.settle();
+    kit.run_until_idle();
     assert_eq!(kit.phases(tasks), [TaskState::Running, TaskState::Completed, TaskState::Failed]);
     assert_eq!(kit.live(tasks[0]).record.attempt, 1, "it was not started again");
 }
@@ -82,7 +82,7 @@ fn wherever_it_crashes_a_task_runs_once() {
         let mut kit = one_gpu();
         kit.disk.crash_in(Some(point));
         kit.tell(Command::Submit(Box::new(Submission::of(train()))));
-        kit.settle();
+        kit.run_until_idle();
         kit.disk.crash_in(None);
         kit.restart();
         kit.advance(5);
@@ -107,7 +107,7 @@ fn on_a_full_disk_nothing_new_is_taken_and_running_tasks_can_be_cancelled() {
     assert!(kit.machine.alive().is_empty() && kit.machine.broken().is_empty());
     kit.disk.fill(false);
     kit.restart();
-    kit.settle();
+    kit.run_until_idle();
     assert_eq!(kit.phases(tasks), [TaskState::Cancelled, TaskState::Cancelled]);
 }
 
@@ -201,7 +201,7 @@ fn a_task_that_was_cancelled_while_it_was_preempted_does_not_come_back_after_a_r
     kit.tell(Command::Change(vec![long], Change::Cancel));
     assert!(kit.turn());
     kit.restart();
-    kit.settle();
+    kit.run_until_idle();
     assert_eq!(kit.phase(long), TaskState::Cancelled);
 }
 
@@ -220,6 +220,6 @@ fn a_cancelled_task_of_which_the_machine_cannot_tell_is_preempted_and_does_not_c
     assert_eq!(kit.phase(long), TaskState::Preempting);
     kit.machine.set_unclear(false);
     kit.restart();
-    kit.settle();
+    kit.run_until_idle();
     assert_eq!(kit.phase(long), TaskState::Cancelled);
 }

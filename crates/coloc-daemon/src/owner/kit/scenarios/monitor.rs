@@ -31,7 +31,7 @@ fn a_critical_error_drains_a_gpu_and_is_not_its_tasks_fault() {
     let mut kit = OwnerKit::new("2xA100-40GB", whole());
     let task = kit.submit(train());
     kit.machine.report(GpuId(0), 79);
-    kit.settle();
+    kit.run_until_idle();
     assert!(kit.owner().gpu_views()[0].drain_reason.as_ref().unwrap().contains("XID 79"));
     kit.fail(task);
     assert_eq!((kit.live(task).record.losses, kit.gpus(task)), (1, vec![1]));
@@ -41,16 +41,19 @@ fn a_critical_error_drains_a_gpu_and_is_not_its_tasks_fault() {
 fn a_task_that_keeps_its_neighbours_memory_is_ended_and_comes_back() {
     let mut kit = OwnerKit::new("1xA100-40GB", shared());
     kit.used = gib(8);
-    let (greedy, modest) = (kit.submit(declared(10)), kit.submit(declared(20)));
+    let (memory_watchdog, modest) = (kit.submit(declared(10)), kit.submit(declared(20)));
     assert_eq!(kit.gpus(modest), [0], "they share it");
     for _ in 0..4 {
         let mut seen = kit.sighting();
-        seen.tasks.iter_mut().filter(|t| t.task == greedy).for_each(|t| t.used = gib(25));
+        seen.tasks.iter_mut().filter(|t| t.task == memory_watchdog).for_each(|t| t.used = gib(25));
         kit.see(seen);
         kit.advance(5);
     }
-    assert!(kit.story(greedy).contains("is ended by the watchdog: it holds 25.0 GiB"));
-    assert_eq!((kit.phase(modest), kit.disk.row(greedy).unwrap().ooms), (TaskState::Running, 1));
+    assert!(kit.story(memory_watchdog).contains("is ended by the watchdog: it holds 25.0 GiB"));
+    assert_eq!(
+        (kit.phase(modest), kit.disk.row(memory_watchdog).unwrap().ooms),
+        (TaskState::Running, 1)
+    );
 }
 
 #[test]

@@ -117,8 +117,9 @@ impl Run {
             let row = self.kit.disk.row(*task);
             let is_kept = |row: &Record| match change {
                 Change::Cancel => {
-                    let noted = self.kit.disk.noted().contains_key(&(*task, row.attempt));
-                    row.cancelled || row.phase.is_over() || noted
+                    let intent_file =
+                        self.kit.disk.intent_file().contains_key(&(*task, row.attempt));
+                    row.cancelled || row.phase.is_over() || intent_file
                 }
                 Change::Hold => row.held || row.phase.is_over(),
                 _ => true,

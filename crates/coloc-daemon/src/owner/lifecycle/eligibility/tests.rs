@@ -1,9 +1,9 @@
 //! The daemon and the look ahead rule alike: of random tasks, those that the daemon would start now are foreseen to start now.
 
 use super::*;
-use crate::foresee::{RunTimes, foresee};
+use crate::forecast::{RunTimes, forecast};
 use crate::journal::Entry;
-use crate::owner::{Snapshot, Standing};
+use crate::owner::{Snapshot, TaskSnapshot};
 use crate::record::tests::spec;
 use crate::record::{ArrayPlace, SpecId};
 use coloc_core::eligibility::Eligibility;
@@ -165,7 +165,7 @@ fn started_by_daemon(
 
 fn snapshot(live: &BTreeMap<TaskId, Live>, clock: Clock, now: Moment) -> Snapshot {
     let policy = Policy::plain(Queue::Fifo, Place::Exclusive, Share::Exclusive);
-    let standing = |Live { record, spec, .. }: &Live| Standing {
+    let standing = |Live { record, spec, .. }: &Live| TaskSnapshot {
         task: Task {
             id: record.id,
             signature: SignatureId(0),
@@ -214,7 +214,7 @@ proptest! {
         journal.write(&[spec].into_iter().chain(entries).collect::<Vec<_>>()).expect("room");
         let live = all.into_iter().filter(|live| !live.record.phase.is_over());
         let mut live: BTreeMap<TaskId, Live> = live.map(|live| (live.record.id, live)).collect();
-        let foreseen = foresee(snapshot(&live, clock, now), &RunTimes::default(), &journal, None);
+        let foreseen = forecast(snapshot(&live, clock, now), &RunTimes::default(), &journal, None);
         let at_once = |task: &coloc_api::view::Expected| {
             task.expected_start_s.is_some_and(|start| start <= now.secs())
         };

@@ -27,8 +27,8 @@ pub(super) enum Unreadable {
 pub(super) fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, Unreadable> {
     let mut json = serde_json::Deserializer::from_slice(text);
     let left = Cell::new(MOST_VALUES);
-    let strict = Strict { inner: &mut json, left: &left };
-    let value = serde_path_to_error::deserialize(strict).map_err(|error| {
+    let strict_json = Strict { inner: &mut json, left: &left };
+    let value = serde_path_to_error::deserialize(strict_json).map_err(|error| {
         match error.inner().is_data() {
             true => Unreadable::Data(error),
             false => Unreadable::Syntax(error.into_inner()),

@@ -8,7 +8,7 @@ use std::ffi::CString;
 
 /// What is agreed with whom.
 #[derive(Clone, Default, PartialEq, Debug)]
-pub struct Agreements {
+pub struct Quotas {
     /// Shares under fair.
     pub weights: Vec<(String, f64)>,
     /// The most that each user may hold, unless something else is said of them.
@@ -21,7 +21,7 @@ pub struct Agreements {
 
 /// Somebody whom this machine does not know.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Unknown {
+pub enum UnknownAccount {
     /// A user.
     #[error("{flag}: there is no user {name:?} on this machine")]
     User {
@@ -37,20 +37,21 @@ pub enum Unknown {
 
 /// The same by numbers.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Book {
+pub struct AccountTable {
     others: Account,
     users: BTreeMap<Uid, Account>,
     /// Number, name and limit.
     groups: Vec<(u32, String, Quota)>,
 }
 
-impl Agreements {
+impl Quotas {
     /// Looks everybody up.
-    pub fn look_up(&self) -> Result<Book, Unknown> {
+    pub fn look_up(&self) -> Result<AccountTable, UnknownAccount> {
         let others = Account { quota: self.everybody, ..Account::PLAIN };
         let mut users = BTreeMap::new();
         let find = |flag, name: &String| {
-            crate::users::find(name).ok_or_else(|| Unknown::User { flag, name: name.clone() })
+            crate::users::find(name)
+                .ok_or_else(|| UnknownAccount::User { flag, name: name.clone() })
         };
         for (name, weight) in &self.weights {
             users.entry(find("--weight", name)?).or_insert(others).weight = *weight;
@@ -65,7 +66,7 @@ impl Agreements {
         let mut groups: Vec<(u32, String, Quota)> = Vec::new();
         for (name, quota) in &self.groups {
             let group = nix::unistd::Group::from_name(name).ok().flatten();
-            let number = group.ok_or_else(|| Unknown::Group(name.clone()))?.gid.as_raw();
+            let number = group.ok_or_else(|| UnknownAccount::Group(name.clone()))?.gid.as_raw();
             let at = groups.iter().position(|(known, ..)| *known == number).unwrap_or(groups.len());
             if at == groups.len() {
                 groups.push((number, name.clone(), Quota::NONE));
@@ -74,11 +75,11 @@ impl Agreements {
             limit.gpus = quota.gpus.or(limit.gpus);
             limit.memory = quota.memory.or(limit.memory);
         }
-        Ok(Book { others, users, groups })
+        Ok(AccountTable { others, users, groups })
     }
 }
 
-impl Book {
+impl AccountTable {
     /// Those with whom something is agreed by name.
     pub fn named(&self) -> impl Iterator<Item = Uid> + '_ {
         self.users.keys().copied()
@@ -130,37 +131,40 @@ mod tests {
     #[test]
     fn what_is_said_of_somebody_wins() {
         let memory = Quota { gpus: None, memory: Some(Bytes::from_mib(1024)) };
-        let agreements = Agreements {
+        let quotas = Quotas {
             weights: vec![("root".to_owned(), 2.0)],
             everybody: gpus(4),
             users: vec![("root".to_owned(), memory), ("12345".to_owned(), gpus(0))],
             groups: vec![("root".to_owned(), gpus(8)), ("root".to_owned(), memory)],
         };
-        let book = agreements.look_up().unwrap();
-        let root = book.account(Uid(0));
+        let account_table = quotas.look_up().unwrap();
+        let root = account_table.account(Uid(0));
         assert_eq!(
             (root.weight, root.quota.gpus, root.quota.memory),
             (2.0, Some(4), memory.memory)
         );
         assert_eq!(root.group, Some(GroupId(0)));
-        assert_eq!(book.group_name(GroupId(0)), "root");
-        assert_eq!(book.account(Uid(12345)).quota, gpus(0));
-        let stranger = book.account(Uid(54321));
-        assert_eq!((stranger.quota, stranger.group), (gpus(4), None));
+        assert_eq!(account_table.group_name(GroupId(0)), "root");
+        assert_eq!(account_table.account(Uid(12345)).quota, gpus(0));
+        let unauthenticated_connection = account_table.account(Uid(54321));
+        assert_eq!(
+            (unauthenticated_connection.quota, unauthenticated_connection.group),
+            (gpus(4), None)
+        );
         let both = Quota { gpus: Some(8), memory: memory.memory };
-        assert_eq!(book.accounts().group(GroupId(0)), both);
-        assert!(book.accounts().have_quotas());
-        assert!(!Agreements::default().look_up().unwrap().accounts().have_quotas());
+        assert_eq!(account_table.accounts().group(GroupId(0)), both);
+        assert!(account_table.accounts().have_quotas());
+        assert!(!Quotas::default().look_up().unwrap().accounts().have_quotas());
     }
 
     #[test]
     fn whom_nobody_knows_is_named() {
         let who = || "no such person".to_owned();
-        let weights = Agreements { weights: vec![(who(), 1.0)], ..Agreements::default() };
+        let weights = Quotas { weights: vec![(who(), 1.0)], ..Quotas::default() };
         assert!(
             weights.look_up().unwrap_err().to_string().starts_with("--weight: there is no user")
         );
-        let groups = Agreements { groups: vec![(who(), gpus(1))], ..Agreements::default() };
-        assert_eq!(groups.look_up(), Err(Unknown::Group(who())));
+        let groups = Quotas { groups: vec![(who(), gpus(1))], ..Quotas::default() };
+        assert_eq!(groups.look_up(), Err(UnknownAccount::Group(who())));
     }
 }

@@ -1,6 +1,6 @@
 //! What tasks are expected to hold, and when they will have shown it.
 
-use crate::owner::Standing;
+use crate::owner::TaskSnapshot;
 use coloc_core::Scheduler;
 use coloc_core::belief::Beliefs;
 use coloc_model::{Bytes, Millis, SignatureId, Task, Time};
@@ -21,7 +21,7 @@ pub(super) struct ExpectedMemory {
 }
 
 impl ExpectedMemory {
-    pub(super) fn new(scheduler: &Scheduler, tasks: &[Standing]) -> Self {
+    pub(super) fn new(scheduler: &Scheduler, tasks: &[TaskSnapshot]) -> Self {
         let mut running: FxHashMap<SignatureId, Bytes> = FxHashMap::default();
         for standing in tasks.iter().filter(|standing| standing.placement.is_some()) {
             let held = running.entry(standing.task.signature).or_default();
@@ -34,7 +34,7 @@ impl ExpectedMemory {
     }
 
     /// What a task is expected to hold on each GPU.
-    pub(super) fn of(&self, standing: &Standing) -> Bytes {
+    pub(super) fn of(&self, standing: &TaskSnapshot) -> Bytes {
         let task = &standing.task;
         let seen = self.beliefs.peak(task.signature).map(|peak| peak.exact);
         let said = task.memory.peak();
@@ -55,7 +55,7 @@ impl ExpectedMemory {
     }
 
     /// How long it takes from now, or from its start, until a task trains at its plateau.
-    pub(super) fn warm_up(&self, standing: &Standing, now: Time) -> Millis {
+    pub(super) fn warm_up(&self, standing: &TaskSnapshot, now: Time) -> Millis {
         let usual = self.beliefs.warm_up(standing.task.signature).unwrap_or_default();
         match standing.started.filter(|_| standing.placement.is_some()) {
             Some(started) => Millis(usual.0.saturating_sub(now.since(started).0)),
@@ -98,9 +98,9 @@ mod tests {
         }
     }
 
-    fn standing(task: Task, placement: Option<Placement>, peak: Bytes) -> Standing {
+    fn standing(task: Task, placement: Option<Placement>, peak: Bytes) -> TaskSnapshot {
         let started = placement.as_ref().map(|_| Time::START);
-        Standing {
+        TaskSnapshot {
             task,
             spec: Arc::new(spec(&["train"])),
             phase: if placement.is_some() { TaskState::Running } else { TaskState::Pending },

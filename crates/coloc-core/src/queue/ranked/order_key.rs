@@ -36,7 +36,7 @@ impl Rank {
 /// stably, told without keeping that list. A task that waits has not moved since the pass in which it
 /// last ran or arrived.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub(crate) struct Tie {
+pub(crate) struct TieBreak {
     /// The pass; negative for those at the head of the list.
     pub(crate) epoch: i64,
     pub(crate) group: Group,
@@ -56,4 +56,4 @@ pub(crate) enum Group {
 }
 
 /// A place in the order.
-pub(crate) type Seat = (Rank, Tie);
+pub(crate) type OrderKey = (Rank, TieBreak);

@@ -5,7 +5,7 @@ use coloc_model::{GpuId, Millis, Placement, TaskId, Time};
 
 /// Where a running task is kept.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub(super) struct Seat(u32);
+pub(super) struct RunSlot(u32);
 
 /// A number that a seat never gives out twice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
@@ -69,78 +69,78 @@ struct Stamps {
 
 /// Every running task.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Seats {
+pub(super) struct RunSlots {
     progress: Vec<Progress>,
     stays: Vec<Option<Stay>>,
     stamps: Vec<Stamps>,
-    free: Vec<Seat>,
+    free: Vec<RunSlot>,
     /// Where each task was last.
-    of_task: Vec<Seat>,
+    of_task: Vec<RunSlot>,
 }
 
-impl Seats {
+impl RunSlots {
     /// Seats a task; the stamp is that of its launch.
-    pub(super) fn take(&mut self, progress: Progress, stay: Stay) -> (Seat, Stamp) {
-        let seat = self.free.pop().unwrap_or_else(|| {
+    pub(super) fn take(&mut self, progress: Progress, stay: Stay) -> (RunSlot, Stamp) {
+        let run_slot = self.free.pop().unwrap_or_else(|| {
             self.progress.push(progress);
             self.stays.push(None);
             self.stamps.push(Stamps::default());
-            Seat(self.stays.len() as u32 - 1)
+            RunSlot(self.stays.len() as u32 - 1)
         });
         let task = progress.task.index();
         if self.of_task.len() <= task {
-            self.of_task.resize(task + 1, Seat::default());
+            self.of_task.resize(task + 1, RunSlot::default());
         }
-        self.of_task[task] = seat;
-        self.progress[seat.0 as usize] = progress;
-        self.stays[seat.0 as usize] = Some(stay);
-        let launch = self.stamp(seat);
-        self.stamps[seat.0 as usize].launch = launch;
-        (seat, launch)
+        self.of_task[task] = run_slot;
+        self.progress[run_slot.0 as usize] = progress;
+        self.stays[run_slot.0 as usize] = Some(stay);
+        let launch = self.stamp(run_slot);
+        self.stamps[run_slot.0 as usize].launch = launch;
+        (run_slot, launch)
     }
 
     /// Frees the seat of a task.
-    pub(super) fn leave(&mut self, seat: Seat) -> Option<(TaskId, Stay)> {
-        let stay = self.stays[seat.0 as usize].take()?;
-        let task = self.progress[seat.0 as usize].task;
-        self.stamp(seat);
-        self.free.push(seat);
+    pub(super) fn leave(&mut self, run_slot: RunSlot) -> Option<(TaskId, Stay)> {
+        let stay = self.stays[run_slot.0 as usize].take()?;
+        let task = self.progress[run_slot.0 as usize].task;
+        self.stamp(run_slot);
+        self.free.push(run_slot);
         Some((task, stay))
     }
 
     /// A new stamp, which makes the finish that was due before invalid.
-    pub(super) fn stamp(&mut self, seat: Seat) -> Stamp {
-        let newest = &mut self.stamps[seat.0 as usize].newest;
+    pub(super) fn stamp(&mut self, run_slot: RunSlot) -> Stamp {
+        let newest = &mut self.stamps[run_slot.0 as usize].newest;
         newest.0 += 1;
         *newest
     }
 
-    pub(super) fn progress(&mut self, seat: Seat) -> &mut Progress {
-        &mut self.progress[seat.0 as usize]
+    pub(super) fn progress(&mut self, run_slot: RunSlot) -> &mut Progress {
+        &mut self.progress[run_slot.0 as usize]
     }
 
     /// The stay of a task that runs.
-    pub(super) fn stay(&self, seat: Seat) -> &Stay {
-        let stay = self.stays[seat.0 as usize].as_ref();
+    pub(super) fn stay(&self, run_slot: RunSlot) -> &Stay {
+        let stay = self.stays[run_slot.0 as usize].as_ref();
         stay.expect("a guest of a device has a seat")
     }
 
     /// Whoever was launched with this stamp and still runs.
-    pub(super) fn launched(&mut self, seat: Seat, stamp: Stamp) -> Option<&mut Stay> {
-        let stamps = self.stamps[seat.0 as usize];
-        self.stays[seat.0 as usize].as_mut().filter(|_| stamps.launch == stamp)
+    pub(super) fn launched(&mut self, run_slot: RunSlot, stamp: Stamp) -> Option<&mut Stay> {
+        let stamps = self.stamps[run_slot.0 as usize];
+        self.stays[run_slot.0 as usize].as_mut().filter(|_| stamps.launch == stamp)
     }
 
     /// Whether a finish with this stamp is the valid one.
-    pub(super) fn finishes(&self, seat: Seat, stamp: Stamp) -> bool {
-        self.stamps[seat.0 as usize].newest == stamp
+    pub(super) fn finishes(&self, run_slot: RunSlot, stamp: Stamp) -> bool {
+        self.stamps[run_slot.0 as usize].newest == stamp
     }
 
     /// The seat of a task that runs.
-    pub(super) fn of(&self, task: TaskId) -> Option<Seat> {
-        let seat = *self.of_task.get(task.index())?;
-        let holds = self.stays[seat.0 as usize].is_some();
-        (holds && self.progress[seat.0 as usize].task == task).then_some(seat)
+    pub(super) fn of(&self, task: TaskId) -> Option<RunSlot> {
+        let run_slot = *self.of_task.get(task.index())?;
+        let holds = self.stays[run_slot.0 as usize].is_some();
+        (holds && self.progress[run_slot.0 as usize].task == task).then_some(run_slot)
     }
 
     pub(super) fn len(&self) -> usize {

@@ -6,7 +6,7 @@ use super::sharing::Admitted;
 use crate::executor::MemoryLimit;
 use crate::record::Record;
 use coloc_api::spec::TaskSpec;
-use coloc_api::view::{Holds, MpsHold};
+use coloc_api::view::{EnforcementView, MpsEnforcementView};
 use coloc_gpu::enforce::{Dmem, Enforcement, Facilities, Promise, Rung, cap, declare};
 use coloc_model::{Bytes, Placement, Share, TaskId};
 
@@ -41,7 +41,7 @@ impl LocalExecutor {
         group: &Result<(TaskGroup, GroupLimits), String>,
         limit: MemoryLimit,
         client: Option<&Admitted>,
-    ) -> Holds {
+    ) -> EnforcementView {
         let memory = limit.bytes();
         let placement = record.placement.as_ref();
         let share = placement.map_or(Share::Exclusive, |placement| placement.share);
@@ -53,7 +53,7 @@ impl LocalExecutor {
             watchdog: share != Share::Exclusive && !spec.exclusive,
         };
         let promise = self.promise(record, spec, memory);
-        Holds {
+        EnforcementView {
             processes: match (group, &self.groups) {
                 (Ok(_), Ok(groups)) => groups.says(),
                 (Err(why), _) | (_, Err(why)) => format!("session: {why}"),
@@ -63,7 +63,7 @@ impl LocalExecutor {
                 None => limit.why_none().to_owned(),
             },
             host_memory: group.as_ref().ok().and_then(|(_, limits)| limits.memory),
-            mps: client.map(|client| MpsHold {
+            mps: client.map(|client| MpsEnforcementView {
                 memory,
                 server_memory: client.server_memory,
                 threads_percent: spec.sm_percent,
@@ -124,19 +124,19 @@ impl LocalExecutor {
         let gpus = record.placement.iter().flat_map(Placement::gpus);
         let addresses: Vec<&String> =
             gpus.filter_map(|gpu| self.addresses.get(gpu.index())).collect();
-        let holds = |address: &&String| {
+        let enforcement = |address: &&String| {
             dmem.limit(group.name(), address, memory).is_ok_and(|read| read.holds())
         };
-        !addresses.is_empty() && addresses.iter().all(holds)
+        !addresses.is_empty() && addresses.iter().all(enforcement)
     }
 
     /// What was declared of an attempt, as far as it came true: a program that could not enter its group is not held by
     /// it.
-    pub(super) fn true_holds(&self, record: &Record) -> Option<Box<Holds>> {
-        let declared = record.holds.clone()?;
+    pub(super) fn true_holds(&self, record: &Record) -> Option<Box<EnforcementView>> {
+        let declared = record.enforcement.clone()?;
         let by_group = declared.processes.starts_with("cgroup");
         match self.run_dir(record).started() {
-            Ok(Some(started)) if by_group && !started.in_group => Some(Box::new(Holds {
+            Ok(Some(started)) if by_group && !started.in_group => Some(Box::new(EnforcementView {
                 processes: "session: it could not enter its control group".to_owned(),
                 gpu_memory: match declared.gpu_memory.starts_with(Rung::Dmem.name()) {
                     true => Enforcement { holds: Vec::new() }.says(),

@@ -4,16 +4,20 @@ use super::Config;
 use crate::Cli;
 use clap::CommandFactory as _;
 use clap::parser::ValueSource;
-use coloc_api::view::Said;
+use coloc_api::view::ChosenSetting;
 use std::ffi::OsString;
 
 /// The daemon's settings, going by the files and by what was typed after the verb.
-pub(crate) fn said(config: &Config, typed: &[OsString]) -> Vec<Said> {
-    let mut all = spoken(typed);
+pub(crate) fn chosen_settings(config: &Config, typed: &[OsString]) -> Vec<ChosenSetting> {
+    let mut all = from_command_line(typed);
     for setting in config.settings.iter().filter(|s| ["daemon", "api"].contains(&s.section)) {
         if all.iter().all(|said| said.key != setting.key) {
             let origin = format!("{}, line {}", setting.file.display(), setting.line);
-            all.push(Said { key: setting.key.clone(), values: setting.values.clone(), origin });
+            all.push(ChosenSetting {
+                key: setting.key.clone(),
+                values: setting.values.clone(),
+                origin,
+            });
         }
     }
     all.sort_by(|a, b| a.key.cmp(&b.key));
@@ -21,7 +25,7 @@ pub(crate) fn said(config: &Config, typed: &[OsString]) -> Vec<Said> {
 }
 
 /// What was typed, and what variables say.
-fn spoken(typed: &[OsString]) -> Vec<Said> {
+fn from_command_line(typed: &[OsString]) -> Vec<ChosenSetting> {
     let mut program = Cli::command();
     program.build();
     let Some(command) = program.find_subcommand("daemon").cloned() else { return Vec::new() };
@@ -45,7 +49,7 @@ fn spoken(typed: &[OsString]) -> Vec<Said> {
         };
         let raw = matches.get_raw(id).into_iter().flatten();
         let values = raw.map(|value| value.to_string_lossy().into_owned()).collect();
-        all.push(Said { key: key.to_owned(), values, origin });
+        all.push(ChosenSetting { key: key.to_owned(), values, origin });
     }
     all
 }

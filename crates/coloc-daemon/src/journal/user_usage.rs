@@ -26,15 +26,15 @@ pub(super) fn respec(
 
 impl Journal {
     /// What the submissions of each user take.
-    pub(super) fn shares(&self) -> Result<Vec<(Uid, u64)>, JournalError> {
+    pub(super) fn user_usage(&self) -> Result<Vec<(Uid, u64)>, JournalError> {
         let mut statement = self.db.prepare(&self.query(&SHARES, "ORDER BY owner"))?;
         let rows = statement
             .query_map([], |row| Ok((row.get(0)?, self.verified::<i64>(&SHARES, row, 1)?)))?;
-        let mut shares = Vec::new();
+        let mut user_usage = Vec::new();
         for row in rows {
             let (owner, bytes): (u32, Result<i64, JournalError>) = row?;
-            shares.push((Uid(owner), bytes?.max(0) as u64));
+            user_usage.push((Uid(owner), bytes?.max(0) as u64));
         }
-        Ok(shares)
+        Ok(user_usage)
     }
 }

@@ -20,9 +20,9 @@ pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
     let rest = words.get(2..).unwrap_or_default();
     // To describe a verb takes a moment, and is done for those alone whose words can end before the last.
     let own = match verb {
-        "submit" => own_words(&Submit::augment_args(Command::new("submit")), rest),
-        "run" => own_words(&Run::augment_args(Command::new("run")), rest),
-        "sweep" => own_words(&Sweep::augment_args(Command::new("sweep")), rest),
+        "submit" => own_flags(&Submit::augment_args(Command::new("submit")), rest),
+        "run" => own_flags(&Run::augment_args(Command::new("run")), rest),
+        "sweep" => own_flags(&Sweep::augment_args(Command::new("sweep")), rest),
         // Whose own words have no such flag.
         "emu" if rest.first().is_some_and(|verb| verb == "run") => &[],
         _ => words,
@@ -31,7 +31,7 @@ pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
 }
 
 /// The words before the first that is neither an option nor an option's value.
-fn own_words<'a>(verb: &Command, words: &'a [OsString]) -> &'a [OsString] {
+fn own_flags<'a>(verb: &Command, words: &'a [OsString]) -> &'a [OsString] {
     let mut is_value = false;
     let begins = words.iter().position(|word| {
         if std::mem::take(&mut is_value) {

@@ -16,7 +16,7 @@ const SHELLS: usize = 16;
 
 /// Texts and environments of tasks that have not ended.
 #[derive(Default, Debug)]
-pub(crate) struct Texts {
+pub(crate) struct SharedTexts {
     known: FxHashSet<RawText>,
     environments: FxHashSet<Variables>,
     bytes: usize,
@@ -30,7 +30,7 @@ fn size(environment: &Variables) -> usize {
     size_of_val::<[_]>(environment)
 }
 
-impl Texts {
+impl SharedTexts {
     /// Replaces a submission's texts by those that are known.
     pub(crate) fn share(&mut self, spec: &mut TaskSpec) {
         spec.environment = self.shared_environment(&spec.environment);
@@ -75,8 +75,8 @@ impl Texts {
     fn sweep(&mut self) {
         self.environments.retain(Variables::is_shared);
         self.known.retain(RawText::is_shared);
-        let texts = self.known.iter().map(|text| text.as_bytes().len()).sum::<usize>();
-        self.bytes = texts + self.environments.iter().map(size).sum::<usize>();
+        let shared_texts = self.known.iter().map(|text| text.as_bytes().len()).sum::<usize>();
+        self.bytes = shared_texts + self.environments.iter().map(size).sum::<usize>();
         self.left = self.bytes;
         // A burst that is over gives its room back.
         self.environments.shrink_to_fit();
@@ -91,19 +91,23 @@ mod tests {
 
     #[test]
     fn one_text_for_all_and_none_when_they_are_gone() {
-        let mut texts = Texts::default();
+        let mut shared_texts = SharedTexts::default();
         let variables = || vec![("A".into(), "B".into()), ("C".into(), "B".into())].into();
         let with = || TaskSpec { environment: variables(), ..spec(&["train", "--lr"]) };
         let mut all: Vec<TaskSpec> = (0..3).map(|_| with()).collect();
-        all.iter_mut().for_each(|spec| texts.share(spec));
-        assert_eq!(texts.known.len(), 6, "two words, a directory, and three of the environment");
+        all.iter_mut().for_each(|spec| shared_texts.share(spec));
+        assert_eq!(
+            shared_texts.known.len(),
+            6,
+            "two words, a directory, and three of the environment"
+        );
         assert!(std::ptr::eq(all[0].command[0].as_bytes(), all[2].command[0].as_bytes()));
         assert!(std::ptr::eq(&raw const *all[0].environment, &raw const *all[2].environment));
         drop(all);
         let large = "x".repeat(WORTH_A_SWEEP + 1);
-        texts.share(&mut spec(&[&large]));
-        texts.sweep();
-        assert!(texts.known.is_empty() && texts.environments.is_empty());
-        assert_eq!(texts.bytes, 0);
+        shared_texts.share(&mut spec(&[&large]));
+        shared_texts.sweep();
+        assert!(shared_texts.known.is_empty() && shared_texts.environments.is_empty());
+        assert_eq!(shared_texts.bytes, 0);
     }
 }

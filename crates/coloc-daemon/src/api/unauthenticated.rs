@@ -3,7 +3,7 @@
 //! however many sit there and say nothing, from the same address or from others.
 
 use super::answer::Failure;
-use super::ledger::{Ledger, Place};
+use super::user_limits::{ConnectionSlot, UserLimits};
 use crate::owner::Caller;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ pub(super) const OF_ONE_ADDRESS: usize = 32;
 
 /// All strangers.
 #[derive(Debug)]
-pub(super) struct Strangers {
+pub(super) struct Unauthenticated {
     most: usize,
     /// Places of those who have shown a token.
     known: Arc<Semaphore>,
@@ -52,15 +52,15 @@ impl All {
     }
 }
 
-impl Strangers {
+impl Unauthenticated {
     /// Room for so many strangers, and for so many of those who have shown a token.
     pub(super) fn new(most: usize, known: usize) -> Arc<Self> {
         let known = Arc::new(Semaphore::new(known.max(1)));
-        Arc::new(Strangers { most: most.max(1), known, all: Mutex::default() })
+        Arc::new(Unauthenticated { most: most.max(1), known, all: Mutex::default() })
     }
 
     /// Somebody comes.
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Arc<Stranger> {
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Arc<UnauthenticatedConnection> {
         let address = network_of(address);
         let mut all = self.all();
         if all.by_address.get(&address).is_some_and(|here| here.len() >= OF_ONE_ADDRESS) {
@@ -77,12 +77,12 @@ impl Strangers {
         let leave = Arc::new(Notify::new());
         all.by_address.entry(address).or_default().push_back((number, leave.clone()));
         drop(all);
-        Arc::new(Stranger {
+        Arc::new(UnauthenticatedConnection {
             number,
             address,
             leave,
             place: OnceLock::new(),
-            strangers: self.clone(),
+            unauthenticated: self.clone(),
         })
     }
 
@@ -102,16 +102,16 @@ fn network_of(address: IpAddr) -> IpAddr {
 
 /// A connection over the network.
 #[derive(Debug)]
-pub(super) struct Stranger {
+pub(super) struct UnauthenticatedConnection {
     number: u64,
     address: IpAddr,
     leave: Arc<Notify>,
     /// Once a token was shown, its user's place.
-    place: OnceLock<(Place, OwnedSemaphorePermit)>,
-    strangers: Arc<Strangers>,
+    place: OnceLock<(ConnectionSlot, OwnedSemaphorePermit)>,
+    unauthenticated: Arc<Unauthenticated>,
 }
 
-impl Stranger {
+impl UnauthenticatedConnection {
     /// Waits until it has to make room.
     pub(super) async fn sent_away(&self) {
         self.leave.notified().await;
@@ -119,21 +119,25 @@ impl Stranger {
 
     /// A token was shown: it makes room for nobody any more, and counts for the user. Later tokens on the same connection
     /// speak for others, but the place stays the first user's.
-    pub(super) fn is_known(&self, caller: Caller, ledger: &Arc<Ledger>) -> Result<(), Failure> {
+    pub(super) fn is_known(
+        &self,
+        caller: Caller,
+        user_limits: &Arc<UserLimits>,
+    ) -> Result<(), Failure> {
         if self.place.get().is_none() {
-            let place = ledger.connect(caller)?;
-            let room = self.strangers.known.clone();
+            let place = user_limits.connect(caller)?;
+            let room = self.unauthenticated.known.clone();
             let room = room.try_acquire_owned().map_err(|_| Failure::Busy)?;
-            self.strangers.all().remove(self.address, self.number);
+            self.unauthenticated.all().remove(self.address, self.number);
             let _ = self.place.set((place, room));
         }
         Ok(())
     }
 }
 
-impl Drop for Stranger {
+impl Drop for UnauthenticatedConnection {
     fn drop(&mut self) {
-        self.strangers.all().remove(self.address, self.number);
+        self.unauthenticated.all().remove(self.address, self.number);
     }
 }
 
@@ -144,8 +148,8 @@ mod tests {
     use crate::record::Uid;
     use std::task::{Context, Poll, Waker};
 
-    fn is_sent_away(stranger: &Stranger) -> bool {
-        let mut leaves = Box::pin(stranger.sent_away());
+    fn is_sent_away(unauthenticated_connection: &UnauthenticatedConnection) -> bool {
+        let mut leaves = Box::pin(unauthenticated_connection.sent_away());
         leaves.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
     }
 
@@ -155,33 +159,42 @@ mod tests {
 
     #[test]
     fn the_oldest_of_the_crowd_makes_room() {
-        let strangers = Strangers::new(40, 9);
-        let one: Vec<_> = (0..30).map(|_| strangers.admit(address(1))).collect();
-        let two: Vec<_> = (0..10).map(|_| strangers.admit(address(2))).collect();
-        let _third = strangers.admit(address(3));
-        let gone: Vec<bool> = one.iter().map(|stranger| is_sent_away(stranger)).collect();
+        let unauthenticated = Unauthenticated::new(40, 9);
+        let one: Vec<_> = (0..30).map(|_| unauthenticated.admit(address(1))).collect();
+        let two: Vec<_> = (0..10).map(|_| unauthenticated.admit(address(2))).collect();
+        let _third = unauthenticated.admit(address(3));
+        let gone: Vec<bool> = one
+            .iter()
+            .map(|unauthenticated_connection| is_sent_away(unauthenticated_connection))
+            .collect();
         assert!(gone[0] && !gone[1..].contains(&true), "{gone:?}");
-        assert!(!two.iter().any(|stranger| is_sent_away(stranger)));
+        assert!(
+            !two.iter().any(|unauthenticated_connection| is_sent_away(unauthenticated_connection))
+        );
         drop(one);
-        let many: Vec<_> = (0..OF_ONE_ADDRESS + 3).map(|_| strangers.admit(address(2))).collect();
-        assert!(two.iter().all(|stranger| is_sent_away(stranger)), "too many of one address");
-        drop((many, two));
-        assert_eq!(strangers.all().count, 1);
+        let bulk: Vec<_> =
+            (0..OF_ONE_ADDRESS + 3).map(|_| unauthenticated.admit(address(2))).collect();
+        assert!(
+            two.iter().all(|unauthenticated_connection| is_sent_away(unauthenticated_connection)),
+            "too many of one address"
+        );
+        drop((bulk, two));
+        assert_eq!(unauthenticated.all().count, 1);
     }
 
     #[test]
     fn who_has_shown_a_token_stays() {
-        let strangers = Strangers::new(2, 9);
-        let ledger = Ledger::new(Bounds { connections: 1, ..Bounds::default() });
+        let unauthenticated = Unauthenticated::new(2, 9);
+        let user_limits = UserLimits::new(Bounds { connections: 1, ..Bounds::default() });
         let user = Caller { uid: Uid(7), admin: false };
-        let known = strangers.admit(address(1));
-        known.is_known(user, &ledger).expect("a place");
-        known.is_known(user, &ledger).expect("the same place");
-        let crowd: Vec<_> = (0..9).map(|_| strangers.admit(address(1))).collect();
+        let known = unauthenticated.admit(address(1));
+        known.is_known(user, &user_limits).expect("a place");
+        known.is_known(user, &user_limits).expect("the same place");
+        let crowd: Vec<_> = (0..9).map(|_| unauthenticated.admit(address(1))).collect();
         assert!(!is_sent_away(&known));
-        assert!(crowd[8].is_known(user, &ledger).is_err(), "one connection a user");
+        assert!(crowd[8].is_known(user, &user_limits).is_err(), "one connection a user");
         drop(known);
-        crowd[8].is_known(user, &ledger).expect("there is room again");
+        crowd[8].is_known(user, &user_limits).expect("there is room again");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use coloc_model::{Bytes, GpuId, TaskId};
 
 const HOUR: u64 = 3600;
 const PATIENT: Policy =
-    Policy { patience: Some(secs(HOUR)), ..mps(Queue::BestEffort, Place::FirstFit) };
+    Policy { starvation_limit: Some(secs(HOUR)), ..mps(Queue::BestEffort, Place::FirstFit) };
 
 /// A task of 40 GiB waits beside one of 30 GiB, for longer than anybody's patience lasts.
 fn large_task_waits(policy: Policy, blocker: u32) -> (World, TaskId, TaskId) {
@@ -44,7 +44,7 @@ fn no_gpu_is_kept_that_takes_nothing() {
         world.cancel(trigger);
         let small = world.submit(task().gib(5));
         // The idle one would have been kept, for ever, and the other given away again and again.
-        assert_eq!(world.refusals(small, 0), [Refusal::Reserved { keeper: large }]);
+        assert_eq!(world.refusals(small, 0), [Refusal::Reserved { reserved_for: large }]);
         world.finish(running);
         assert_eq!(world.gpus(large), [0]);
         world.finish(large);
@@ -59,7 +59,7 @@ fn no_gpu_is_kept_that_takes_nothing() {
 fn after_that_its_gpu_is_kept_for_it() {
     let (mut world, running, large) = large_task_waits(PATIENT, 1);
     let small = world.submit(task().gib(5));
-    assert_eq!(world.refusals(small, 0), [Refusal::Reserved { keeper: large }]);
+    assert_eq!(world.refusals(small, 0), [Refusal::Reserved { reserved_for: large }]);
     world.finish(running);
     assert!(world.runs(large));
 }
@@ -90,7 +90,7 @@ fn what_was_kept_and_not_used_goes_to_whoever_waits() {
     let trigger = world.submit(task().gib(40));
     world.cancel(trigger);
     let small = world.submit(task().gib(6));
-    assert_eq!(world.refusals(small, 0), [Refusal::Reserved { keeper: large }]);
+    assert_eq!(world.refusals(small, 0), [Refusal::Reserved { reserved_for: large }]);
     // Room for the large one comes up elsewhere.
     let other = world.running().find(|&id| world.gpus(id) == [1]).expect("35 GiB");
     world.finish(other);
@@ -161,14 +161,14 @@ fn who_is_gone_by_then_may_still_use_a_gpu_that_is_kept() {
 fn who_would_still_be_there_may_not() {
     let (mut world, _, large) = long_task_nearly_done(5);
     let short = world.submit(task().kind(2).gib(5));
-    assert_eq!(world.refusals(short, 0), [Refusal::Reserved { keeper: large }]);
+    assert_eq!(world.refusals(short, 0), [Refusal::Reserved { reserved_for: large }]);
 }
 
 #[test]
 fn of_a_kind_never_seen_nobody_knows_when_it_is_gone() {
     let (mut world, _, large) = long_task_nearly_done(30);
     let unknown = world.submit(task().kind(9).gib(5));
-    assert_eq!(world.refusals(unknown, 0), [Refusal::Reserved { keeper: large }]);
+    assert_eq!(world.refusals(unknown, 0), [Refusal::Reserved { reserved_for: large }]);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_gpu_whose_tasks_nobody_can_foresee_is_kept_from_all() {
     let trigger = world.submit(task().gib(40));
     world.cancel(trigger);
     let short = world.submit(task().kind(2).gib(5));
-    assert_eq!(world.refusals(short, 0), [Refusal::Reserved { keeper: large }]);
+    assert_eq!(world.refusals(short, 0), [Refusal::Reserved { reserved_for: large }]);
     world.finish(running);
     assert!(world.runs(large), "nobody slipped in before it");
 }
@@ -196,7 +196,7 @@ fn only_gpus_that_are_large_enough_are_kept() {
     let small = world.submit(task().gib(5));
     assert_eq!(world.gpus(small), [0], "the T4 could never hold 20 GiB");
     let other = world.submit(task().gib(16).gpus(1));
-    assert_eq!(world.refusals(other, 1)[0], Refusal::Reserved { keeper: large });
+    assert_eq!(world.refusals(other, 1)[0], Refusal::Reserved { reserved_for: large });
     world.finish(running);
     assert_eq!(world.gpus(large), [1]);
     assert_eq!(world.now, at(HOUR));

@@ -6,7 +6,7 @@ use coloc_model::{Fleet, Node, NodeId};
 
 /// The nodes by their idle GPUs.
 #[derive(Clone, Debug)]
-pub(crate) struct Rooms {
+pub(crate) struct IdleByNode {
     idle: Vec<u32>,
     /// The nodes that have none, one, two and so on.
     by_idle: Vec<NumberSet>,
@@ -15,7 +15,7 @@ pub(crate) struct Rooms {
     largest: Vec<u32>,
 }
 
-impl Rooms {
+impl IdleByNode {
     /// Nodes of which nothing is known to be idle yet.
     pub(super) fn new(fleet: &Fleet) -> Self {
         let mut sizes: Vec<u32> =
@@ -31,7 +31,7 @@ impl Rooms {
             *sum += size;
             Some(*sum)
         });
-        Rooms { idle: vec![0; nodes], by_idle, total: 0, largest: sums.collect() }
+        IdleByNode { idle: vec![0; nodes], by_idle, total: 0, largest: sums.collect() }
     }
 
     /// A GPU of a node became idle, or is no longer.
@@ -102,29 +102,29 @@ impl Rooms {
 mod tests {
     use super::*;
 
-    fn rooms(spec: &str, idle: &[u32]) -> Rooms {
-        let mut rooms = Rooms::new(&spec.parse().unwrap());
+    fn idle_by_node(spec: &str, idle: &[u32]) -> IdleByNode {
+        let mut idle_by_node = IdleByNode::new(&spec.parse().unwrap());
         for (node, &idle) in idle.iter().enumerate() {
-            (0..idle).for_each(|_| rooms.shift(NodeId::from(node), true));
+            (0..idle).for_each(|_| idle_by_node.shift(NodeId::from(node), true));
         }
-        rooms
+        idle_by_node
     }
 
-    fn chosen(rooms: &Rooms, wanted: u32, packed: bool) -> Option<Vec<(u32, u32)>> {
-        let chosen = rooms.choose(wanted, packed)?;
+    fn chosen(idle_by_node: &IdleByNode, wanted: u32, packed: bool) -> Option<Vec<(u32, u32)>> {
+        let chosen = idle_by_node.choose(wanted, packed)?;
         Some(chosen.into_iter().map(|(node, gpus)| (node.0, gpus)).collect())
     }
 
     #[test]
     fn the_tightest_node_then_the_roomiest() {
-        let rooms = rooms("4x4xV100-16GB", &[3, 2, 3, 1]);
-        assert_eq!(chosen(&rooms, 1, true), Some(vec![(3, 1)]));
-        assert_eq!(chosen(&rooms, 3, true), Some(vec![(0, 3)]));
-        assert_eq!(chosen(&rooms, 4, true), None, "a node would hold it");
-        assert_eq!(chosen(&rooms, 4, false), Some(vec![(0, 3), (3, 1)]));
-        assert_eq!(chosen(&rooms, 6, true), Some(vec![(0, 3), (2, 3)]));
-        assert_eq!(chosen(&rooms, 7, true), None);
-        assert_eq!(chosen(&rooms, 9, false), Some(vec![(0, 3), (2, 3), (1, 2), (3, 1)]));
-        assert_eq!(chosen(&rooms, 10, false), None);
+        let idle_by_node = idle_by_node("4x4xV100-16GB", &[3, 2, 3, 1]);
+        assert_eq!(chosen(&idle_by_node, 1, true), Some(vec![(3, 1)]));
+        assert_eq!(chosen(&idle_by_node, 3, true), Some(vec![(0, 3)]));
+        assert_eq!(chosen(&idle_by_node, 4, true), None, "a node would hold it");
+        assert_eq!(chosen(&idle_by_node, 4, false), Some(vec![(0, 3), (3, 1)]));
+        assert_eq!(chosen(&idle_by_node, 6, true), Some(vec![(0, 3), (2, 3)]));
+        assert_eq!(chosen(&idle_by_node, 7, true), None);
+        assert_eq!(chosen(&idle_by_node, 9, false), Some(vec![(0, 3), (2, 3), (1, 2), (3, 1)]));
+        assert_eq!(chosen(&idle_by_node, 10, false), None);
     }
 }

@@ -12,42 +12,42 @@ const REMEMBERED: usize = 64;
 
 /// Turns of all users.
 #[derive(Debug)]
-pub struct Turns {
+pub struct HeavyRequests {
     all: Arc<Semaphore>,
     by_user: Mutex<FxHashMap<Uid, Arc<Semaphore>>>,
 }
 
 /// A turn, until it is over.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct HeavyRequest {
     _theirs: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
 
-impl Drop for Turn {
+impl Drop for HeavyRequest {
     fn drop(&mut self) {
-        crate::memory::burst_is_over();
+        crate::heap::burst_is_over();
     }
 }
 
-impl Turns {
+impl HeavyRequests {
     /// So many at once.
     pub fn new(at_once: usize) -> Arc<Self> {
         let all = Arc::new(Semaphore::new(at_once));
-        Arc::new(Turns { all, by_user: Mutex::default() })
+        Arc::new(HeavyRequests { all, by_user: Mutex::default() })
     }
 
     /// Waits for a user's turn.
-    pub(super) async fn take(&self, uid: Uid) -> Result<Turn, Failure> {
+    pub(super) async fn take(&self, uid: Uid) -> Result<HeavyRequest, Failure> {
         let theirs = self.of(uid).acquire_owned().await.map_err(|_| Failure::Stopping)?;
         let of_all = self.all.clone().acquire_owned().await.map_err(|_| Failure::Stopping)?;
-        Ok(Turn { _theirs: theirs, _of_all: of_all })
+        Ok(HeavyRequest { _theirs: theirs, _of_all: of_all })
     }
 
     fn of(&self, uid: Uid) -> Arc<Semaphore> {
         let mut by_user = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
         if by_user.len() > REMEMBERED {
-            by_user.retain(|_, turns| Arc::strong_count(turns) > 1);
+            by_user.retain(|_, heavy_requests| Arc::strong_count(heavy_requests) > 1);
         }
         by_user.entry(uid).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
     }
@@ -61,23 +61,23 @@ mod tests {
     fn who_asks_for_many_keeps_nobody_waiting() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let turns = Turns::new(2);
-            let first = turns.take(Uid(1)).await.unwrap();
+            let heavy_requests = HeavyRequests::new(2);
+            let first = heavy_requests.take(Uid(1)).await.unwrap();
             let crowd: Vec<_> = (0..50)
                 .map(|_| {
-                    let turns = turns.clone();
-                    tokio::spawn(async move { turns.take(Uid(1)).await.map(drop) })
+                    let heavy_requests = heavy_requests.clone();
+                    tokio::spawn(async move { heavy_requests.take(Uid(1)).await.map(drop) })
                 })
                 .collect();
             tokio::task::yield_now().await;
-            let other = turns.take(Uid(2)).await.unwrap();
+            let other = heavy_requests.take(Uid(2)).await.unwrap();
             assert!(crowd.iter().all(|one| !one.is_finished()));
             drop((first, other));
             for one in crowd {
                 one.await.unwrap().unwrap();
             }
-            (100..300).for_each(|uid| drop(turns.of(Uid(uid))));
-            assert!(turns.by_user.lock().unwrap().len() <= REMEMBERED + 1);
+            (100..300).for_each(|uid| drop(heavy_requests.of(Uid(uid))));
+            assert!(heavy_requests.by_user.lock().unwrap().len() <= REMEMBERED + 1);
         });
     }
 }

@@ -9,7 +9,7 @@ use super::seal::Seal;
 use super::{
     Entry, Journal, JournalError, Trouble, arrays, check, keep_private, reader, write_entry,
 };
-use crate::owner::Texts;
+use crate::owner::SharedTexts;
 use crate::record::Record;
 use coloc_api::moment::Moment;
 use coloc_api::view::StoryLine;
@@ -22,7 +22,7 @@ use std::path::Path;
 
 /// What became of a journal that was gone on with.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Grafted {
+pub(crate) struct Accepted {
     /// New tasks begin with this id.
     pub(crate) next_task: u32,
     /// Tasks that were started after the journal ended. They are held.
@@ -61,7 +61,11 @@ pub(crate) fn unknown_runs(
 
 /// Gives a journal that is whole a new name, so that it is mistaken for no other, and makes it fit for what happened
 /// after it ended. The mark that belongs to it is returned; until that is written, nobody uses the journal.
-fn graft(journal: &Path, runs: &Path, used: Option<Mark>) -> Result<(Grafted, Mark), JournalError> {
+fn renew(
+    journal: &Path,
+    runs: &Path,
+    used: Option<Mark>,
+) -> Result<(Accepted, Mark), JournalError> {
     let identity = Identity::new()?;
     let mut journal = Journal::open_unchecked(journal, identity)?;
     let runs = last_runs(runs);
@@ -72,7 +76,7 @@ fn graft(journal: &Path, runs: &Path, used: Option<Mark>) -> Result<(Grafted, Ma
     let unknown = unknown_runs(&journal, &runs)?;
     let mut held = Vec::new();
     let mut entries = Vec::new();
-    for (record, _) in journal.live(&mut Texts::default())? {
+    for (record, _) in journal.live(&mut SharedTexts::default())? {
         if let Some(&attempt) = runs.get(&record.id).filter(|&&last| last > record.attempt) {
             held.push(record.id);
             entries.extend(started_since(record, attempt));
@@ -88,7 +92,7 @@ fn graft(journal: &Path, runs: &Path, used: Option<Mark>) -> Result<(Grafted, Ma
         Ok(())
     })?;
     let mark = Mark { sequence, ..Mark::first(identity, least_task, least_spec) };
-    Ok((Grafted { next_task: least_task, held, unknown }, mark))
+    Ok((Accepted { next_task: least_task, held, unknown }, mark))
 }
 
 /// A task that was started again after the journal ended: how that went is not known, and to start it once more is for its
@@ -110,16 +114,16 @@ fn started_since(mut record: Record, attempt: u32) -> [Entry; 2] {
 }
 
 /// Goes on with the journal that is there, or with none. Nothing else may use it.
-pub(crate) fn accept(journal: &Path, runs: &Path) -> Result<Grafted, JournalError> {
+pub(crate) fn accept(journal: &Path, runs: &Path) -> Result<Accepted, JournalError> {
     if check::has_content(journal) {
         check::is_whole(journal)?;
     }
     keep_private(journal).map_err(at(journal))?;
     // A mark that cannot be read says nothing; run directories do.
     let used = Mark::read(&mark::beside(journal)).ok().flatten();
-    let (grafted, mark) = graft(journal, runs, used)?;
+    let (accepted, mark) = renew(journal, runs, used)?;
     mark.write(&mark::beside(journal))?;
-    Ok(grafted)
+    Ok(accepted)
 }
 
 /// Writes a copy of a journal, as of one moment, to a file that is there and empty. Works while a daemon writes.
@@ -154,15 +158,15 @@ pub(crate) fn prepare(
     copy: &Path,
     runs: &Path,
     replaced: &Path,
-) -> Result<(Grafted, Ready), JournalError> {
+) -> Result<(Accepted, Ready), JournalError> {
     let used = Mark::read(&mark::beside(replaced)).ok().flatten();
-    let (grafted, mark) = graft(copy, runs, used)?;
+    let (accepted, mark) = renew(copy, runs, used)?;
     // Into the one file: it is moved without its log.
     let db = rusqlite::Connection::open(copy)?;
     db.pragma_update(None, "journal_mode", "DELETE")?;
     drop(db);
     File::open(copy).and_then(|file| file.sync_all()).map_err(at(copy))?;
-    Ok((grafted, Ready(mark)))
+    Ok((accepted, Ready(mark)))
 }
 
 /// A mark whose journal is about to be in its place.

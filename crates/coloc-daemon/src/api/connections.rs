@@ -1,10 +1,10 @@
 //! Connections: how many, of whom, and how long somebody may say or hear nothing on one.
 
 use super::Peer;
-use super::ledger::Ledger;
+use super::bare_refusals::{BareRefusals, refusal};
 use super::stall::Stalling;
-use super::strangers::{Stranger, Strangers};
-use super::worded::{Worded, refusal};
+use super::unauthenticated::{Unauthenticated, UnauthenticatedConnection};
+use super::user_limits::UserLimits;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -51,12 +51,12 @@ const ALL_TAKEN: &str = "all connections of the daemon are taken: try again in a
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves whoever connects to the socket, for ever.
-pub async fn serve(listener: UnixListener, router: Router, ledger: Arc<Ledger>) {
+pub async fn serve(listener: UnixListener, router: Router, user_limits: Arc<UserLimits>) {
     let most = most_connections();
     let room = Arc::new(Semaphore::new(most));
     let kept = KEPT_FOR_ADMINISTRATORS.min(most / 8);
     let refusals = Arc::new(Semaphore::new(MOST_REFUSALS));
-    tokio::spawn(crate::memory::give_back());
+    tokio::spawn(crate::heap::give_back());
     loop {
         // Whoever comes when all places are taken waits at the door.
         let Ok(place) = room.clone().acquire_owned().await else { return };
@@ -64,7 +64,7 @@ pub async fn serve(listener: UnixListener, router: Router, ledger: Arc<Ledger>) 
             Ok((stream, _)) => {
                 let peer = Peer::of(&stream);
                 let is_full = !peer.caller().admin && room.available_permits() < kept;
-                let theirs = match ledger.connect(peer.caller()) {
+                let theirs = match user_limits.connect(peer.caller()) {
                     Ok(theirs) if !is_full => theirs,
                     other => {
                         let said = match other {
@@ -106,16 +106,17 @@ async fn refuse(mut stream: UnixStream, said: Vec<u8>, _turn: impl Send) {
 /// comes shows a token before those who say nothing have any.
 pub async fn serve_remote(listener: TcpListener, tls: TlsAcceptor, router: Router) {
     let most = most_connections() / SHARE;
-    let strangers = Strangers::new(MOST_STRANGERS.min(most / 2), MOST_REMOTE.min(most / 2));
+    let unauthenticated =
+        Unauthenticated::new(MOST_STRANGERS.min(most / 2), MOST_REMOTE.min(most / 2));
     loop {
         match listener.accept().await {
             Ok((stream, from)) => {
                 let (tls, router) = (tls.clone(), router.clone());
-                let stranger = strangers.admit(from.ip());
+                let unauthenticated_connection = unauthenticated.admit(from.ip());
                 tokio::spawn(async move {
                     tokio::select! {
-                        () = meet(stream, &tls, stranger.clone(), router) => {}
-                        () = stranger.sent_away() => {}
+                        () = meet(stream, &tls, unauthenticated_connection.clone(), router) => {}
+                        () = unauthenticated_connection.sent_away() => {}
                     }
                 });
             }
@@ -124,10 +125,15 @@ pub async fn serve_remote(listener: TcpListener, tls: TlsAcceptor, router: Route
     }
 }
 
-async fn meet(stream: TcpStream, tls: &TlsAcceptor, who: Arc<Stranger>, router: Router) {
+async fn meet(
+    stream: TcpStream,
+    tls: &TlsAcceptor,
+    who: Arc<UnauthenticatedConnection>,
+    router: Router,
+) {
     let agreed = tokio::time::timeout(HANDSHAKE, agree(stream, tls)).await;
     if let Ok(Some(stream)) = agreed {
-        converse(stream, Who::Stranger(who), SILENCE, router).await;
+        converse(stream, Who::UnauthenticatedConnection(who), SILENCE, router).await;
     }
 }
 
@@ -137,7 +143,7 @@ enum Who {
     /// As the kernel says.
     Known(Peer),
     /// As a token will say.
-    Stranger(Arc<Stranger>),
+    UnauthenticatedConnection(Arc<UnauthenticatedConnection>),
 }
 
 type Encrypted = tokio_rustls::server::TlsStream<TcpStream>;
@@ -172,7 +178,9 @@ async fn converse(
         let mut request = request.map(Body::new);
         match who.clone() {
             Who::Known(peer) => drop(request.extensions_mut().insert(peer)),
-            Who::Stranger(stranger) => drop(request.extensions_mut().insert(stranger)),
+            Who::UnauthenticatedConnection(unauthenticated_connection) => {
+                drop(request.extensions_mut().insert(unauthenticated_connection))
+            }
         }
         let answer = tokio::time::timeout(SLOWEST, router.call(request));
         async { answer.await.map(|Ok(answer)| answer) }
@@ -181,7 +189,7 @@ async fn converse(
         .timer(TokioTimer::new())
         .header_read_timeout(silence)
         .max_buf_size(MOST_BUFFERED)
-        .serve_connection(TokioIo::new(Worded::new(Stalling::new(stream, UNREAD))), service);
+        .serve_connection(TokioIo::new(BareRefusals::new(Stalling::new(stream, UNREAD))), service);
     // Whatever went wrong on it, the connection is over, and its client knows.
     let _ = connection.await;
 }

@@ -11,17 +11,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A daemon that does not answer by then never will.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A daemon that was started for a while.
-pub(crate) struct Stage {
+pub(crate) struct EmulatedDaemon {
     pub(crate) name: &'static str,
     pub(crate) client: Client,
     daemon: Child,
     home: PathBuf,
 }
 
-impl Stage {
+impl EmulatedDaemon {
     /// Starts a daemon below `place` and waits until it answers.
     pub(crate) fn open(
         place: &Path,
@@ -53,8 +53,8 @@ impl Stage {
         let began = Instant::now();
         loop {
             match Client::connect(&socket) {
-                Ok(client) => return Ok(Stage { name, client, daemon, home }),
-                Err(error) if began.elapsed() > PATIENCE => return Err(error.into()),
+                Ok(client) => return Ok(EmulatedDaemon { name, client, daemon, home }),
+                Err(error) if began.elapsed() > TIMEOUT => return Err(error.into()),
                 Err(_) => {}
             }
             if let Ok(Some(_)) = daemon.try_wait() {
@@ -88,7 +88,7 @@ impl Stage {
         let began = Instant::now();
         while let Ok(listed) = self.client.list(false, 0.0)
             && !listed.tasks.is_empty()
-            && began.elapsed() < PATIENCE
+            && began.elapsed() < TIMEOUT
         {
             let ids: Vec<u32> = listed.tasks.iter().map(|task| task.id).collect();
             let _ = self.client.change(&ids, Change::Cancel);

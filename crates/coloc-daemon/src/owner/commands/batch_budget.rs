@@ -2,7 +2,7 @@
 //! about many tasks take a part of a second: of these each user has one in a turn, and all together have a budget. So who
 //! sends sixty at once keeps others waiting for one.
 
-use crate::owner::commands::many::{CHANGES, COMERS};
+use crate::owner::commands::bulk::{CHANGES, COMERS};
 use crate::owner::{Caller, Command};
 use crate::record::Uid;
 use rustc_hash::FxHashSet;
@@ -18,12 +18,12 @@ const EXPLANATION: usize = 500;
 
 /// The heavy commands of a turn.
 #[derive(Default)]
-pub(in crate::owner) struct Turn {
+pub(in crate::owner) struct BatchBudget {
     users: FxHashSet<Uid>,
     weight: usize,
 }
 
-impl Turn {
+impl BatchBudget {
     /// Whether a command is for this turn. One that is not comes back in the next.
     pub(in crate::owner) fn has_room(
         &mut self,
@@ -79,21 +79,27 @@ mod tests {
 
     #[test]
     fn who_sends_many_has_one_in_a_turn_and_what_is_quick_is_always_answered() {
-        let mut turn = Turn::default();
-        assert!(turn.has_room(user(1), &cancel(10_000), 0), "the first, whatever it weighs");
-        assert!(!turn.has_room(user(1), &cancel(10_000), 0));
-        assert!(!turn.has_room(user(1), &cancel(100), 0));
-        assert!((0..1000).all(|_| turn.has_room(user(1), &cancel(1), 0)));
-        assert!((0..1000).all(|_| turn.has_room(user(1), &Command::Status, 100_000)));
-        assert!((2..=4).all(|uid| turn.has_room(user(uid), &cancel(10_000), 0)), "other users");
-        assert!(!turn.has_room(user(5), &cancel(10_000), 0), "the turn is long enough");
-        let mut turn = Turn::default();
+        let mut batch_budget = BatchBudget::default();
         assert!(
-            turn.has_room(user(3), &Command::List, 1_000_000),
+            batch_budget.has_room(user(1), &cancel(10_000), 0),
+            "the first, whatever it weighs"
+        );
+        assert!(!batch_budget.has_room(user(1), &cancel(10_000), 0));
+        assert!(!batch_budget.has_room(user(1), &cancel(100), 0));
+        assert!((0..1000).all(|_| batch_budget.has_room(user(1), &cancel(1), 0)));
+        assert!((0..1000).all(|_| batch_budget.has_room(user(1), &Command::Status, 100_000)));
+        assert!(
+            (2..=4).all(|uid| batch_budget.has_room(user(uid), &cancel(10_000), 0)),
+            "other users"
+        );
+        assert!(!batch_budget.has_room(user(5), &cancel(10_000), 0), "the turn is long enough");
+        let mut batch_budget = BatchBudget::default();
+        assert!(
+            batch_budget.has_room(user(3), &Command::List, 1_000_000),
             "what is heavy has its turn too"
         );
-        assert!(!turn.has_room(user(4), &cancel(100), 0));
-        let mut turn = Turn::default();
-        assert!((0..9).all(|_| turn.has_room(user(3), &Command::List, 10)), "of few tasks");
+        assert!(!batch_budget.has_room(user(4), &cancel(100), 0));
+        let mut batch_budget = BatchBudget::default();
+        assert!((0..9).all(|_| batch_budget.has_room(user(3), &Command::List, 10)), "of few tasks");
     }
 }

@@ -18,7 +18,7 @@ const WORTH_WRITING: i64 = 4 << 10;
 
 /// What users have.
 #[derive(Default, Debug)]
-pub(super) struct Shares {
+pub(super) struct UserUsage {
     by_user: FxHashMap<Uid, Share>,
     /// Tasks that have not ended, by submission.
     in_use: FxHashMap<SpecId, u32>,
@@ -31,11 +31,11 @@ struct Share {
     kept: u64,
 }
 
-impl Shares {
+impl UserUsage {
     /// What an earlier daemon kept for users.
     pub(super) fn of(kept: Vec<(Uid, u64)>) -> Self {
         let by_user = kept.into_iter().map(|(uid, kept)| (uid, Share { tasks: 0, kept }));
-        Shares { by_user: by_user.collect(), in_use: FxHashMap::default() }
+        UserUsage { by_user: by_user.collect(), in_use: FxHashMap::default() }
     }
 
     /// A task is there.
@@ -86,7 +86,7 @@ impl Owner {
         tasks: usize,
         spec: &TaskSpec,
     ) -> Result<(), Refused> {
-        let (share, bounds) = (self.shares.of_user(caller.uid), self.settings.bounds);
+        let (share, bounds) = (self.user_usage.of_user(caller.uid), self.settings.bounds);
         if tasks > 0 && share.tasks + tasks > bounds.tasks {
             return Err(Refused::OverLimit(format!(
                 "you have {} tasks that have not ended, and may have {} (--max-user-tasks): wait until some end, or \
@@ -99,7 +99,7 @@ impl Owner {
 
     /// Whether the journal may keep this for a user.
     pub(super) fn has_room_in_journal(&self, owner: Uid, spec: &TaskSpec) -> Result<(), Refused> {
-        let (share, bounds) = (self.shares.of_user(owner), self.settings.bounds);
+        let (share, bounds) = (self.user_usage.of_user(owner), self.settings.bounds);
         if share.kept + bounds::size(spec) <= bounds.journal.0 {
             return Ok(());
         }
@@ -114,19 +114,19 @@ impl Owner {
     /// Writes a submission down on a user's account.
     pub(super) fn keep_spec(&mut self, owner: Uid, id: SpecId, spec: Arc<TaskSpec>) {
         let bytes = bounds::size(&spec) as i64;
-        self.shares.keep(owner, bytes);
+        self.user_usage.keep(owner, bytes);
         self.pending.push(Entry::Spec(id, spec));
         self.pending.push(Entry::Kept { owner, spec: id, bytes });
     }
 
     /// A submission that was not written down takes no room.
     pub(super) fn was_not_kept(&mut self, owner: Uid, bytes: i64) {
-        self.shares.keep(owner, -bytes);
+        self.user_usage.keep(owner, -bytes);
     }
 
     /// A task has ended: what only starting it needed is given back.
     pub(super) fn give_back(&mut self, record: &Record, spec: &TaskSpec) {
-        if self.shares.went(record) {
+        if self.user_usage.went(record) {
             self.trim(record.owner, record.spec, spec);
         }
     }
@@ -147,8 +147,8 @@ impl Owner {
     /// A task was given another submission in place of what it had. That one goes, unless others of its array have it; of an
     /// array's some is kept, since those of its tasks that have ended had it.
     pub(super) fn replaced(&mut self, record: &Record, old: SpecId, spec: &TaskSpec) {
-        *self.shares.in_use.entry(record.spec).or_default() += 1;
-        if !self.shares.let_go(old) {
+        *self.user_usage.in_use.entry(record.spec).or_default() += 1;
+        if !self.user_usage.let_go(old) {
             return;
         }
         if record.array.is_some() {
@@ -160,13 +160,13 @@ impl Owner {
     }
 
     fn charge(&mut self, owner: Uid, spec: SpecId, bytes: i64) {
-        self.shares.keep(owner, bytes);
+        self.user_usage.keep(owner, bytes);
         self.pending.push(Entry::Kept { owner, spec, bytes });
     }
 
     /// A task that never was takes no room.
     pub(super) fn never_was(&mut self, record: &Record) {
-        self.shares.went(record);
+        self.user_usage.went(record);
     }
 }
 
@@ -179,15 +179,19 @@ mod tests {
     #[test]
     fn the_last_of_a_submission_gives_its_room_back() {
         let record = |id, spec| Record::new(TaskId(id), SpecId(spec), Uid(7), Moment(0));
-        let mut shares = Shares::of(vec![(Uid(7), 100)]);
-        (1..=3).for_each(|id| shares.came(&record(id, 1)));
-        shares.keep(Uid(7), 50);
-        assert_eq!(shares.of_user(Uid(7)), Share { tasks: 3, kept: 150 });
-        assert!(!shares.went(&record(1, 1)));
-        assert!(!shares.went(&record(2, 1)));
-        assert!(shares.went(&record(3, 1)), "the last");
-        shares.keep(Uid(7), -999);
-        assert_eq!(shares.of_user(Uid(7)), Share::default(), "an older journal was not counted");
-        assert!(!shares.went(&record(4, 9)), "a submission that is not known");
+        let mut user_usage = UserUsage::of(vec![(Uid(7), 100)]);
+        (1..=3).for_each(|id| user_usage.came(&record(id, 1)));
+        user_usage.keep(Uid(7), 50);
+        assert_eq!(user_usage.of_user(Uid(7)), Share { tasks: 3, kept: 150 });
+        assert!(!user_usage.went(&record(1, 1)));
+        assert!(!user_usage.went(&record(2, 1)));
+        assert!(user_usage.went(&record(3, 1)), "the last");
+        user_usage.keep(Uid(7), -999);
+        assert_eq!(
+            user_usage.of_user(Uid(7)),
+            Share::default(),
+            "an older journal was not counted"
+        );
+        assert!(!user_usage.went(&record(4, 9)), "a submission that is not known");
     }
 }

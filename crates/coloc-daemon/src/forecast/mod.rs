@@ -1,13 +1,13 @@
 //! When tasks are expected to start and to end: the scheduler itself, played on by the simulator from where it stands.
 
+mod assumptions;
 mod memory;
 mod run_times;
-mod words;
 
 pub use run_times::{Basis, RunTimes};
 
 use crate::journal::Journal;
-use crate::owner::{Snapshot, Standing, ended, user};
+use crate::owner::{Snapshot, TaskSnapshot, ended, user};
 use coloc_api::view::Expected;
 use coloc_core::eligibility::{Conditions, Dependency, DependencyKind, Facts};
 use coloc_model::{TaskId, Time};
@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 const MOST_STEPS: usize = 200_000;
 
 /// Looks ahead from a snapshot: at one task, or at all. The journal knows of tasks that have ended.
-pub fn foresee(
+pub fn forecast(
     snapshot: Snapshot,
     times: &RunTimes,
     journal: &Journal,
@@ -60,7 +60,7 @@ pub fn foresee(
     let live: Live = starts.collect();
     let moment = |time: Time| clock.moment(time).secs();
     let wanted = tasks.iter().filter(|s| target.is_none_or(|target| target == s.task.id));
-    let view = |standing: &Standing| {
+    let view = |standing: &TaskSnapshot| {
         let id = standing.task.id;
         let start = standing.started.or_else(|| foreseen.starts.get(&id).copied());
         let end = foreseen.ends.get(&id).copied();
@@ -68,8 +68,11 @@ pub fn foresee(
         let expected_basis = match start.is_none().then(why_not).flatten() {
             Some(why) => format!("unknown: {why}"),
             None => {
-                let basis = words::basis(id, start, end, foreseen.cut_short, &bases);
-                words::with_the_first(basis, awaited.get(&id).copied().filter(|_| start.is_some()))
+                let basis = assumptions::basis(id, start, end, foreseen.cut_short, &bases);
+                assumptions::with_the_first(
+                    basis,
+                    awaited.get(&id).copied().filter(|_| start.is_some()),
+                )
             }
         };
         Expected {
@@ -85,12 +88,12 @@ pub fn foresee(
 /// Tells a forecast of a task; says what its run time rests on.
 fn expect(
     forecast: &mut Forecast<'_>,
-    standing: &Standing,
+    standing: &TaskSnapshot,
     memory: &ExpectedMemory,
     times: &RunTimes,
     now: Time,
 ) -> Basis {
-    let Standing { task, spec, conditions, facts, .. } = standing;
+    let TaskSnapshot { task, spec, conditions, facts, .. } = standing;
     let first_started = facts.first_started.or(standing.started);
     let facts = Facts { first_started, ..*facts };
     forecast.stands(task.id, facts, user(standing.owner), &spec.name);
@@ -110,8 +113,8 @@ fn expect(
 }
 
 /// When those end that run.
-fn ends(tasks: &[Standing], times: &RunTimes, now: Time) -> FxHashMap<TaskId, Time> {
-    let end = |standing: &Standing| {
+fn ends(tasks: &[TaskSnapshot], times: &RunTimes, now: Time) -> FxHashMap<TaskId, Time> {
+    let end = |standing: &TaskSnapshot| {
         let (end, _) = times.end_of(&standing.spec, standing.started?, now);
         Some((standing.task.id, end?))
     };
@@ -122,7 +125,7 @@ fn ends(tasks: &[Standing], times: &RunTimes, now: Time) -> FxHashMap<TaskId, Ti
 type Live = FxHashMap<TaskId, Option<Time>>;
 
 /// Why a task will not be eligible, as far as that is foreseen.
-fn never(standing: &Standing, live: &Live) -> Option<String> {
+fn never(standing: &TaskSnapshot, live: &Live) -> Option<String> {
     let Conditions { held, after, any, .. } = &standing.conditions;
     if standing.in_core {
         return None;

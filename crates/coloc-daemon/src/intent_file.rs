@@ -25,7 +25,7 @@ type Intents = BTreeMap<(TaskId, u32), Intent>;
 
 /// The file with the room.
 #[derive(Debug)]
-pub(crate) struct Noted {
+pub(crate) struct IntentFile {
     path: PathBuf,
     file: Option<File>,
     /// When room was looked for.
@@ -38,10 +38,10 @@ pub(crate) struct Noted {
     disk: Option<std::sync::Arc<crate::journal::disk::Disk>>,
 }
 
-impl Noted {
+impl IntentFile {
     /// Takes the room, if it can be had, or has what an earlier daemon noted.
     pub(crate) fn open(path: PathBuf, now: Instant) -> Self {
-        let mut noted = Noted {
+        let mut intent_file = IntentFile {
             path,
             file: None,
             tried: now,
@@ -50,15 +50,16 @@ impl Noted {
             #[cfg(test)]
             disk: None,
         };
-        noted.file = noted.find().or_else(|_| take_room(&noted.path, 2 * SLOT)).ok();
-        noted
+        intent_file.file =
+            intent_file.find().or_else(|_| take_room(&intent_file.path, 2 * SLOT)).ok();
+        intent_file
     }
 
     /// On a disk of a test.
     #[cfg(test)]
     pub(crate) fn on(disk: &std::sync::Arc<crate::journal::disk::Disk>, now: Instant) -> Self {
-        let noted = Noted::open(PathBuf::new(), now);
-        Noted { intents: disk.noted(), disk: Some(disk.clone()), ..noted }
+        let intent_file = IntentFile::open(PathBuf::new(), now);
+        IntentFile { intents: disk.intent_file(), disk: Some(disk.clone()), ..intent_file }
     }
 
     /// What was noted of an attempt and is not in the journal.
@@ -136,30 +137,30 @@ fn parse(slot: &[u8]) -> Option<(u64, Intents)> {
 mod tests {
     use super::*;
 
-    fn opened(path: &std::path::Path) -> Noted {
-        Noted::open(path.to_owned(), Instant::now())
+    fn opened(path: &std::path::Path) -> IntentFile {
+        IntentFile::open(path.to_owned(), Instant::now())
     }
 
     #[test]
     fn what_is_noted_is_found_again_until_the_journal_has_it() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("intents");
-        let mut noted = opened(&path);
+        let mut intent_file = opened(&path);
         let size = || std::fs::metadata(&path).unwrap().len();
         assert_eq!(size(), 2 * SLOT as u64);
         for task in 1..=5 {
-            noted.note([(TaskId(task), 2, Intent::Cancel)].into_iter());
+            intent_file.note([(TaskId(task), 2, Intent::Cancel)].into_iter());
         }
         let again = opened(&path);
-        assert_eq!(again.intents, noted.intents);
+        assert_eq!(again.intents, intent_file.intents);
         assert_eq!(again.of(TaskId(3), 2), Some(Intent::Cancel));
         assert_eq!(again.of(TaskId(3), 1), None, "another attempt");
         // The newest is cut off in the middle: the one before is whole.
-        let last = 8 + ((noted.sequence - 1) % 2) * SLOT as u64;
+        let last = 8 + ((intent_file.sequence - 1) % 2) * SLOT as u64;
         again.file.as_ref().unwrap().write_all_at(b"#", last).unwrap();
         assert_eq!(opened(&path).intents.len(), 4);
-        noted.are_kept(Instant::now());
-        assert!(noted.intents.is_empty());
+        intent_file.are_kept(Instant::now());
+        assert!(intent_file.intents.is_empty());
         assert!(opened(&path).intents.is_empty());
         assert_eq!(size(), 2 * SLOT as u64, "it takes no more room, and gives none away");
     }
@@ -167,12 +168,12 @@ mod tests {
     #[test]
     fn more_than_there_is_room_for_is_not_noted() {
         let place = tempfile::tempdir().unwrap();
-        let mut noted = opened(&place.path().join("intents"));
-        noted.note([(TaskId(1), 1, Intent::Requeue)].into_iter());
-        noted.note((2..100_000).map(|task| (TaskId(task), 1, Intent::Cancel)));
-        assert_eq!(noted.intents.len(), 1);
+        let mut intent_file = opened(&place.path().join("intents"));
+        intent_file.note([(TaskId(1), 1, Intent::Requeue)].into_iter());
+        intent_file.note((2..100_000).map(|task| (TaskId(task), 1, Intent::Cancel)));
+        assert_eq!(intent_file.intents.len(), 1);
         std::fs::write(place.path().join("nothing"), b"").unwrap();
-        let noted = opened(&place.path().join("nothing"));
-        assert!(noted.file.is_some(), "a file that is too small is made anew");
+        let intent_file = opened(&place.path().join("nothing"));
+        assert!(intent_file.file.is_some(), "a file that is too small is made anew");
     }
 }

@@ -1,18 +1,20 @@
-//! Room for the patient: GPUs are kept free for whoever has been passed over too long.
+//! The starvation limit: GPUs are reserved for a task that has been passed over too long.
 
 use crate::demand::Demand;
 use crate::gpus::Reservation;
 use crate::policy::Place;
 use crate::queue::backfill;
-use crate::scheduler::World;
+use crate::scheduler::SchedulerState;
 use coloc_model::{GpuId, TaskId, Time};
 
-impl World {
+impl SchedulerState {
     /// Keeps GPUs of one node free for the longest waiting task once it has waited too long.
-    pub(crate) fn keep_room_for_the_patient(&mut self, now: Time) {
-        let Some(patience) = self.policy.patience else { return };
+    pub(crate) fn reserve_for_the_starving(&mut self, now: Time) {
+        let Some(starvation_limit) = self.policy.starvation_limit else { return };
         let Some(head) = self.head() else { return };
-        if self.reserved.is_some() || now.since(self.tasks.live(head).ticket.submitted) < patience {
+        if self.reserved.is_some()
+            || now.since(self.tasks.live(head).ticket.submitted) < starvation_limit
+        {
             return;
         }
         self.reserve_for(now, Some(head));
@@ -33,7 +35,7 @@ impl World {
         let demand = self.demand(task);
         for gpu in self.roomiest(&demand) {
             let until = backfill::free_at(self, gpu, now, &demand, None);
-            self.gpus.reserve(gpu, Some(Reservation { keeper: task, until }));
+            self.gpus.reserve(gpu, Some(Reservation { reserved_for: task, until }));
         }
         self.reserved = Some(task);
     }

@@ -26,18 +26,18 @@ pub(crate) struct Reading {
     /// The world's.
     pub(crate) world: Moment,
     /// The monotonic one's.
-    pub(crate) steady: Instant,
+    pub(crate) retention_clock: Instant,
 }
 
 impl Reading {
     /// What they say now.
     pub(crate) fn now() -> Self {
-        Reading { world: Moment::now(), steady: Instant::now() }
+        Reading { world: Moment::now(), retention_clock: Instant::now() }
     }
 
     /// The world's clock of another reading, had it gone on without a jump.
     fn expects(self, later: Reading) -> Moment {
-        let passed = later.steady.saturating_duration_since(self.steady);
+        let passed = later.retention_clock.saturating_duration_since(self.retention_clock);
         Moment(self.world.0.saturating_add(passed.as_millis() as u64))
     }
 }
@@ -57,17 +57,17 @@ pub(crate) enum Look {
 
 /// The time, as it passes.
 #[derive(Debug)]
-pub(crate) struct Steady {
+pub(crate) struct RetentionClock {
     time: Moment,
     last: Instant,
     /// Since when the world's clock has been far off, without another jump.
     trial: Option<Reading>,
 }
 
-impl Steady {
+impl RetentionClock {
     /// Goes on from a time that was written down, or from the world's.
     pub(crate) fn from(kept: Option<Moment>, now: Reading) -> Self {
-        Steady { time: kept.unwrap_or(now.world), last: now.steady, trial: None }
+        RetentionClock { time: kept.unwrap_or(now.world), last: now.retention_clock, trial: None }
     }
 
     /// The time at the last look.
@@ -77,8 +77,8 @@ impl Steady {
 
     /// Looks at the clocks.
     pub(crate) fn look(&mut self, now: Reading) -> Look {
-        let passed = now.steady.saturating_duration_since(self.last);
-        self.last = now.steady;
+        let passed = now.retention_clock.saturating_duration_since(self.last);
+        self.last = now.retention_clock;
         self.time = Moment(self.time.0.saturating_add(passed.as_millis() as u64));
         if self.time.0.abs_diff(now.world.0) <= FAR_OFF_MS {
             self.time = now.world;
@@ -91,7 +91,10 @@ impl Steady {
                 self.trial = Some(now);
                 Look::FarOff
             }
-            Some(trial) if now.steady.saturating_duration_since(trial.steady) >= TRIAL => {
+            Some(trial)
+                if now.retention_clock.saturating_duration_since(trial.retention_clock)
+                    >= TRIAL =>
+            {
                 self.time = now.world;
                 self.trial = None;
                 Look::Believed
@@ -108,26 +111,26 @@ struct Kept {
 
 /// The time in a file of its own.
 #[derive(Debug)]
-pub(crate) struct SteadyFile {
+pub(crate) struct RetentionClockFile {
     file: PathBuf,
     written: Option<Moment>,
-    steady: Steady,
+    retention_clock: RetentionClock,
 }
 
-impl SteadyFile {
+impl RetentionClockFile {
     /// Goes on from what the file says. One that makes no sense is as good as none.
     pub(crate) fn open(file: &Path) -> Self {
         let text = std::fs::read(file).unwrap_or_default();
         let kept = serde_json::from_slice::<Kept>(&text).ok().map(|kept| Moment(kept.time_ms));
-        let steady = Steady::from(kept, Reading::now());
-        SteadyFile { file: file.to_owned(), written: kept, steady }
+        let retention_clock = RetentionClock::from(kept, Reading::now());
+        RetentionClockFile { file: file.to_owned(), written: kept, retention_clock }
     }
 
     /// The time now. What is odd about the world's clock is told once.
     pub(crate) fn now(&mut self) -> Moment {
         let now = Reading::now();
-        let look = self.steady.look(now);
-        let time = self.steady.time();
+        let look = self.retention_clock.look(now);
+        let time = self.retention_clock.time();
         match look {
             Look::FarOff => {
                 let days = time.0.abs_diff(now.world.0) / 86_400_000;
@@ -178,72 +181,76 @@ mod tests {
         }
 
         fn read(&self) -> Reading {
-            let steady = self.start + Duration::from_millis(self.passed);
-            Reading { world: Moment(self.world), steady }
+            let retention_clock = self.start + Duration::from_millis(self.passed);
+            Reading { world: Moment(self.world), retention_clock }
         }
     }
 
     #[test]
     fn a_clock_40_days_ahead_is_believed_after_a_day_only() {
         let mut world = World::new();
-        let mut steady = Steady::from(None, world.read());
-        assert_eq!(steady.look(world.pass(HOUR)), Look::Agree);
-        let before = steady.time();
+        let mut retention_clock = RetentionClock::from(None, world.read());
+        assert_eq!(retention_clock.look(world.pass(HOUR)), Look::Agree);
+        let before = retention_clock.time();
         world.world += 40 * DAY;
-        assert_eq!(steady.look(world.pass(HOUR)), Look::FarOff);
-        assert_eq!(steady.time().0, before.0 + HOUR, "time passes as it does");
+        assert_eq!(retention_clock.look(world.pass(HOUR)), Look::FarOff);
+        assert_eq!(retention_clock.time().0, before.0 + HOUR, "time passes as it does");
         for _ in 0..23 {
-            assert_eq!(steady.look(world.pass(HOUR)), Look::OnTrial);
+            assert_eq!(retention_clock.look(world.pass(HOUR)), Look::OnTrial);
         }
         // Another jump, and the trial begins anew.
         world.world += 3 * DAY;
-        assert_eq!(steady.look(world.pass(HOUR)), Look::FarOff);
+        assert_eq!(retention_clock.look(world.pass(HOUR)), Look::FarOff);
         // Set right again: nothing has happened.
         world.world -= 43 * DAY;
-        assert_eq!(steady.look(world.pass(HOUR)), Look::Agree);
-        assert_eq!(steady.time().0, world.world);
+        assert_eq!(retention_clock.look(world.pass(HOUR)), Look::Agree);
+        assert_eq!(retention_clock.time().0, world.world);
         world.world += 40 * DAY;
-        assert_eq!(steady.look(world.pass(HOUR)), Look::FarOff);
-        let looks: Vec<Look> = (0..24).map(|_| steady.look(world.pass(HOUR))).collect();
+        assert_eq!(retention_clock.look(world.pass(HOUR)), Look::FarOff);
+        let looks: Vec<Look> = (0..24).map(|_| retention_clock.look(world.pass(HOUR))).collect();
         assert_eq!(looks.last(), Some(&Look::Believed), "{looks:?}");
-        assert_eq!(steady.time().0, world.world);
+        assert_eq!(retention_clock.time().0, world.world);
     }
 
     #[test]
     fn small_corrections_are_followed_and_a_long_sleep_is_on_trial() {
         let mut world = World::new();
-        let mut steady = Steady::from(None, world.read());
+        let mut retention_clock = RetentionClock::from(None, world.read());
         for change in [-23, 23, -1, 1] {
             world.world = world.world.saturating_add_signed(change * HOUR as i64);
-            assert_eq!(steady.look(world.pass(1000)), Look::Agree);
-            assert_eq!(steady.time().0, world.world);
+            assert_eq!(retention_clock.look(world.pass(1000)), Look::Agree);
+            assert_eq!(retention_clock.time().0, world.world);
         }
-        let kept = steady.time();
+        let kept = retention_clock.time();
         world.pass(100 * DAY);
-        let mut steady = Steady::from(Some(kept), world.read());
-        assert_eq!(steady.look(world.pass(1000)), Look::FarOff, "the machine was off for long");
+        let mut retention_clock = RetentionClock::from(Some(kept), world.read());
+        assert_eq!(
+            retention_clock.look(world.pass(1000)),
+            Look::FarOff,
+            "the machine was off for long"
+        );
         world.pass(DAY);
-        assert_eq!(steady.look(world.read()), Look::Believed);
+        assert_eq!(retention_clock.look(world.read()), Look::Believed);
         // A clock that was wrong, believed, and set right.
         world.world -= 50 * DAY;
-        assert_eq!(steady.look(world.read()), Look::FarOff);
-        assert_eq!(steady.look(world.pass(DAY)), Look::Believed);
-        assert_eq!(steady.time().0, world.world);
+        assert_eq!(retention_clock.look(world.read()), Look::FarOff);
+        assert_eq!(retention_clock.look(world.pass(DAY)), Look::Believed);
+        assert_eq!(retention_clock.time().0, world.world);
     }
 
     #[test]
     fn the_time_survives_in_its_file() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("clock.json");
-        let now = SteadyFile::open(&file).now();
+        let now = RetentionClockFile::open(&file).now();
         assert!(Moment::now().0 - now.0 < DAY);
         let old = now.0 - 40 * DAY;
         std::fs::write(&file, format!("{{\"time_ms\":{old}}}")).unwrap();
-        let again = SteadyFile::open(&file).now();
+        let again = RetentionClockFile::open(&file).now();
         assert!(again.0 - old < DAY, "the clock is 40 days ahead of what was written");
         for nonsense in ["", "{}", "\u{0}", "{\"time_ms\":-1}"] {
             std::fs::write(&file, nonsense).unwrap();
-            let time = SteadyFile::open(&file).now();
+            let time = RetentionClockFile::open(&file).now();
             assert!(time.0.abs_diff(Moment::now().0) < DAY, "{nonsense:?}");
         }
     }

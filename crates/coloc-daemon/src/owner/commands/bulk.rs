@@ -16,7 +16,7 @@ pub(in crate::owner) const CHANGES: usize = 1_000;
 pub(in crate::owner) const COMERS: usize = 5_000;
 
 /// Work that is under way. There is one at a time.
-pub(in crate::owner) struct Many {
+pub(in crate::owner) struct BulkChange {
     work: Work,
     /// The answer, for when it is done.
     answer: Option<(Reply, Answer)>,
@@ -37,7 +37,7 @@ enum Work {
 }
 
 /// It takes more than one turn.
-pub(in crate::owner) fn is_many(command: &Command) -> bool {
+pub(in crate::owner) fn is_bulk(command: &Command) -> bool {
     match command {
         Command::Change(tasks, _) => tasks.len() > CHANGES,
         Command::Submit(submission) => {
@@ -49,13 +49,13 @@ pub(in crate::owner) fn is_many(command: &Command) -> bool {
 
 /// Who had such work last, the latest at the end.
 #[derive(Default)]
-pub(in crate::owner) struct Line(Vec<Uid>);
+pub(in crate::owner) struct BulkQueue(Vec<Uid>);
 
-impl Line {
+impl BulkQueue {
     /// Whose work is next: of all who wait, that of the user who had none for the longest.
     pub(in crate::owner) fn next(&mut self, inputs: &[Input]) -> Option<Uid> {
         let uid = |input: &Input| match input {
-            Input::Command(caller, command, _) if is_many(command) => Some(caller.uid),
+            Input::Command(caller, command, _) if is_bulk(command) => Some(caller.uid),
             _ => None,
         };
         let waiting: Vec<Uid> = inputs.iter().filter_map(uid).collect();
@@ -77,12 +77,12 @@ impl Owner {
         change: Change,
     ) {
         let work = Work::Changes { caller, change, left: tasks.into_iter() };
-        self.many = Some(Many { work, answer: None });
+        self.bulk = Some(BulkChange { work, answer: None });
     }
 
     /// Begins to have the tasks of a large array.
     pub(in crate::owner) fn begin_array(&mut self, array: Arc<Array>, spec: Arc<TaskSpec>) {
-        self.many = Some(Many { work: Work::Array { array, spec, come: 0 }, answer: None });
+        self.bulk = Some(BulkChange { work: Work::Array { array, spec, come: 0 }, answer: None });
     }
 
     /// Keeps an answer until the work that it is about is done; gives back one that is about no such work.
@@ -91,9 +91,9 @@ impl Owner {
         reply: Reply,
         answer: Answer,
     ) -> Option<(Reply, Answer)> {
-        match &mut self.many {
-            Some(many) if many.answer.is_none() => {
-                many.answer = Some((reply, answer));
+        match &mut self.bulk {
+            Some(bulk) if bulk.answer.is_none() => {
+                bulk.answer = Some((reply, answer));
                 None
             }
             _ => Some((reply, answer)),
@@ -101,18 +101,18 @@ impl Owner {
     }
 
     /// Does the next part of the work that is under way.
-    pub(in crate::owner) fn go_on_with_many(
+    pub(in crate::owner) fn go_on_with_bulk(
         &mut self,
         now: Time,
-        wishes: &mut Vec<Effect>,
+        effects: &mut Vec<Effect>,
         answers: &mut Vec<(Reply, Answer)>,
     ) {
-        let Some(mut many) = self.many.take() else { return };
-        let more = match &mut many.work {
+        let Some(mut bulk) = self.bulk.take() else { return };
+        let more = match &mut bulk.work {
             Work::Changes { caller, change, left } => {
                 for task in left.by_ref().take(CHANGES) {
-                    let result = self.change(now, *caller, task, change, wishes);
-                    if let Some((_, Answer::Changed { each, .. })) = &mut many.answer {
+                    let result = self.change(now, *caller, task, change, effects);
+                    if let Some((_, Answer::Changed { each, .. })) = &mut bulk.answer {
                         each.push((task, result));
                     }
                 }
@@ -126,20 +126,21 @@ impl Owner {
                 *come < array.ids().len()
             }
         };
-        match many {
-            many if more => self.many = Some(many),
+        match bulk {
+            bulk if more => self.bulk = Some(bulk),
             // It is on the disk, whatever becomes of this turn.
-            Many { work: Work::Array { .. }, answer: Some((reply, answer)) } => {
+            BulkChange { work: Work::Array { .. }, answer: Some((reply, answer)) } => {
                 let _ = reply.send(answer);
             }
-            Many { answer, .. } => answers.extend(answer),
+            BulkChange { answer, .. } => answers.extend(answer),
         }
     }
 
     /// A large array that could not be written down never was.
     pub(in crate::owner) fn forget_unwritten_array(&mut self) {
-        let is_new = |many: &mut Many| matches!(many.work, Work::Array { come: 0, .. });
-        let Some(Many { work: Work::Array { array, .. }, answer }) = self.many.take_if(is_new)
+        let is_new = |bulk: &mut BulkChange| matches!(bulk.work, Work::Array { come: 0, .. });
+        let Some(BulkChange { work: Work::Array { array, .. }, answer }) =
+            self.bulk.take_if(is_new)
         else {
             return;
         };
@@ -163,7 +164,7 @@ mod tests {
             Input::Command(caller, Command::Change(tasks, Change::Cancel), reply)
         };
         let mut inputs: Vec<Input> = [1, 1, 1, 2, 2, 3].map(input).into_iter().collect();
-        let mut line = Line::default();
+        let mut line = BulkQueue::default();
         let mut order = Vec::new();
         while let Some(next) = line.next(&inputs) {
             let is_next = |input: &Input| matches!(input, Input::Command(c, ..) if c.uid == next);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// What users have, and may have.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct UserLimits {
     bounds: RwLock<Bounds>,
     by_user: Mutex<FxHashMap<Uid, Use>>,
 }
@@ -20,10 +20,10 @@ struct Use {
     bytes: u64,
 }
 
-impl Ledger {
+impl UserLimits {
     /// A ledger with these bounds.
     pub fn new(bounds: Bounds) -> Arc<Self> {
-        Arc::new(Ledger { bounds: RwLock::new(bounds), by_user: Mutex::default() })
+        Arc::new(UserLimits { bounds: RwLock::new(bounds), by_user: Mutex::default() })
     }
 
     /// The bounds in force.
@@ -37,7 +37,7 @@ impl Ledger {
     }
 
     /// A place for a connection of a user's.
-    pub(super) fn connect(self: &Arc<Self>, caller: Caller) -> Result<Place, Failure> {
+    pub(super) fn connect(self: &Arc<Self>, caller: Caller) -> Result<ConnectionSlot, Failure> {
         let most = self.bounds().connections;
         let mut by_user = self.by_user();
         let has = by_user.entry(caller.uid).or_default();
@@ -48,12 +48,12 @@ impl Ledger {
             )));
         }
         has.connections += 1;
-        Ok(Place { uid: caller.uid, ledger: self.clone() })
+        Ok(ConnectionSlot { uid: caller.uid, user_limits: self.clone() })
     }
 
     /// Room for a request of a user's, none of which is here yet.
-    pub(super) fn receive(self: &Arc<Self>, uid: Uid) -> Held {
-        Held { uid, bytes: 0, ledger: self.clone() }
+    pub(super) fn receive(self: &Arc<Self>, uid: Uid) -> BytesInFlight {
+        BytesInFlight { uid, bytes: 0, user_limits: self.clone() }
     }
 
     fn by_user(&self) -> MutexGuard<'_, FxHashMap<Uid, Use>> {
@@ -79,30 +79,30 @@ fn over(what: String) -> Failure {
 
 /// A user's connection, until it goes.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionSlot {
     uid: Uid,
-    ledger: Arc<Ledger>,
+    user_limits: Arc<UserLimits>,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.ledger.give_back(self.uid, 1, 0);
+        self.user_limits.give_back(self.uid, 1, 0);
     }
 }
 
 /// The bytes of a request that are here, until it is answered.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct BytesInFlight {
     uid: Uid,
     bytes: u64,
-    ledger: Arc<Ledger>,
+    user_limits: Arc<UserLimits>,
 }
 
-impl Held {
+impl BytesInFlight {
     /// More of it has come.
     pub(super) fn more(&mut self, bytes: usize) -> Result<(), Failure> {
-        let most = self.ledger.bounds().in_flight;
-        let mut by_user = self.ledger.by_user();
+        let most = self.user_limits.bounds().in_flight;
+        let mut by_user = self.user_limits.by_user();
         let has = by_user.entry(self.uid).or_default();
         let bytes = bytes as u64;
         if has.bytes + bytes > most.0 {
@@ -117,9 +117,9 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for BytesInFlight {
     fn drop(&mut self) {
-        self.ledger.give_back(self.uid, 0, self.bytes);
+        self.user_limits.give_back(self.uid, 0, self.bytes);
     }
 }
 
@@ -128,8 +128,8 @@ mod tests {
     use super::*;
     use coloc_model::Bytes;
 
-    fn ledger() -> Arc<Ledger> {
-        Ledger::new(Bounds { connections: 2, in_flight: Bytes(100), ..Bounds::default() })
+    fn user_limits() -> Arc<UserLimits> {
+        UserLimits::new(Bounds { connections: 2, in_flight: Bytes(100), ..Bounds::default() })
     }
 
     fn user(uid: u32) -> Caller {
@@ -138,29 +138,29 @@ mod tests {
 
     #[test]
     fn one_user_cannot_take_every_place() {
-        let ledger = ledger();
-        let first = ledger.connect(user(1)).expect("a place");
-        let _second = ledger.connect(user(1)).expect("a place");
-        let refused = ledger.connect(user(1)).expect_err("no place");
+        let user_limits = user_limits();
+        let first = user_limits.connect(user(1)).expect("a place");
+        let _second = user_limits.connect(user(1)).expect("a place");
+        let refused = user_limits.connect(user(1)).expect_err("no place");
         assert!(refused.to_string().contains("2 connections"), "{refused}");
-        assert!(ledger.connect(user(2)).is_ok(), "another user");
+        assert!(user_limits.connect(user(2)).is_ok(), "another user");
         drop(first);
-        let all: Vec<_> = (0..9).map_while(|_| ledger.connect(user(0)).ok()).collect();
+        let all: Vec<_> = (0..9).map_while(|_| user_limits.connect(user(0)).ok()).collect();
         assert_eq!(all.len(), 9, "an administrator may");
-        assert!(ledger.connect(user(1)).is_ok(), "there is room again");
+        assert!(user_limits.connect(user(1)).is_ok(), "there is room again");
     }
 
     #[test]
     fn bytes_in_flight_are_given_back() {
-        let ledger = ledger();
-        let (mut one, mut two) = (ledger.receive(Uid(1)), ledger.receive(Uid(1)));
+        let user_limits = user_limits();
+        let (mut one, mut two) = (user_limits.receive(Uid(1)), user_limits.receive(Uid(1)));
         one.more(60).expect("room");
         two.more(40).expect("room");
         assert!(two.more(1).is_err());
-        assert!(ledger.receive(Uid(2)).more(100).is_ok(), "another user");
+        assert!(user_limits.receive(Uid(2)).more(100).is_ok(), "another user");
         drop(one);
         two.more(60).expect("room again");
         drop(two);
-        assert!(ledger.by_user().is_empty(), "nothing is remembered of who is gone");
+        assert!(user_limits.by_user().is_empty(), "nothing is remembered of who is gone");
     }
 }

@@ -11,7 +11,7 @@ const LONGEST_COMMAND: usize = 64 << 10;
 
 /// Passes output on, piece by piece, without what is not text or colour.
 #[derive(Default)]
-pub(crate) struct Harmless {
+pub(crate) struct Sanitizer {
     at: At,
     /// Bytes of a character, or of a sequence that may set colours, so far.
     begun: Vec<u8>,
@@ -39,10 +39,10 @@ enum At {
     CommandEscape,
 }
 
-impl Harmless {
+impl Sanitizer {
     /// The filter for standard output: none where no terminal would obey, or where somebody wants everything.
     pub(crate) fn for_stdout(raw: bool) -> Option<Self> {
-        (!raw && std::io::stdout().is_terminal()).then(Harmless::default)
+        (!raw && std::io::stdout().is_terminal()).then(Sanitizer::default)
     }
 
     /// What of a piece may be shown.
@@ -57,7 +57,7 @@ impl Harmless {
     /// What is to be shown after the last piece: the colours of before.
     pub(crate) fn end(&mut self) -> &'static [u8] {
         let coloured = std::mem::take(&mut self.coloured);
-        *self = Harmless::default();
+        *self = Sanitizer::default();
         if coloured { b"\x1b[0m" } else { b"" }
     }
 
@@ -189,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn shown(text: &[u8]) -> String {
-        String::from_utf8(Harmless::default().filter(text)).expect("it is UTF-8")
+        String::from_utf8(Sanitizer::default().filter(text)).expect("it is UTF-8")
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn colours_end_with_the_output() {
-        let mut filter = Harmless::default();
+        let mut filter = Sanitizer::default();
         assert_eq!(filter.end(), b"");
         filter.filter(b"\x1b[8mhidden\x1b[3");
         assert_eq!(filter.end(), b"\x1b[0m");
@@ -254,9 +254,9 @@ mod tests {
     proptest! {
         #[test]
         fn only_colours_are_left_however_it_is_cut(text in pieces(), cut in 0usize..60) {
-            let whole = Harmless::default().filter(&text);
+            let whole = Sanitizer::default().filter(&text);
             let (one, two) = text.split_at(cut.min(text.len()));
-            let mut filter = Harmless::default();
+            let mut filter = Sanitizer::default();
             let parts = [filter.filter(one), filter.filter(two)].concat();
             prop_assert_eq!(&whole, &parts);
             let shown = String::from_utf8(whole).expect("it is UTF-8");

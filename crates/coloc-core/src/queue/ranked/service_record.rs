@@ -1,12 +1,12 @@
 //! What a task has had so far, by the scheduler's own books.
 
-use super::seat::Seat;
+use super::order_key::OrderKey;
 use crate::service::GpuTime;
 use coloc_model::{Millis, Time};
 
 /// One task's books. Spans count runs and waits that are over; the current one is added when asked for.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct ServiceRecord {
     /// Work done that was not lost.
     pub(crate) done: Millis,
     /// Time on its GPUs since it was last promoted.
@@ -22,10 +22,10 @@ pub(crate) struct Standing {
     /// Its class among those that wait.
     pub(crate) class: u32,
     /// Its place in the order, as of the last pass that moved it.
-    pub(crate) seat: Seat,
+    pub(crate) order_key: OrderKey,
 }
 
-impl Standing {
+impl ServiceRecord {
     pub(crate) fn done(&self, now: Time, running: bool) -> Millis {
         self.done + if running { now.since(self.since) } else { Millis::ZERO }
     }
