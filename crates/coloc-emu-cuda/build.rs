@@ -1,5 +1,5 @@
-//! Exports every name of the driver API: those that no source file defines become answers of "not supported".
-//! A table of all of them serves `cuGetProcAddress`.
+//! Exports every name of the driver API: names that no source file defines become answers of "not supported". A table
+//! of all of them serves `cuGetProcAddress`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Exports every NVML name: those that no source file defines become answers of "not supported".
+//! Exports every NVML name: names that no source file defines become answers of "not supported".
 
 use std::collections::BTreeSet;
 use std::path::Path;

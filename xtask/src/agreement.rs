@@ -1,7 +1,7 @@
 //! Live and simulated makespans of the 90-task trace, within 5 %.
 //!
-//! Who shares with whom depends on moments, and starting and ending a process takes some 40 ms: at 50 times the speed of life
-//! that is 2 s, which the policy forgives. A second try is granted, and said.
+//! Which tasks share a GPU depends on moments, and starting and ending a process takes some 40 ms: at 50 times the
+//! speed of life that is 2 s, which the policy forgives. A second try is granted, and said.
 
 use crate::run::{Failed, cargo};
 use std::process::Command;

@@ -26,7 +26,7 @@ pub(crate) fn check() -> Result<(), Failed> {
     let step = || Failed { step: "third-party clients agree with coloc".into() };
     let coloc = fs::canonicalize("target/debug/coloc").map_err(|_| step())?;
     let python = format!("{VENV}/bin/python");
-    // The trainers' warm-up takes a tenth of a second this way; the clock is stopped before anybody reads.
+    // The trainers' warm-up takes a tenth of a second this way; the clock is stopped before a client reads.
     let fleet = ["emu", "run", "--fleet", "4xA100-40GB", "--time-scale", "200", "--"];
     let status = Command::new(&coloc)
         .args(fleet)
@@ -39,7 +39,7 @@ pub(crate) fn check() -> Result<(), Failed> {
     describes_itself(&coloc, &python)
 }
 
-/// The OpenAPI document is one by somebody else's judgement.
+/// Another project's validator accepts the OpenAPI document.
 fn describes_itself(coloc: &Path, python: &str) -> Result<(), Failed> {
     let step = || Failed { step: "the OpenAPI document is valid".into() };
     let document = format!("{VENV}/openapi.json");
@@ -53,13 +53,13 @@ fn describes_itself(coloc: &Path, python: &str) -> Result<(), Failed> {
 /// Why the clients are not there.
 #[derive(PartialEq, Eq, Debug)]
 enum NotInstalled {
-    /// Nobody can be reached; the line that says so.
+    /// No registry can be reached; the line that says so.
     NoNetwork(String),
     /// Anything else: a version that is gone, a broken Python.
     Failed(String),
 }
 
-/// What pip says when nobody can be reached. A registry that answers, with whatever, is one that can.
+/// What pip says when no registry can be reached. A registry that answers, with whatever, is one that can.
 const NO_NETWORK: [&str; 7] = [
     "Failed to establish a new connection",
     "Temporary failure in name resolution",

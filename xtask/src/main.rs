@@ -153,7 +153,7 @@ fn test(length: Length) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The README's first command, as a stranger runs it.
+/// The README's first command, as a new user runs it.
 fn demo() -> Result<(), Failed> {
     let page = std::env::temp_dir().join(format!("coloc-demo-{}.html", std::process::id()));
     let page = page.to_string_lossy().into_owned();

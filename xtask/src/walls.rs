@@ -107,7 +107,7 @@ const WALLS: [Wall; 13] = [
 
 const EMULATED: &[&str] = &["tokio", "coloc-core", "coloc-estimate", "coloc-sim"];
 
-/// The only sources of the command line that name the daemon's crate: those that run one, set one up or read the files that
+/// The only sources of the command line that name the daemon's crate: they run one, set one up or read the files that
 /// one left. All others take what goes over the wire from coloc-api.
 const NAMES_DAEMON: [&str; 18] = [
     "crates/coloc/src/args/accounts.rs",
@@ -186,13 +186,13 @@ const UNSAFE: [&str; 16] = [
     "crates/coloc-gpu/src/driver/nvml/lists.rs",
     "crates/coloc-gpu/src/driver/nvml/mig.rs",
     "crates/coloc-daemon/src/descriptors.rs",
-    "crates/coloc-daemon/src/memory.rs",
+    "crates/coloc-daemon/src/heap.rs",
     "crates/coloc-daemon/src/executor/local/shim/child.rs",
     "crates/coloc/src/embedded.rs",
     "crates/coloc/src/local_time.rs",
 ];
 
-/// Nobody lifts the ban elsewhere.
+/// No other file lifts the ban.
 fn check_unsafe(folder: &Path) -> Result<(), Failed> {
     let unreadable = |_| Failed { step: format!("reading {}", folder.display()) };
     for entry in std::fs::read_dir(folder).map_err(unreadable)?.flatten() {

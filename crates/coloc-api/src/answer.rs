@@ -58,7 +58,7 @@ pub struct Submitted {
     pub memory_rule: Option<String>,
 }
 
-/// What became of wishes.
+/// Which tasks were changed.
 #[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Changed {
     /// The version of the answer.
@@ -108,7 +108,7 @@ pub struct Served {
 pub struct Foreseen {
     /// The version of the answer.
     pub schema: u32,
-    /// Those that have not ended.
+    /// Tasks that have not ended.
     pub tasks: Vec<Expected>,
 }
 
@@ -190,7 +190,7 @@ pub struct TokenMade {
 pub struct TokenList {
     /// The version of the answer.
     pub schema: u32,
-    /// The caller's, or for an administrator everybody's.
+    /// The caller's, or for an administrator those of all users.
     pub tokens: Vec<TokenView>,
 }
 

@@ -4,7 +4,7 @@ use coloc_model::{Bytes, Loads};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How an [`coloc_model::Estimate`] is written, for those who write one without us.
+/// How an [`coloc_model::Estimate`] is written, for clients that write one without this crate.
 #[derive(JsonSchema)]
 #[schemars(rename = "Estimate")]
 #[expect(dead_code, reason = "only its shape is of use")]

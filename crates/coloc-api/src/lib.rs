@@ -1,4 +1,4 @@
-//! What goes over the wire between a daemon and those who ask it: specifications of tasks, views, requests and answers, and
+//! What goes over the wire between a daemon and its clients: specifications of tasks, views, requests and answers, and
 //! the client. A program that links this crate has neither a database nor a server in it.
 
 pub mod answer;
@@ -26,5 +26,5 @@ pub const SCHEMA: u32 = 1;
 pub const SCHEMA_HEADER: &str = "coloc-schema";
 /// A list with a row a line and a header, as its media type.
 pub const LINES: &str = "text/tab-separated-values";
-/// Who has not asked by then is hung up on. A client that has been silent for long connects anew.
+/// A client that has not asked by then is hung up on. A client that has been silent for long connects anew.
 pub const SILENCE: Duration = Duration::from_secs(30);

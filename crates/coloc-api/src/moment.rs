@@ -23,7 +23,7 @@ impl Moment {
     }
 }
 
-/// Moments as those outside see them: seconds since 1970, with a fraction.
+/// Moments as clients see them: seconds since 1970, with a fraction.
 pub(crate) mod seconds {
     use super::Moment;
     use serde::{Deserialize as _, Deserializer, Serializer};

@@ -80,7 +80,7 @@ pub struct ChangeRequest {
     pub change: Change,
 }
 
-/// A signal, and for whom it is.
+/// A signal, and which processes it is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignalRequest {
@@ -153,7 +153,7 @@ pub struct Teaching {
     pub lesson: Lesson,
 }
 
-/// How a [`Lesson`] is written, for those who write one without us.
+/// How a [`Lesson`] is written, for clients that write one without this crate.
 #[derive(JsonSchema)]
 #[schemars(rename = "Lesson")]
 #[expect(dead_code, reason = "only its shape is of use")]

@@ -1,4 +1,4 @@
-//! What somebody submitted: a command and what it asks for.
+//! What a user submitted: a command and what it asks for.
 
 mod update;
 
@@ -63,7 +63,7 @@ pub struct TaskSpec {
     /// Why that is less certain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub estimate_flags: Vec<EstimateFlag>,
-    /// What a replay of its layers says, whoever answered.
+    /// What a replay of its layers says, whichever estimator answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replayed: Option<Replayed>,
     /// It wants its GPUs to itself.

@@ -46,7 +46,7 @@ pub fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErro
     all.collect::<Result<_, _>>().map_err(|error| wrong(file)(&error))
 }
 
-/// Whom a client believes.
+/// Which daemon a client believes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Trust {
     /// No daemon yet: the certificate that it shows is told, and refused.

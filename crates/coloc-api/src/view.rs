@@ -6,8 +6,8 @@ mod task;
 pub use gpu::{GpuView, ResidentView};
 pub(crate) use task::StateShape;
 pub use task::{
-    EnforcementView, Expected, GpuWhy, MemoryView, MpsEnforcementView, Process, StoryLine,
-    TaskDetail, TaskView, WAITING, WhyView,
+    Containment, EnforcementView, Expected, GpuWhy, MemoryView, MpsEnforcementView, Process,
+    StoryLine, TaskDetail, TaskView, WAITING, WhyView,
 };
 
 use schemars::JsonSchema;
@@ -29,6 +29,9 @@ pub struct StatusView {
     pub draining: bool,
     /// The daemon's process.
     pub pid: u32,
+    /// What keeps the processes of tasks together.
+    #[serde(default)]
+    pub containment: Containment,
     /// How the processes of tasks are kept together, killed and limited.
     #[serde(default)]
     pub processes: String,

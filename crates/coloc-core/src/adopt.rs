@@ -1,5 +1,5 @@
 //! When the world is not as this scheduler left it: tasks that run already, launches that came to nothing,
-//! people who change their mind.
+//! users who change their mind.
 
 use crate::contract::Promised;
 use crate::queue::Ticket;
@@ -34,7 +34,7 @@ impl SchedulerState {
         if let Some(run) = &mut record.run {
             run.started = started;
         }
-        // Whoever does not know better counts from the start.
+        // A task without service on record counts from its start.
         if record.service_record.ran == Millis::ZERO {
             record.service_record.since = started;
             record.service_record.first_start = Some(started);
@@ -59,7 +59,7 @@ impl SchedulerState {
         self.wait_again(now, task)
     }
 
-    /// Somebody changed their mind about a task.
+    /// A user changed a task.
     pub(crate) fn change(&mut self, now: Time, task: Task) -> bool {
         let (id, rank) = (task.id, Ticket::rank(&self.policy, &task));
         let Some(record) = self.tasks.get_mut(id) else { return false };
@@ -68,7 +68,7 @@ impl SchedulerState {
             record.task.priority = task.priority;
             record.ticket.rank = rank;
             self.ranked.set_priority(id, task.priority);
-            // Somebody may be better off now.
+            // Another task may rank better now.
             return self.policy.queue.is_ranked();
         }
         self.leave_queue(id);

@@ -42,7 +42,7 @@ pub struct Demand {
     pub models: Option<ModelSet>,
     /// The GPUs must be empty.
     pub idle_only: bool,
-    /// Nobody may join later.
+    /// No other task may join later.
     pub alone: bool,
     /// A gang waits for as few nodes as possible.
     pub packed: bool,

@@ -1,4 +1,4 @@
-//! How tasks leave: by themselves, for want of memory, or on somebody's wish.
+//! How tasks leave: by themselves, for want of memory, or on request.
 
 use crate::event::Effect;
 use crate::policy::Queue;

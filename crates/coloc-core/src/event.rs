@@ -10,7 +10,7 @@ use coloc_model::{
 /// Something happened.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
-    /// Somebody submitted a task.
+    /// A user submitted a task.
     Submitted(Task),
     /// A task's process ended by itself.
     Ended {
@@ -19,12 +19,12 @@ pub enum Event {
         /// How.
         outcome: Outcome,
     },
-    /// Somebody wants a task to be different. One that waits keeps its place among those of its priority; of one that
-    /// runs only the priority changes, for when it waits again.
+    /// A user changed a task. A waiting task keeps its place among tasks of its priority; of a running task only the
+    /// priority changes, for when it waits again.
     Changed(Task),
-    /// Somebody wants a task gone.
+    /// A user or the daemon wants a task stopped.
     StopRequested(TaskId),
-    /// A task that was stopped on our wish is off its GPUs.
+    /// A task that the scheduler wanted stopped is off its GPUs.
     Stopped(TaskId),
     /// The monitor saw a GPU change.
     GpuSeen {
@@ -77,7 +77,7 @@ pub enum Event {
         /// It is back.
         there: bool,
     },
-    /// A GPU takes nothing new though it is there, or takes tasks again. Those on it go on.
+    /// A GPU takes nothing new though it is there, or takes tasks again. Tasks on it go on.
     GpuDrained {
         /// The GPU.
         gpu: GpuId,
@@ -97,7 +97,7 @@ pub enum Event {
     },
     /// A launch could not be carried out: the task waits again.
     NotLaunched(TaskId),
-    /// Somebody measured what such tasks do.
+    /// What tasks of a kind do was measured.
     Taught {
         /// Which.
         signature: SignatureId,

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Models {
     fleet: Vec<GpuModel>,
-    /// Where a signature has a speed, for those that have none somewhere.
+    /// Where a signature has a speed, for signatures that have none somewhere.
     by_speed: FxHashMap<SignatureId, ModelSet>,
     /// A task came that names models.
     named: bool,

@@ -95,7 +95,7 @@ impl Scheduler {
     }
 
     fn submitted(&mut self, now: Time, task: Task, effects: &mut Vec<Effect>) -> bool {
-        // Whoever sends an id twice means the task that is already here.
+        // A caller that sends an id twice means the task that is already here.
         if self.state.tasks.get(task.id).is_some() {
             return false;
         }

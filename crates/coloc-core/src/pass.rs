@@ -1,4 +1,4 @@
-//! What a pass remembers of itself: counts, not explanations. Those are computed on demand.
+//! What a pass remembers of itself: counts, not explanations. Explanations are computed on demand.
 
 use crate::screen::Refusal;
 use coloc_model::{Bytes, GpuId};

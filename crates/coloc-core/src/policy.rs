@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 pub enum Queue {
     /// In order of arrival; the head blocks the rest.
     Fifo,
-    /// In order of arrival; those that do not fit are skipped.
+    /// In order of arrival; tasks that do not fit are skipped.
     BestEffort,
     /// EASY backfilling: later tasks may pass if the head's promised start does not move.
     Backfill,
-    /// The shortest task first; who runs stays.
+    /// The shortest task first; running tasks stay.
     Sjf,
     /// The least remaining time first, preemptive.
     Srtf,
@@ -25,7 +25,7 @@ pub enum Queue {
     Las2d,
     /// 2D-Gittins: the largest Gittins index of attained service first, preemptive.
     Gittins2d,
-    /// The user who has had least for its weight first; those that do not fit are skipped.
+    /// The user who has had least for its weight first; tasks that do not fit are skipped.
     Fair,
     /// AlloX: min-cost matching of one-device tasks to devices that differ in speed.
     Allox,
@@ -83,8 +83,8 @@ pub enum Pack {
     Always,
     /// None: they take what is free, on as few nodes as that allows.
     Never,
-    /// Tiresias: those that fit on one node, and of the others those whose largest tensor is a larger part
-    /// of the model than this (PACKLIMIT), or whose model nobody knows.
+    /// Tiresias: gangs that fit on one node, and of the others gangs whose largest tensor is a larger part
+    /// of the model than this (PACKLIMIT), or whose model is not known.
     Skew(f64),
 }
 
@@ -232,9 +232,9 @@ pub struct Policy {
     #[serde(alias = "patience")]
     pub starvation_limit: Option<Millis>,
     /// Tasks that are expected to be short go first: each is ordered as if submitted this many times its
-    /// expected run time later. Zero keeps the order of arrival; nobody is overtaken for ever.
+    /// expected run time later. Zero keeps the order of arrival; no task is overtaken for ever.
     pub short_first: f64,
-    /// Nobody is overtaken by a task that came later by more than this.
+    /// No task is overtaken by a task that came later by more than this.
     pub overtake_limit: Option<Millis>,
     /// Watch tasks settle: give back memory that was booked and never used, and learn how busy each kind
     /// of task keeps a GPU.

@@ -151,9 +151,9 @@ fn tiresias(service: Service, place: Place) -> Policy {
     Policy { service, ..Policy::plain(Queue::Las2d, place, Share::Exclusive) }
 }
 
-/// Nobody waits for nothing: tasks that do not fit are skipped, with room kept for whoever has been
+/// No task waits for nothing: tasks that do not fit are skipped, with room kept for a task that has been
 /// passed over too long; the ledger stands in for a settle time; demand on SMs is expected, not
-/// awaited; and whoever ran out of memory comes back with what it wanted.
+/// awaited; and a task that ran out of memory comes back with what it wanted.
 fn coloc(known: MemoryKnowledge) -> Policy {
     let knowledge = match known {
         MemoryKnowledge::Oracle | MemoryKnowledge::Estimate => {

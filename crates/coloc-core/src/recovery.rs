@@ -62,7 +62,7 @@ impl SchedulerState {
         true
     }
 
-    /// A task that was just submitted had attempts before. If it ran out of memory it waits with those that did.
+    /// A task that was just submitted had attempts before. If it ran out of memory it waits in the recovery queue.
     pub(crate) fn recall_attempts(&mut self, task: TaskId, attempts: Attempts) {
         if attempts.is_recovering() {
             self.leave_queue(task);
@@ -78,7 +78,7 @@ impl SchedulerState {
     /// Puts a task in the recovery queue.
     pub(crate) fn wait_to_recover(&mut self, task: TaskId) {
         self.recovery.tasks.push_back(task);
-        // Nobody that GPUs are kept for could start before it.
+        // A task with a reservation could not start before it.
         if self.policy.recovery.stops_others && self.reserved.is_some() {
             self.reserve_for(Time::START, None);
         }

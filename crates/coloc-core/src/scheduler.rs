@@ -183,13 +183,13 @@ impl Scheduler {
         policy.learn || policy.contract.is_some() || self.state.gpus.read_signals()
     }
 
-    /// Whether any decision depends on [`Event::TaskSeen`]: who has whole GPUs may hold what it likes.
+    /// Whether any decision depends on [`Event::TaskSeen`]: a task that has whole GPUs may hold what it likes.
     pub fn watches_tasks(&self) -> bool {
         let policy = &self.state.policy;
         policy.learn || policy.contract.is_some() || !policy.needs_idle()
     }
 
-    /// Tasks that are waiting, recovered ones first, then those who go first.
+    /// The waiting tasks: recovered ones first, then the others by ticket or rank.
     pub fn waiting(&self) -> impl Iterator<Item = TaskId> + '_ {
         let SchedulerState { policy, recovery, waiting, ranked, .. } = &self.state;
         let by_ticket = (!policy.queue.is_ranked()).then(|| waiting.iter());
@@ -226,7 +226,7 @@ impl Scheduler {
         if std::mem::take(&mut self.undecided) && (ranked || self.state.anyone_waits()) {
             self.pass(now, effects);
         }
-        // Where nobody waits and nobody runs by rank, there is nothing to look at.
+        // Where no task waits and none runs by rank, there is nothing to look at.
         if !ranked && !self.state.anyone_waits() {
             self.state.ranked.look_at = None;
         }
@@ -281,7 +281,7 @@ impl SchedulerState {
         self.reserve_for_the_starving(pass.now);
     }
 
-    /// The first in line of those whose users may have more.
+    /// The first waiting task whose user may have more.
     pub(crate) fn head(&self) -> Option<TaskId> {
         if !self.holdings.are_limited() {
             return self.waiting.head();

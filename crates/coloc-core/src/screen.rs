@@ -239,7 +239,7 @@ fn kind(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
 
 fn reservation(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
     let Reservation { reserved_for, until } = gpu.reserved?;
-    // Where nobody knows when the GPU will be free, nobody is known to be gone by then.
+    // Where it is not known when the GPU will be free, no task is known to be gone by then.
     let in_time = |span| until != Time::NEVER && case.now + span <= until;
     let is_gone_by_then = case.demand.run_time.is_some_and(in_time);
     (reserved_for != case.demand.task && !is_gone_by_then)
@@ -293,7 +293,7 @@ fn memory(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
     let Demand { need, floor, idle_only, blind, .. } = *case.demand;
     let (need, available) = match (blind, idle_only) {
         (true, _) => (floor, gpu.usable()),
-        // Whoever has a GPU to itself can use all of it, whatever is held back from others.
+        // A task that has a GPU to itself can use all of it, whatever is held back from others.
         (false, true) => (need, gpu.usable()),
         (false, false) if case.demand.borrows => (need, gpu.available(case.policy)),
         (false, false) => (need, gpu.available_for_good(case.policy)),
@@ -307,7 +307,7 @@ fn memory(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
         return None;
     }
     if partitioned {
-        // Whoever needs the whole board gets the largest instance of an empty one.
+        // A task that needs the whole board gets the largest instance of an empty one.
         let whole_board = gpu.slices().is_empty() && need <= gpu.capacity;
         return (!whole_board).then_some(Refusal::NoInstance { need, largest: available });
     }

@@ -114,11 +114,11 @@ impl FromStr for Thresholds {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleSet {
-    /// The paper's: a task changes queue at the moment at which it crosses a limit; inside a queue those
+    /// The paper's: a task changes queue at the moment at which it crosses a limit; inside a queue tasks
     /// that started first go first.
     Paper,
     /// The published simulator's: a task drops one queue at the next event after it crossed a limit, to
-    /// the tail; inside a queue those that run go first, then those that were just preempted.
+    /// the tail; inside a queue running tasks go first, then tasks that were just preempted.
     Simulator,
 }
 

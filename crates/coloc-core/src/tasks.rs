@@ -28,7 +28,7 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// It ran out of memory, by its own doing or a neighbour's, and waits before those that did not.
+    /// It ran out of memory, by its own doing or a neighbour's, and waits before tasks that did not.
     pub(crate) fn is_recovering(&self) -> bool {
         self.ooms > 0 || self.wronged > 0
     }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// A task that has been on its GPUs this long has warmed up.
 const WARM_UP: Millis = Millis::from_secs(60);
-/// Activity is believed once it was watched for this long without anybody coming or going.
+/// Activity is believed once it was watched for this long without a task coming or going.
 const LEAST_WATCH: Millis = Millis::from_secs(20);
 /// Above this a GPU is saturated: what one of several tasks contributes cannot be told.
 const SATURATED: f64 = 0.75;
@@ -72,7 +72,7 @@ impl SchedulerState {
                 self.gpus.rebook(gpu, task, bytes);
             }
         }
-        // Who was sent away may find another place.
+        // A task that was sent away may find another place.
         effects.len() > before
     }
 

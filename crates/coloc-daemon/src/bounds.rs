@@ -1,4 +1,4 @@
-//! What a user may ask for, and have, at most. Those that an administrator may want otherwise are settings.
+//! What a user may ask for, and have, at most. Bounds that an administrator may want otherwise are settings.
 
 use coloc_api::spec::TaskSpec;
 use coloc_api::text::RawText;
@@ -12,7 +12,7 @@ pub const PATH: usize = 4096;
 pub const ARRAY: usize = 100_000;
 /// The most tasks that one task waits for.
 pub const DEPENDENCIES: usize = 1_000;
-/// The most tasks that those of an array wait for, counted for each.
+/// The most tasks that the tasks of an array wait for, counted for each.
 pub const DEPENDENCIES_OF_ARRAY: usize = 1_000_000;
 /// The most kinds of GPU that a task names.
 pub const KINDS: usize = 16;
@@ -107,12 +107,12 @@ pub enum BoundsError {
 pub(crate) fn size(spec: &TaskSpec) -> u64 {
     let environment = spec.environment.iter().flat_map(|(name, value)| [name, value]);
     let paths = [&spec.output, &spec.errors, &spec.script].into_iter().flatten();
-    let shared_texts = spec.command.iter().chain(environment).chain(paths).chain([&spec.directory]);
-    let shared_texts = shared_texts.map(|text| text.as_bytes().len() + BESIDE).sum::<usize>();
+    let texts = spec.command.iter().chain(environment).chain(paths).chain([&spec.directory]);
+    let texts = texts.map(|text| text.as_bytes().len() + BESIDE).sum::<usize>();
     let flags = spec.estimate_flags.iter().flat_map(|flag| [&flag.kind, &flag.detail]);
     let words = spec.gpu_kinds.iter().chain(flags).chain(&spec.estimator).chain([&spec.name]);
     let words = words.map(|word| word.len() + BESIDE).sum::<usize>();
-    (shared_texts + words + spec.after.len() * size_of::<coloc_api::spec::Dependency>()) as u64
+    (texts + words + spec.after.len() * size_of::<coloc_api::spec::Dependency>()) as u64
 }
 
 /// Checks the size of everything that a submission of so many tasks has; says what is too large.

@@ -10,8 +10,8 @@ use coloc_api::moment::Moment;
 use coloc_model::{Millis, Time};
 use std::time::{Duration, Instant};
 
-/// The scheduler's clock: it began when the journal did. While the daemon runs it follows a clock that nobody sets, so
-/// that no time limit, quantum or wait is cut short or drawn out when somebody sets the world's.
+/// The scheduler's clock: it began when the journal did. While the daemon runs it follows the monotonic clock, so that
+/// no time limit, quantum or wait is cut short or drawn out when the world's clock is set.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     epoch: Moment,
@@ -83,7 +83,7 @@ impl Clock {
         self.at(self.instant())
     }
 
-    /// Now, by the clock that nobody sets.
+    /// Now, by the monotonic clock.
     pub fn instant(&self) -> Instant {
         self.source.instant()
     }
@@ -111,7 +111,7 @@ impl Clock {
     /// How long a span of the scheduler's takes in the world.
     pub fn world(&self, span: Millis) -> Duration {
         let secs = span.secs() / self.scale;
-        // Rounded up: who wakes too early has to sleep again.
+        // Rounded up: a thread that wakes too early has to sleep again.
         Duration::from_secs_f64(secs.clamp(0.0, 1e9)) + Duration::from_micros(500)
     }
 }

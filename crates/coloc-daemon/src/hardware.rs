@@ -74,7 +74,7 @@ pub struct Sighting {
     pub there: Vec<(GpuId, bool)>,
     /// All GPUs, when there are some that were not there before.
     pub grown: Option<Box<Gpus>>,
-    /// As it came, for those who want to see it.
+    /// As it came, for callers that want to see it.
     pub samples: Vec<Sample>,
 }
 
@@ -154,7 +154,7 @@ impl Hardware {
         can_share(&self.gpus.fleet, share)
     }
 
-    /// Watches from a thread of its own, until nobody listens. `roots` brings the tasks that run.
+    /// Watches from a thread of its own, until the listener is gone. `roots` brings the tasks that run.
     pub fn watch(
         self,
         clock: Clock,
@@ -192,7 +192,7 @@ impl Hardware {
 /// What of a GPU no instance for a task can be made of.
 fn taken_slices(sample: &Sample) -> Layout {
     if !sample.vitals.mig.is_on() {
-        // Only an idle GPU can be partitioned. Who is in an instance shows that it has been since.
+        // Only an idle GPU can be partitioned. A process in an instance shows that it has been since.
         let in_use = sample.processes.iter().any(|p| p.process.gpu_instance.is_none());
         return if in_use { Layout::of(u8::MAX, 0, 16) } else { Layout::default() };
     }

@@ -1,6 +1,6 @@
-//! What is wanted of running tasks is written down before they hear of it. On a disk that stays full the journal has no room
-//! for that: then it is noted here, in a file that is as large as it will ever be, and the tasks go all the same. What is noted
-//! counts until the journal has it.
+//! What is wanted of running tasks is written down before they hear of it. On a disk that stays full the journal has no
+//! room for that: then it is written to the intent file, which is as large as it will ever be, and the tasks go all the
+//! same. What is written there counts until the journal has it.
 
 use crate::journal::digest;
 use crate::record::Intent;
@@ -39,7 +39,7 @@ pub(crate) struct IntentFile {
 }
 
 impl IntentFile {
-    /// Takes the room, if it can be had, or has what an earlier daemon noted.
+    /// Takes the room, if it can be had, or has what an earlier daemon wrote to the intent file.
     pub(crate) fn open(path: PathBuf, now: Instant) -> Self {
         let mut intent_file = IntentFile {
             path,
@@ -62,12 +62,12 @@ impl IntentFile {
         IntentFile { intents: disk.intent_file(), disk: Some(disk.clone()), ..intent_file }
     }
 
-    /// What was noted of an attempt and is not in the journal.
+    /// What was written to the intent file of an attempt and is not in the journal.
     pub(crate) fn of(&self, task: TaskId, attempt: u32) -> Option<Intent> {
         self.intents.get(&(task, attempt)).copied()
     }
 
-    /// Notes what is wanted of attempts. What cannot be noted is not wanted yet.
+    /// Writes what is wanted of attempts to the intent file. What cannot be written is not wanted yet.
     pub(crate) fn note(&mut self, wanted: impl Iterator<Item = (TaskId, u32, Intent)>) {
         let mut all = self.intents.clone();
         all.extend(wanted.map(|(task, attempt, intent)| ((task, attempt), intent)));

@@ -1,6 +1,6 @@
 //! The daemon's log, on its standard error: lines for people or for journald, or JSON for programs.
 //!
-//! A thread of its own writes it. Where nobody reads, lines are dropped, and the scheduler goes on.
+//! A thread of its own writes it. Where no process reads, lines are dropped, and the scheduler goes on.
 
 use std::fmt;
 use tracing::{Event, Level, Subscriber};
@@ -23,7 +23,7 @@ pub enum LogFormat {
 pub enum LogLevel {
     /// What keeps the daemon from its work.
     Error,
-    /// What those who run it should look at.
+    /// What administrators should look at.
     Warn,
     /// What happens to tasks and GPUs, a line each.
     Info,

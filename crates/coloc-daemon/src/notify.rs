@@ -9,7 +9,7 @@ pub const READY: &str = "READY=1";
 /// The daemon is about to end.
 pub const STOPPING: &str = "STOPPING=1";
 
-/// Says a word to whoever started the daemon. Without anybody who listens nothing is lost.
+/// Says a word to systemd. Where it does not listen nothing is lost.
 pub fn tell(word: &str) {
     let Some(place) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let address = match place.as_bytes() {

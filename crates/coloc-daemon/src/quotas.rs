@@ -6,7 +6,7 @@ use coloc_model::GroupId;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 
-/// What is agreed with whom.
+/// Weights and quotas of users and groups.
 #[derive(Clone, Default, PartialEq, Debug)]
 pub struct Quotas {
     /// Shares under fair.
@@ -19,13 +19,13 @@ pub struct Quotas {
     pub groups: Vec<(String, Quota)>,
 }
 
-/// Somebody whom this machine does not know.
+/// An account that this machine does not know.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UnknownAccount {
     /// A user.
     #[error("{flag}: there is no user {name:?} on this machine")]
     User {
-        /// Who says so.
+        /// The option that names it.
         flag: &'static str,
         /// The name.
         name: String,
@@ -45,7 +45,7 @@ pub struct AccountTable {
 }
 
 impl Quotas {
-    /// Looks everybody up.
+    /// Looks every account up.
     pub fn look_up(&self) -> Result<AccountTable, UnknownAccount> {
         let others = Account { quota: self.everybody, ..Account::PLAIN };
         let mut users = BTreeMap::new();
@@ -80,12 +80,12 @@ impl Quotas {
 }
 
 impl AccountTable {
-    /// Those with whom something is agreed by name.
+    /// Users with a weight or quota by name.
     pub fn named(&self) -> impl Iterator<Item = Uid> + '_ {
         self.users.keys().copied()
     }
 
-    /// What holds for those of whom nothing else is said, and for groups.
+    /// What holds for users of whom nothing else is said, and for groups.
     pub fn accounts(&self) -> Accounts {
         let mut accounts = Accounts::of_others(self.others);
         for (index, (_, _, quota)) in self.groups.iter().enumerate() {
@@ -94,7 +94,7 @@ impl AccountTable {
         accounts
     }
 
-    /// What is agreed with a user. Of several limited groups the first that was named counts.
+    /// The account of a user. Of several limited groups the first that was named counts.
     pub fn account(&self, uid: Uid) -> Account {
         let account = self.users.get(&uid).copied().unwrap_or(self.others);
         let theirs = if self.groups.is_empty() { Vec::new() } else { groups_of(uid) };

@@ -56,15 +56,15 @@ pub struct Record {
     pub id: TaskId,
     /// What was submitted.
     pub spec: SpecId,
-    /// Who submitted it.
+    /// The user who submitted it.
     pub owner: Uid,
     /// Its place in an array.
     pub array: Option<ArrayPlace>,
     /// Where it stands.
     pub phase: TaskState,
-    /// Somebody wants it to wait.
+    /// A user holds it.
     pub held: bool,
-    /// Somebody wants it gone.
+    /// A user wants it gone.
     pub cancelled: bool,
     /// When it was submitted.
     pub submitted: Moment,

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// Somebody looks at least this often.
+/// The directories are looked at at least this often.
 const LONGEST_PERIOD: Duration = Duration::from_secs(3600);
 /// And at most.
 const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
@@ -52,8 +52,8 @@ struct Left {
     places: Vec<PathBuf>,
 }
 
-/// Removes what is too old, or too much, by whatever was said last, until nobody can say anything any more. Tells whose
-/// it was. How old something is goes by a clock that does not jump.
+/// Removes what is too old, or too much, by whatever was said last, until the sender is gone. Tells of which tasks it
+/// was. How old something is goes by a clock that does not jump.
 pub(crate) fn keep(
     runs: &Path,
     journal: &Path,
@@ -100,7 +100,7 @@ fn sweep(
     let journal = Journal::open_reader(journal)?;
     let (mut left, mut others) = (Vec::new(), Bytes::ZERO);
     for (task, places) in attempts(runs)? {
-        // How much there is counts only where somebody said how much may be.
+        // How much there is counts only where a limit was set.
         let measured = places.iter().filter(|_| rule.size.is_some());
         let size = measured.map(|place| size(place)).sum();
         let ended = |record: Record| record.ended.filter(|_| record.phase.is_over());
@@ -118,7 +118,7 @@ fn sweep(
     Ok(removed.map(|left| left.task).collect())
 }
 
-/// Those whose time is over, and the oldest of those that are too much.
+/// Directories whose time is over, and the oldest of those that are too much.
 fn too_many(mut left: Vec<Left>, others: Bytes, rule: Retention, now: Moment) -> Vec<Left> {
     left.sort_unstable_by_key(|left| (left.ended, left.task));
     let mut total = left.iter().map(|left| left.size).sum::<Bytes>() + others;
@@ -128,7 +128,7 @@ fn too_many(mut left: Vec<Left>, others: Bytes, rule: Retention, now: Moment) ->
         total = total.saturating_sub(left.size);
         goes
     };
-    // The oldest come first: whoever stays is followed by those who stay.
+    // The oldest come first: after one that stays, all stay.
     left.into_iter().take_while(goes).collect()
 }
 

@@ -100,7 +100,7 @@ pub struct Report {
     pub bytes: u64,
     /// Its tasks, where they can be counted.
     pub tasks: Option<u64>,
-    /// Those of them that have not ended.
+    /// Tasks among them that have not ended.
     pub live: Option<usize>,
     /// Its transactions.
     pub transactions: Option<u64>,

@@ -1,7 +1,7 @@
-//! Tokens: what somebody shows who comes over the network, where no kernel says who calls.
+//! Tokens: what a client shows that comes over the network, where no kernel says which user calls.
 //!
-//! A token is 256 random bits, so nobody guesses one, and its SHA-256 alone is kept. A slow hash would add nothing: it is
-//! meant for passwords, which people choose and others can try.
+//! A token is 256 random bits, so it cannot be guessed, and its SHA-256 alone is kept. A slow hash would add nothing:
+//! it is meant for passwords, which people choose and others can try.
 
 use crate::record::Uid;
 use coloc_api::fingerprint::Fingerprint;
@@ -30,13 +30,13 @@ const VERSION: u32 = 1;
 /// A token that is of no use, or could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// It does not look like one, nobody has it, or its secret is wrong: which of these is nobody's business.
+    /// It does not look like one, there is none such, or its secret is wrong: a client must not learn which.
     #[error("the token is not valid here: `coloc token create` on the daemon's machine makes one")]
     Unknown,
     /// It was good once.
     #[error("the token has expired: `coloc token create` on the daemon's machine makes a new one")]
     Expired,
-    /// Somebody does not want it any more.
+    /// A user does not want it any more.
     #[error("the token was revoked")]
     Revoked,
     /// There is none of that number.
@@ -114,7 +114,7 @@ impl Kept {
     }
 }
 
-/// Everybody's tokens, in a file that only the daemon can read.
+/// The tokens of all users, in a file that only the daemon can read.
 #[derive(Debug)]
 pub struct Tokens {
     file: PathBuf,
@@ -172,7 +172,7 @@ impl Tokens {
         written.map(|()| (text, view))
     }
 
-    /// Whose token this is; and whether that it was used should be written down.
+    /// The user whose token this is; and whether that it was used should be written down.
     pub fn admit(&self, now: Moment, text: &str) -> Result<(Uid, bool), TokenError> {
         let mut parts = text.split('_');
         let (prefix, id) = (parts.next(), parts.next().and_then(|id| id.parse::<u32>().ok()));
@@ -183,7 +183,7 @@ impl Tokens {
         let token = kept.tokens.iter_mut().find(|token| token.id == id);
         let token = token.filter(|token| token.hash == Fingerprint::of(text.as_bytes()));
         let token = token.ok_or(TokenError::Unknown)?;
-        // Who knows the secret may know what became of it.
+        // A client that knows the secret may know what became of it.
         if token.revoked.is_some() {
             return Err(TokenError::Revoked);
         }
@@ -197,7 +197,7 @@ impl Tokens {
         Ok((token.uid, stale))
     }
 
-    /// Tokens of a user, or of everybody; what has ended stays for a while.
+    /// Tokens of a user, or of all users; what has ended stays for a while.
     pub fn list(&self, of: Option<Uid>) -> Vec<TokenView> {
         let kept = self.kept();
         let wanted = kept.tokens.iter().filter(|token| of.is_none_or(|uid| token.uid == uid));
@@ -233,7 +233,7 @@ impl Tokens {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Nobody leaves it half changed: whoever panicked did so before or after.
+        // No thread leaves it half changed: one that panicked did so before or after.
         self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 

@@ -3,7 +3,7 @@
 use coloc_model::{Activity, Fraction, Millis};
 use serde::{Deserialize, Serialize};
 
-/// Sums over the time in which somebody looked.
+/// Sums over the time in which the monitor looked.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {

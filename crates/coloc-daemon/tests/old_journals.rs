@@ -20,7 +20,7 @@ const WRITTEN: [&str; 6] = [
     include_str!("journals/version_5.sql"),
     include_str!("journals/version_6.sql"),
 ];
-/// What was kept beside those that have it, since version 5.
+/// What was kept beside the journals that have a mark, since version 5.
 const MARKS: [&[u8]; 2] =
     [include_bytes!("journals/version_5.mark"), include_bytes!("journals/version_6.mark")];
 
@@ -41,7 +41,7 @@ fn every_version_is_kept_and_read() {
     for (index, sql) in WRITTEN.into_iter().enumerate() {
         let place = tempfile::tempdir().expect("a directory");
         let path = unpack(&place, sql);
-        // Before anybody brings it up to date, by a reader.
+        // Before a daemon brings it up to date, by a reader.
         let reader = Journal::open_reader(&path).expect("readable");
         check(&past::read(&reader, Moment(0), None).expect("a past"));
         drop(reader);

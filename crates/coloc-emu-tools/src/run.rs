@@ -141,7 +141,7 @@ fn exit_code(status: ExitStatus) -> u8 {
     }
 }
 
-/// Directories of fleets among temporary files carry the id of who made them.
+/// Directories of fleets among temporary files carry the id of the process that made them.
 const PREFIX: &str = "coloc-emu-";
 
 /// Removes what runners left behind that were killed before they could.
@@ -152,7 +152,7 @@ fn sweep(folder: &Path) {
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
         let maker = rest.split('-').next().and_then(|pid| pid.parse().ok());
         if maker.is_some_and(|pid| Identity::of(pid).is_none()) {
-            // Somebody else's directory stays: it is not ours to remove.
+            // Another user's directory stays: it is not ours to remove.
             let _ = Emulator::open(&entry.path()).map(|emulator| emulator.close());
             let _ = install::remove(&entry.path());
         }

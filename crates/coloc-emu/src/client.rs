@@ -55,8 +55,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Enters this process into the fleet, as a client of MPS if a control daemon listens where the
-    /// environment says. `devices` are those that the process sees, in its order.
+    /// Enters this process into the fleet, as a client of MPS if a control daemon listens where the environment says.
+    /// `devices` are the devices that the process sees, in its order.
     pub fn join(emulator: Arc<Emulator>, devices: &[Place]) -> Result<Self, ClientError> {
         let slot = emulator.lock()?.join(Identity::of_self())?.slot;
         let client = mps_client(devices);
@@ -68,7 +68,7 @@ impl Client {
 
     fn join_mps(&self, client: &MpsClient) -> Result<(), ClientError> {
         let pipe = pipe_directory();
-        // Whoever cannot reach the daemon's sockets runs without it.
+        // A process that cannot reach the daemon's sockets runs without it.
         if !Path::new(&pipe).join(".").exists() {
             return Ok(());
         }

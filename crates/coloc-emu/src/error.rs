@@ -54,7 +54,7 @@ pub enum AttachError {
         model: GpuModel,
     },
     /// The fleet was there when we joined.
-    #[error("the emulated fleet is gone: whoever started it has ended it")]
+    #[error("the emulated fleet is gone: the process that started it has ended it")]
     Closed,
     /// The lock could not be taken.
     #[error("the emulated fleet does not answer: {source}")]

@@ -1,5 +1,5 @@
-//! A mapped file that another process cuts off: touching what is gone is a signal (SIGBUS), which would end the program.
-//! Here it is replaced by empty memory, and whoever asks next is told.
+//! A mapped file that another process cuts off: touching what is gone is a signal (SIGBUS), which would end the
+//! program. Here it is replaced by empty memory, and the next caller is told.
 //!
 //! `unsafe` because a signal handler is told to the C library and maps memory.
 #![allow(unsafe_code)] // Each block says why it is sound.
@@ -101,7 +101,7 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     pass_on(signal, info, context);
 }
 
-/// It is not about a mapping of ours: whoever was there before deals with it.
+/// It is not about a mapping of ours: the handler that was there before deals with it.
 fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let before = BEFORE.get();
     let handler = before.map_or(libc::SIG_DFL, |before| before.sa_sigaction);

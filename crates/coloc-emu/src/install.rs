@@ -94,7 +94,7 @@ pub fn install(directory: &Path, binary: &Path) -> Result<(), InstallError> {
     Ok(())
 }
 
-/// Whole or not at all: somebody may be loading the one that is there.
+/// Whole or not at all: another process may be loading the one that is there.
 fn unpack(file: &Path, library: &[u8]) -> io::Result<PathBuf> {
     let beside = file.with_extension(format!("{}.new", std::process::id()));
     fs::write(&beside, library)?;

@@ -1,8 +1,8 @@
 //! The lock around a fleet's state, shared by processes that trust each other with nothing.
 //!
 //! Every process that joined can write to it, so no address is ever read from it: a robust mutex of the C library keeps
-//! pointers in shared memory, and whoever changes those chooses where another process writes. Here a word names the
-//! thread that holds the lock, and one that is dead is taken over from. A process that scribbles on it can make the
+//! pointers in shared memory, and a process that changes them chooses where another process writes. Here a word names
+//! the thread that holds the lock, and one that is dead is taken over from. A process that scribbles on it can make the
 //! others wait and get an error, and no more.
 
 use crate::process::Identity;
@@ -75,7 +75,7 @@ impl Lock {
 
     /// Lets go of it.
     pub(crate) fn release(&self) {
-        // Who took it over from us, thinking that we are dead, keeps it.
+        // A thread that took it over from us, thinking that we are dead, keeps it.
         self.swap(own_name(), 0);
         self.turns.fetch_add(1, Ordering::AcqRel);
         if self.waiting.load(Ordering::Acquire) > 0 {

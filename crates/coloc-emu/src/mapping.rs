@@ -1,7 +1,7 @@
 //! The fleet's state as a file that every process maps.
 //!
-//! Whoever may write to the file can falsify the fleet, and cut the file off. So it is its maker's alone unless it is
-//! shared with other users, nothing in it is taken for an address, and every use begins with a look whether it is whole.
+//! A user who may write to the file can falsify the fleet, and cut the file off. So it is its maker's alone unless
+//! other users share it, nothing in it is taken for an address, and every use begins with a look whether it is whole.
 #![allow(unsafe_code)] // Each block says why it is sound.
 
 use crate::board::Board;
@@ -24,7 +24,7 @@ use std::time::Duration;
 /// The state's file in its directory.
 pub const STATE_FILE: &str = "fleet.state";
 const MAGIC: u64 = u64::from_le_bytes(*b"colocemu");
-/// How long a live but stopped owner may keep everybody waiting.
+/// How long a live but stopped owner may keep other processes waiting.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The whole file.
@@ -32,7 +32,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 struct Shared {
     magic: AtomicU64,
     version: AtomicU32,
-    /// Counts changes that somebody may be waiting for.
+    /// Counts changes that a process may be waiting for.
     changes: AtomicU32,
     /// Counts critical events.
     events: AtomicU32,
@@ -110,7 +110,7 @@ impl Emulator {
             file.set_permissions(std::fs::Permissions::from_mode(0o666)).map_err(fail)?;
         }
         let emulator = Self::map(file, directory).map_err(fail)?;
-        // SAFETY: nobody else has the mapping, and zeros are a valid `State`.
+        // SAFETY: no other process has the mapping, and zeros are a valid `State`.
         let state = unsafe { &mut (*emulator.shared.as_ptr()).state };
         state.begin(fleet, options, sys::host_now_ns());
         let shared = emulator.shared();
@@ -189,7 +189,7 @@ impl Emulator {
         &self.shared().events
     }
 
-    /// Ends the fleet: whoever is still on it gets errors from now on.
+    /// Ends the fleet: a process that is still on it gets errors from now on.
     pub fn close(&self) -> Result<(), AttachError> {
         let mut session = self.lock()?;
         session.closed = 1;
@@ -197,7 +197,7 @@ impl Emulator {
         Ok(())
     }
 
-    /// Wakes everybody who waits for a change, though nothing changed.
+    /// Wakes every process that waits for a change, though nothing changed.
     pub fn nudge(&self) {
         self.changes().fetch_add(1, Ordering::AcqRel);
         sys::wake_all(self.changes());
@@ -267,14 +267,14 @@ impl Session<'_> {
 impl Deref for Session<'_> {
     type Target = State;
     fn deref(&self) -> &State {
-        // SAFETY: we hold the lock, so nobody writes.
+        // SAFETY: we hold the lock, so no other thread writes.
         unsafe { &(*self.emulator.shared.as_ptr()).state }
     }
 }
 
 impl DerefMut for Session<'_> {
     fn deref_mut(&mut self) -> &mut State {
-        // SAFETY: we hold the lock, so nobody else reads or writes.
+        // SAFETY: we hold the lock, so no other thread reads or writes.
         unsafe { &mut (*self.emulator.shared.as_ptr()).state }
     }
 }

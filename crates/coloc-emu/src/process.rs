@@ -27,7 +27,7 @@ impl Identity {
             .map(|stat| Identity { pid, start_ticks: stat.start_ticks })
     }
 
-    /// Whether a process of this id exists. Cheap, and fooled by one that nobody has waited for.
+    /// Whether a process of this id exists. Cheap, and fooled by one that was not waited for.
     pub fn may_live(self) -> bool {
         sys::process_exists(self.pid)
     }
@@ -72,11 +72,11 @@ fn parse_stat(text: &str) -> Option<Stat> {
     Some(Stat { dead, start_ticks })
 }
 
-/// Says whom the emulated driver takes this process for, by user id.
+/// Names the user that the emulated driver takes this process for, by user id.
 pub const USER_VARIABLE: &str = "COLOC_EMU_UID";
 
-/// Refuses what a real driver lets root alone do. Everybody is root here, so that nobody needs to be, unless the
-/// environment names another user.
+/// Refuses what a real driver lets root alone do. Every process counts as root here, so that none needs to be, unless
+/// the environment names another user.
 pub(crate) fn need_root(what: &'static str) -> Result<(), DriverError> {
     let user = std::env::var(USER_VARIABLE).ok().filter(|user| !user.trim().is_empty());
     match user.is_none_or(|user| user.trim() == "0") {

@@ -11,7 +11,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Nanoseconds of a clock that all processes of this machine share and nobody sets back.
+/// Nanoseconds of a clock that all processes of this machine share and that is never set back.
 pub fn host_now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to; an unknown clock leaves it zero.
@@ -41,12 +41,12 @@ pub(crate) unsafe fn unmap(address: NonNull<u8>, length: usize) {
     unsafe { libc::munmap(address.as_ptr().cast(), length) };
 }
 
-/// Wakes everybody who waits for `word` to change.
+/// Wakes every thread that waits for `word` to change.
 pub(crate) fn wake_all(word: &AtomicU32) {
     wake(word, i32::MAX);
 }
 
-/// Wakes some of those who wait for `word` to change.
+/// Wakes some of the threads that wait for `word` to change.
 pub(crate) fn wake(word: &AtomicU32, most: i32) {
     // SAFETY: the kernel only looks up waiters by the address of a live word.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, most) };

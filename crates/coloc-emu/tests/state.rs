@@ -249,7 +249,7 @@ fn a_file_that_is_cut_off_or_overwritten_gives_errors_and_ends_nobody() {
         let (folder, emulator) = fleet("1xT4-16GB");
         let file = folder.path().join(STATE_FILE);
         let file = std::fs::OpenOptions::new().write(true).open(file).expect("ours");
-        // While somebody has the lock, which is the worst moment.
+        // While a process has the lock, which is the worst moment.
         let mut state = emulator.lock().expect("free");
         file.set_len(length).expect("ours");
         let _ = state.join(Identity::of_self());
@@ -333,7 +333,7 @@ fn work_is_accounted_for_exactly() {
     };
     let start = emulator.lock().expect("free").now_ns();
     let first = emulator.lock().expect("free").view(slot).expect("joined").work_s;
-    // However often somebody looks, the sum is the same.
+    // However often a process looks, the sum is the same.
     for _ in 0..500 {
         drop(emulator.lock().expect("free"));
     }

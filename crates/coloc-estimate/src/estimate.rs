@@ -31,7 +31,7 @@ pub struct Estimate {
     pub class_mib: Option<f64>,
     /// Expected utilization, where it is known.
     pub utilization: Option<Utilization>,
-    /// Who answered.
+    /// Which estimator answered.
     pub estimator: &'static str,
     /// Reasons for doubt.
     pub flags: Vec<Flag>,

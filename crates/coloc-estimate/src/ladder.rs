@@ -33,7 +33,7 @@ pub struct Step {
 pub struct Answer {
     /// The estimate, if any rung had one.
     pub estimate: Option<Estimate>,
-    /// Who was asked, in order.
+    /// The estimators that were asked, in order.
     pub steps: Vec<Step>,
 }
 

@@ -151,7 +151,7 @@ fn bert_is_met_and_doubtful_models_are_flagged() {
     assert!(catalogue::task("maskrcnn").is_none(), "nobody has written its graph down");
 }
 
-/// The catalogue's name of a row of `real_models.csv`; `None` where nobody has written the graph down.
+/// The catalogue's name of a row of `real_models.csv`; `None` where the graph is not written down.
 fn task_of(model: &str, batch: &str) -> Option<String> {
     let place = ["32", "64", "128"].iter().position(|known| *known == batch);
     let plain = match model {

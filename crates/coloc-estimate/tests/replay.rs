@@ -131,7 +131,7 @@ fn zero_3_needs_less_in_16_bits_than_in_32() {
     assert_eq!(mixed, half);
 }
 
-/// An image of a gigapixel or more has more scores than can be counted; where they stream nobody asks for their number.
+/// An image of a gigapixel or more has more scores than can be counted; where they stream their number is not needed.
 #[test]
 fn scores_that_stream_need_not_be_counted() {
     let config = r#"{"model_type": "vit", "hidden_size": 32, "num_hidden_layers": 1, "intermediate_size": 128,

@@ -11,7 +11,7 @@ use std::fmt;
 pub struct Xid(pub u64);
 
 impl Xid {
-    /// What it means, of those that are the hardware's fault; others are the program's, or tell of nothing lasting.
+    /// What it means, if it is the hardware's fault; other errors are the program's, or tell of nothing lasting.
     pub fn hardware_fault(self) -> Option<&'static str> {
         Some(match self.0 {
             48 => "uncorrectable ECC error",

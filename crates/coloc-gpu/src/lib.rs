@@ -1,4 +1,4 @@
-//! Real and emulated GPUs: what is there, how busy it is, who uses it, and how it is shared.
+//! Real and emulated GPUs: what is there, how busy it is, which processes use it, and how it is shared.
 //!
 //! | to | see |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | know which GPUs there are, and notice when that changes | [`inventory`] |
 //! | know when one is faulty | [`health`], [`driver::Xids`] |
 //! | watch them | [`monitor::Monitor`], [`sample`] |
-//! | tell whose a process is | [`process`] |
+//! | tell which task a process belongs to | [`process`] |
 //! | share one | [`mps`], [`mig`], [`streams`] |
 //! | hold a task to its memory | [`enforce`] |
 //! | see what a machine can do | [`doctor`] |

@@ -1,7 +1,7 @@
 //! The monitor: every GPU, by the best source, again and again.
 //!
-//! It holds no clock and no thread of its own: whoever owns it calls [`Monitor::sample`] as often as it wants
-//! samples, and is never blocked longer than the driver's deadline.
+//! It holds no clock and no thread of its own: its owner calls [`Monitor::sample`] as often as it wants samples, and is
+//! never blocked longer than the driver's deadline.
 
 mod instances;
 
@@ -326,7 +326,7 @@ fn look(driver: &mut dyn Driver, now: Time, target: &mut Target) -> Result<Seen,
         })),
     });
     let best = instances::whole(best, &target.instances.list);
-    // Better sources tell nothing of who of several works.
+    // Better sources do not tell which of several processes works.
     if processes.len() > 1 && by_process.is_empty() {
         by_process = driver.process_utilization(index).unwrap_or_default();
     }

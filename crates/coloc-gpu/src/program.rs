@@ -1,4 +1,4 @@
-//! Running somebody else's program and waiting for its end, but not for ever.
+//! Running another program and waiting for its end, but not for ever.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -70,7 +70,7 @@ pub(crate) fn run(
 
 /// Waits for a child; one that takes too long is killed and collected.
 fn wait(child: &mut Child, end: Instant) -> io::Result<Option<ExitStatus>> {
-    // Most answers take a few milliseconds, and somebody waits for them.
+    // Most answers take a few milliseconds, and the caller waits for them.
     let mut pause = FIRST_POLL;
     loop {
         if let Some(status) = child.try_wait()? {

@@ -73,7 +73,7 @@ pub struct GpuSnapshot {
     pub memory_clock_mhz: Option<u32>,
     /// Partitions; `None` on boards that have none.
     pub mig: Option<MigSnapshot>,
-    /// Who is on it.
+    /// The processes on it.
     pub processes: Vec<ProcessSnapshot>,
 }
 
@@ -127,7 +127,7 @@ impl InstanceActivity {
 pub struct ProcessSnapshot {
     /// Its PID.
     pub pid: u32,
-    /// Who it runs as; `None` once it has ended.
+    /// The user it runs as; `None` once it has ended.
     pub user: Option<String>,
     /// Its name; `None` once it has ended.
     pub command: Option<String>,
@@ -271,7 +271,7 @@ impl GpuSnapshot {
 }
 
 impl ProcessSnapshot {
-    /// A process and who it belongs to.
+    /// A process and what it belongs to.
     pub fn of(process: &DeviceProcess, attributed: Attributed) -> Self {
         let task = match attributed.owner {
             Owner::Task { task, .. } => Some(task),

@@ -85,7 +85,7 @@ pub struct BoardDescription {
 
 /// How far the memory that a driver reports may lie below the data sheet's (ECC, firmware).
 const MEMORY_TOLERANCE: f64 = 0.08;
-/// Idle power of a board that nobody measured, as a share of its limit; about what the table's have.
+/// Idle power of a board that was not measured, as a share of its limit; about what the table's have.
 const IDLE_SHARE: f64 = 0.12;
 
 impl GpuModel {

@@ -44,7 +44,7 @@ define_id!(
     NodeId
 );
 define_id!(
-    /// Who submitted a task.
+    /// The user who submitted a task.
     UserId
 );
 define_id!(

@@ -16,7 +16,7 @@ pub struct Lesson {
     pub interference: Option<InterferenceProfile>,
 }
 
-/// How a kind of task takes neighbours and is one, against what is believed of tasks that nobody measured.
+/// How a kind of task takes neighbours and is one, against what is believed of tasks that were not measured.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct InterferenceProfile {
     /// How much others slow it.

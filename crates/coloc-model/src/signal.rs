@@ -24,7 +24,7 @@ pub struct Activity {
 pub struct GpuSignal {
     /// How busy the device is.
     pub activity: Activity,
-    /// Memory in use on the device by everyone, contexts included.
+    /// Memory in use on the device by all processes, contexts included.
     pub used: Bytes,
 }
 

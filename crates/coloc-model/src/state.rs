@@ -22,13 +22,13 @@ pub enum TaskState {
     Completed,
     /// It failed by itself.
     Failed,
-    /// Somebody wanted it gone.
+    /// A user cancelled it, or a dependency can never be met.
     Cancelled,
     /// It was stopped at its time limit.
     TimedOut,
     /// It ran out of memory once too often.
     OutOfMemory,
-    /// Its process vanished and nobody knows how it ended.
+    /// Its process vanished and it is not known how it ended.
     Lost,
 }
 

@@ -113,7 +113,7 @@ impl Basis {
     }
 }
 
-/// A unit of work that somebody submitted.
+/// A unit of work that a user submitted.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Task {
     /// The task's id.
@@ -140,7 +140,7 @@ pub struct Task {
     pub borrows: bool,
     /// How long the user says it runs when alone.
     pub duration: Option<Millis>,
-    /// Among tasks that wait, higher goes first; 0 is everybody's.
+    /// Among waiting tasks, higher goes first; 0 is the default.
     #[serde(default)]
     pub priority: i32,
 }
@@ -157,8 +157,8 @@ pub struct Slot {
 /// Where a task runs and how it shares.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Placement {
-    /// One slot per GPU, all on one node unless the policy counts GPUs only. Everybody who keeps a
-    /// placement keeps the same slots.
+    /// One slot per GPU, all on one node unless the policy counts GPUs only. All copies of a placement
+    /// share the same slots.
     pub slots: Arc<[Slot]>,
     /// The sharing mechanism.
     pub share: Share,

@@ -46,7 +46,7 @@ impl Interference {
 /// The part of a device that a task may use.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Part {
-    /// All of it, shared with whoever else is there.
+    /// All of it, shared with the other tasks there.
     Whole,
     /// A partition of its own.
     Slice {
@@ -152,7 +152,7 @@ impl SharedGpu {
         }
     }
 
-    /// Slows everybody in proportion until no resource is used beyond its capacity, then charges for
+    /// Slows all tasks in proportion until no resource is used beyond its capacity, then charges for
     /// the demand that was packed beyond one device (it grows with demand, not with what got through).
     fn fit_capacity(
         &self,

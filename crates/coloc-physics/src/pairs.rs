@@ -1,4 +1,4 @@
-//! Measured pairs: where somebody measured two tasks together, the measurement wins over the model.
+//! Measured pairs: where two tasks were measured together, the measurement wins over the model.
 
 use coloc_model::{Share, SignatureId};
 use rustc_hash::FxHashMap;

@@ -76,7 +76,7 @@ fn contended(c: &mut Criterion) {
     group.finish();
 }
 
-/// The paper's preset: packed gangs, and whoever waited too long goes back to the first queue.
+/// The paper's preset: packed gangs, and a task that waited too long goes back to the first queue.
 fn promoted(c: &mut Criterion) {
     let trace = trace(2_000, 60);
     let policy = Preset::Tiresias.policy(MemoryKnowledge::Oracle);

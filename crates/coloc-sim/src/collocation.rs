@@ -66,7 +66,7 @@ impl Arrangement {
         self.limits.is_none()
     }
 
-    /// Whether everybody's memory fits.
+    /// Whether the memory of all tasks fits.
     pub fn fits(&self, model: GpuModel, tasks: &[Participant]) -> bool {
         match &self.limits {
             Some(limits) => {
@@ -144,7 +144,7 @@ fn run(
         totals.energy_j += power.draw(model, running.len(), &activity).watts() * span;
         for (&i, &rate) in running.iter().zip(&rates) {
             left[i] -= rate * span;
-            // Whoever set the span is done, whatever rounding says.
+            // The task that set the span is done, whatever rounding says.
             if left[i] <= tasks[i].alone.secs() * 1e-12 {
                 left[i] = 0.0;
                 totals.ends[i] = totals.seconds;
@@ -161,7 +161,7 @@ fn equal_instances(model: GpuModel, tasks: usize) -> Option<Arrangement> {
 }
 
 /// Instances of different sizes that use as much of the board as possible: each gets the largest that
-/// leaves a smallest one for everybody after it.
+/// leaves a smallest one for every task after it.
 fn mixed_instances(model: GpuModel, tasks: usize) -> Option<Arrangement> {
     let table = model.mig()?;
     // Of two profiles with as many SMs, the one with double memory only takes room from the others.

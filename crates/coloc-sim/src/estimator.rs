@@ -35,7 +35,7 @@ pub struct Surroundings {
     pub name: String,
     /// What is added.
     pub constants: Environment,
-    /// What nets load whose part of the constant nobody measured, and what is said of it.
+    /// What nets load whose part of the constant was not measured, and what is said of it.
     pub doubts: Vec<(Loads, String)>,
 }
 

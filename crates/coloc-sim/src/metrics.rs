@@ -73,7 +73,7 @@ pub struct Summary {
 pub struct MemoryFigures {
     /// Tasks whose booking shrank, or that got company, on evidence.
     pub settled: u64,
-    /// Those of them that came to hold more than was left to them.
+    /// Such tasks that came to hold more than was left to them.
     pub outgrown: u64,
     /// Out-of-memory kills of tasks that were within their booking.
     pub wronged: u64,

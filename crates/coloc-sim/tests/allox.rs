@@ -40,7 +40,7 @@ const RATIOS: [f64; 4] = [2.0, 25.0 / 15.0, 5.0, 4.5];
 fn four_jobs_of_the_slides() {
     let (trace, mut simulation) = mixed(FOUR, &RATIOS);
     assert_eq!(ends(&trace, &simulation), [20.0, 25.0, 20.0, 20.0]);
-    // In order of arrival the fast devices go to those who need them least.
+    // In order of arrival the fast devices go to the jobs that need them least.
     simulation.policy.queue = Queue::Fifo;
     assert_eq!(ends(&trace, &simulation), [10.0, 15.0, 100.0, 90.0]);
 }
@@ -85,7 +85,7 @@ fn cores_are_a_kind_of_device() {
     assert_eq!(ends(&trace, &simulation), [10.0, 22.0]);
 }
 
-/// Nobody says that K80s are slow: the first runs show it, and later ones keep off.
+/// The scheduler is not told that K80s are slow: the first runs show it, and later ones keep off.
 #[test]
 fn speeds_are_learned_from_runs() {
     let rows: String =

@@ -44,7 +44,7 @@ proptest! {
         policy in any_policy(),
         fleet in select(vec!["3x4xV100-16GB", "2xV100-16GB,8xV100-16GB,4xV100-16GB", "8xV100-16GB"]),
     ) {
-        // Somebody might get GPUs kept free after a thousand years, so every GPU is asked.
+        // A task might get GPUs kept free after a thousand years, so every GPU is asked.
         let starvation_limit = Some(Millis::from_secs(1000 * 365 * 86_400));
         let searching = Policy { starvation_limit, ..policy };
         prop_assert_eq!(results(fleet, policy, &trace), results(fleet, searching, &trace));

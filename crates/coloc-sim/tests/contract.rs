@@ -189,7 +189,7 @@ proptest! {
         prop_assert_eq!(completed.count(), results.len());
     }
 
-    /// Who declares or estimates right does not die, whatever the others do within their word.
+    /// A task that declares or estimates right does not die, whatever the others do within their word.
     #[test]
     fn the_honest_do_not_die(
         tasks in prop::collection::vec((0u64..2000, 60u64..4000, 1u32..3, 1u64..24, 0.01f64..0.9), 1..24),

@@ -1,9 +1,9 @@
 //! The slides' theorem on interchangeable devices: no rule gives allocations that are Pareto efficient (PE)
-//! and share incentives (SI: nobody is worse off than with an equal part of everything) and that nobody can
+//! and share incentives (SI: no user is worse off than with an equal part of everything) and that no user can
 //! turn to his profit by lying about his speeds (SP), unless all speed-ups are equal.
 //!
-//! One GPU and one block of cores, two users. A gets `x` of the GPU; by PE the GPU goes first to whoever it
-//! speeds up more, so the other has all cores. The counter-example: whatever such a rule answers to the
+//! One GPU and one block of cores, two users. A gets `x` of the GPU; by PE the GPU goes first to the user that
+//! it speeds up more, so the other has all cores. The counter-example: whatever such a rule answers to the
 //! truth, A or B gains by a lie, because PE and SI leave it no choice afterwards.
 
 /// A user's work a second on the whole GPU; on the cores it is 1.

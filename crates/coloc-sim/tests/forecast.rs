@@ -32,7 +32,7 @@ fn takes(seconds: u64) -> Expectation {
     Expectation::new(Some(Millis::from_secs(seconds)), 0.95, Bytes::from_mib(1000))
 }
 
-/// A scheduler in which these were submitted at the start, and where those run that it started.
+/// A scheduler to which these tasks were submitted at the start, and where the tasks run that it started.
 fn begun(policy: Policy, fleet: &str, tasks: u32) -> (Scheduler, Vec<(TaskId, Placement)>) {
     let mut scheduler = Scheduler::new(&fleet.parse().expect("a fleet"), policy);
     let mut running = Vec::new();

@@ -90,7 +90,7 @@ fn replay_says_how_many_tasks_it_does_not_know() {
     assert!(unknown < known.tasks().len());
 }
 
-/// The constant of the environment that is named is added, and what nobody measured of it widens the bound.
+/// The constant of the environment that is named is added, and what was not measured of it widens the bound.
 #[test]
 fn replay_takes_the_environment_that_is_named() {
     let trace = coloc_sim::trace::mix90();

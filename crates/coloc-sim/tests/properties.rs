@@ -145,7 +145,7 @@ proptest! {
         prop_assert_eq!(summary.completed, trace.tasks().len());
         prop_assert!(guard.most_used <= Bytes::from_mib(40_960));
         check_times(&trace, &results);
-        // A ledger and a measured bound: nobody dies.
+        // A ledger and a measured bound: no task dies.
         if policy.memory == MemoryBasis::Ledger {
             prop_assert_eq!((summary.oom_count, guard.deaths), (0, 0));
         }

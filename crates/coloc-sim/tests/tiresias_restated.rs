@@ -124,7 +124,7 @@ fn starving_at(rules: &Rules, state: &State) -> Option<u64> {
     Some((knob * state.executed as f64) as u64)
 }
 
-/// Greedily, from an empty cluster; then those that run go to the head of their queues.
+/// Greedily, from an empty cluster; then running jobs go to the head of their queues.
 fn schedule(jobs: &[Job], rules: &Rules, states: &mut [State], queues: &mut [Vec<usize>; 3]) {
     let mut free = rules.gpus;
     for queue in queues {
@@ -148,7 +148,7 @@ fn schedule(jobs: &[Job], rules: &Rules, states: &mut [State], queues: &mut [Vec
     }
 }
 
-/// When somebody changes queue; late for demotions, because it takes time for service.
+/// When the next job changes queue; late for demotions, because it takes time for service.
 fn next_jump(
     now: u64,
     jobs: &[Job],
@@ -250,8 +250,8 @@ proptest! {
     }
 }
 
-/// Who waits before its first run, or after a promotion, is not starving; and who is overdue when it is
-/// preempted waits for the next event.
+/// A job that waits before its first run, or after a promotion, is not starving; and a job that is overdue when
+/// it is preempted waits for the next event.
 #[test]
 fn waiting_counts_only_after_a_run() {
     let job = |gpus, submit, duration| Job { gpus, submit, duration };

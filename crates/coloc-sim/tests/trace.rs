@@ -1,4 +1,4 @@
-//! Reading traces that somebody else wrote, carelessly or with intent.
+//! Reading traces that other programs or users wrote, carelessly or with intent.
 
 use coloc_sim::trace::{Format, Generator, TraceError, TraceErrorKind, read, write};
 use coloc_sim::{Trace, TraceTask};

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 /// The names that links may have.
 pub(crate) const NAMES: [&str; 3] = ["sbatch", "squeue", "scancel"];
 
-/// The words that the same wish has here; `None` for every other name.
+/// The words that the same request has here; `None` for every other name.
 pub(crate) fn translate(name: &str, words: &[OsString]) -> Option<Vec<OsString>> {
     let (verb, short): (&[&str], &[(&str, &str)]) = match name {
         "sbatch" => (&["submit", "--slurm"], &[]),

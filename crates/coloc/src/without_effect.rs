@@ -1,4 +1,4 @@
-//! Options that do nothing under the chosen policy: whoever gives one expects something of it.
+//! Options that do nothing under the chosen policy: a user who gives one expects something of it.
 
 use crate::args::physics::PhysicsArgs;
 use crate::args::policy::PolicyArgs;
@@ -72,7 +72,7 @@ fn of_sharing(args: &PolicyArgs, physics: &PhysicsArgs, policy: &Policy) -> [(bo
     let contract = policy.contract.is_some();
     let preempts =
         matches!(policy.queue, Queue::Srtf | Queue::Srsf | Queue::Las2d | Queue::Gittins2d);
-    let free = "nobody is preempted under this --queue";
+    let free = "no task is preempted under this --queue";
     [
         (
             tuning.pack.is_some() && policy.place != Place::Consolidate,

@@ -141,7 +141,7 @@ const MEASURED: &str = "graph,task,batch,optimizer,measured\n\
     plain.graph,,16,sgd,907\nplain.graph,,64,sgd,908\nnet.graph,,32,,1000M\n,xlnet_base_cased_2,,,30000\n";
 const PLAIN: &str = "input 64\nlinear 10\n";
 
-/// Constants that somebody learned are used by name, and what nobody measured is flagged.
+/// Constants that were learned are used by name, and what was not measured is flagged.
 #[test]
 fn an_environment_is_learned_and_used_by_its_name() {
     let files =
@@ -165,7 +165,7 @@ fn an_environment_is_learned_and_used_by_its_name() {
     let above = |answer: &Value| answer["bound_mib"].as_f64().expect("a number") - peak(answer);
     assert!((above(&here) - above(&there) - spread).abs() < 0.01, "{here} {there}");
     let flagged = json(&dir, &["--task", "resnet", "--env", "torch-2.4"]);
-    assert!(flags_of(&flagged).contains("nobody measured the memory of batch norm"), "{flagged}");
+    assert!(flags_of(&flagged).contains("the memory of batch norm was not measured"), "{flagged}");
 
     let listed = said(&dir, &["envs"]).ok();
     assert!(listed.contains("torch-2.4") && listed.contains("ships with coloc"), "{listed}");

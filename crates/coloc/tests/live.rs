@@ -6,47 +6,51 @@ mod live {
     #[path = "../support/processes.rs"]
     mod processes;
 
-    mod abuse;
     mod agreement;
-    mod bounds;
     mod collocate;
+    mod command_output;
     mod contract;
     mod daemon_log;
     mod document;
-    mod drained;
     mod events;
     mod expected;
     mod fairness;
-    mod farewell;
+    mod gpu_models;
     mod groups;
     mod history;
-    mod hostile;
-    mod journal;
-    mod kinds;
-    mod limits;
     mod long_queue;
-    mod loss;
-    mod machine;
-    mod memory;
+    mod messages;
     mod mig;
     mod mps;
     mod order;
-    mod outputs;
+    mod out_of_memory;
     mod programs;
-    mod reconnect;
     mod reload;
     mod remote;
     mod retention;
     mod scripts;
     mod setup;
     mod slurm;
-    mod supervision;
-    mod survive;
+    mod stopping;
     mod sweep;
     mod tasks;
-    mod telling;
     mod update;
     mod users;
     mod whatif;
-    mod words;
+
+    /// What goes wrong, and what people do wrong.
+    mod faults {
+        mod abuse;
+        mod drained_gpus;
+        mod journal;
+        mod lost_gpus;
+        mod machine;
+        mod odd_input;
+        mod outputs;
+        mod reconnect;
+        mod restart;
+        mod shortages;
+        mod supervision;
+        mod user_limits;
+    }
 }

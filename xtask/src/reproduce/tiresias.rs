@@ -117,7 +117,7 @@ fn under_load(lab: &Lab, page: &mut Page) -> Result<(), Failed> {
     let mut rows = Vec::new();
     let mut means = vec![vec![0.0; LOADS.len()]; policies.len()];
     let few = LOADS.iter().enumerate().map(|(column, load)| ("2000", load, Some(column)));
-    // Where nobody has to wait for long, there is nothing to last.
+    // Where no task has to wait for long, there is nothing to last.
     let many = LOADS[1..].iter().map(|load| ("4000", load, None));
     for (jobs, load, column) in few.chain(many) {
         for seed in SEEDS {

@@ -24,9 +24,9 @@ pub enum Address {
     Remote {
         /// Where.
         host: Host,
-        /// What says who calls.
+        /// What says which user calls.
         token: Option<Secret>,
-        /// Who is believed to be there.
+        /// Which daemon is believed to be there.
         trust: Trust,
     },
 }

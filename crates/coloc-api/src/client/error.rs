@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// A daemon that does not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody answers.
+    /// No daemon answers.
     #[error("no daemon answers at {}: {source}; start one with `coloc daemon`", socket.display())]
     Unreachable {
         /// Where.
@@ -18,7 +18,7 @@ pub enum ClientError {
         /// What the system says.
         source: io::Error,
     },
-    /// Nobody answers elsewhere, or not who should.
+    /// No daemon answers elsewhere, or not the one that should.
     #[error("no daemon answers at {host}: {source}")]
     NoHost {
         /// Where.
@@ -45,7 +45,7 @@ pub enum ClientError {
     /// The connection broke.
     #[error("the daemon hung up: {0}")]
     Broken(String),
-    /// It says what nobody understands.
+    /// It says what the client does not understand.
     #[error("the daemon's answer cannot be read: {0}; are both of one version?")]
     Garbled(String),
 }
@@ -69,7 +69,7 @@ impl ClientError {
         use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
         match self {
             ClientError::Unreachable { source, .. } | ClientError::NoHost { source, .. } => {
-                // Who shows another certificate, or may not come in, will not be let in later either.
+                // A daemon with another certificate is not believed later, nor is a client without permission let in.
                 !matches!(
                     source.kind(),
                     InvalidData | InvalidInput | PermissionDenied | Unsupported

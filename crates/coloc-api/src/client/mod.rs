@@ -32,7 +32,7 @@ use wanted::push_user;
 const JSON: &str = "application/json";
 /// So many tasks are changed by one request: others have their turn before the next.
 pub const IDS_A_REQUEST: usize = 1_000;
-/// Every question is answered sooner, or begun to be; who is silent for longer is gone.
+/// Every question is answered sooner, or begun to be; a daemon that is silent for longer is gone.
 const LONGEST_SILENCE: Duration = Duration::from_secs(120);
 
 /// A connection to a daemon. One request at a time.
@@ -154,7 +154,7 @@ impl Client {
     /// and the first task that was left is refused for that reason.
     pub fn change(&mut self, ids: &[u32], change: Change) -> Result<Changed, ClientError> {
         let mut all = Changed { schema: SCHEMA, done: Vec::new(), refused: Vec::new() };
-        // Who names no task is told so by the daemon.
+        // A caller that names no task is told so by the daemon.
         let parts = ids.chunks(IDS_A_REQUEST).chain(ids.is_empty().then_some(ids));
         for part in parts {
             let body = serde_json::json!({ "ids": part, "change": change });

@@ -7,7 +7,7 @@ pub struct Wanted<'a> {
     pub all: bool,
     /// Of those, only what ended since, in seconds since 1970.
     pub since_s: f64,
-    /// Of whom.
+    /// Of which users.
     pub whose: Whose<'a>,
 }
 
@@ -17,7 +17,7 @@ pub enum Whose<'a> {
     /// All that there are.
     #[default]
     Everybody,
-    /// Those of whoever asks, as the daemon knows them.
+    /// The tasks of the caller, as the daemon knows it.
     Mine,
     /// This user's.
     User(&'a str),

@@ -33,7 +33,7 @@ pub struct TaskUpdate {
     /// What it needs on each GPU.
     #[schemars(with = "Option<u64>")]
     pub gpu_memory: Option<Bytes>,
-    /// Who goes first.
+    /// Its priority: among waiting tasks, higher goes first.
     pub priority: Option<i32>,
 }
 

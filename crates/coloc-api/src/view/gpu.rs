@@ -1,4 +1,4 @@
-//! The GPUs as those outside see them.
+//! The GPUs as clients see them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub struct GpuView {
     pub model: String,
     /// Its memory.
     pub memory_total_bytes: u64,
-    /// In use by anybody.
+    /// In use by any process.
     pub memory_used_bytes: u64,
     /// Promised to tasks.
     pub memory_promised_bytes: u64,

@@ -1,4 +1,4 @@
-//! Tasks as those outside see them.
+//! Tasks as clients see them.
 
 use crate::estimated::EstimateFlag;
 use crate::moment::{self, Moment};
@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// How a [`TaskState`] is written, for those who write one without us.
+/// How a [`TaskState`] is written, for clients that write one without this crate.
 pub(crate) struct StateShape;
 
 impl JsonSchema for StateShape {
@@ -173,13 +173,32 @@ pub struct MemoryView {
     pub memory_rule: Option<String>,
 }
 
+/// What keeps the processes of a task together, so that all of them end with it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Containment {
+    /// Its session; a process that leaves it may escape.
+    #[default]
+    Session,
+    /// A control group, without limits.
+    Cgroup,
+    /// A control group with limits.
+    CgroupWithLimits,
+}
+
 /// What holds an attempt to what it was given.
 #[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct EnforcementView {
+    /// What keeps its processes together.
+    #[serde(default)]
+    pub containment: Containment,
     /// How its processes are kept together and killed: `cgroup`, or `session` with the reason.
     pub processes: String,
     /// What enforces its GPU memory, `none` if nothing does.
     pub gpu_memory: String,
+    /// The kernel's controller of device memory does.
+    #[serde(default)]
+    pub dmem: bool,
     /// The host memory that it is held to, as the kernel reads it back.
     #[schemars(with = "Option<u64>")]
     pub host_memory: Option<Bytes>,
@@ -264,6 +283,6 @@ pub struct Expected {
     pub expected_start_s: Option<f64>,
     /// When it will end.
     pub expected_end_s: Option<f64>,
-    /// What was assumed, or why nobody can tell.
+    /// What was assumed, or why it cannot be told.
     pub expected_basis: String,
 }

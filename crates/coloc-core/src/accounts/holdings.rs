@@ -12,16 +12,16 @@ use coloc_model::{Bytes, GroupId, Millis, Time, UserId};
 pub(crate) struct Charge {
     pub(crate) gpus: u32,
     pub(crate) memory: Bytes,
-    /// The part of its GPUs that nobody else can use, in GPUs.
+    /// The part of its GPUs that no other task can use, in GPUs.
     pub(crate) share: f64,
 }
 
 impl Charge {
-    /// Where nobody asks.
+    /// Where accounts are not kept.
     pub(crate) const NONE: Charge = Charge { gpus: 0, memory: Bytes::ZERO, share: 0.0 };
 }
 
-/// What somebody holds.
+/// What a user or a group holds.
 #[derive(Clone, Copy, Default, Debug)]
 struct Holding {
     gpus: u32,
@@ -60,12 +60,12 @@ struct Usage {
     as_of: Time,
 }
 
-/// Everybody's holdings and past.
+/// What all users and groups hold, and what users have had.
 #[derive(Clone, Debug)]
 pub(crate) struct Holdings {
     accounts: Accounts,
     limited: bool,
-    /// Half-life in seconds, where anybody asks for usage.
+    /// Half-life in seconds, where usage is kept.
     half_life: Option<f64>,
     users: Vec<(Holding, Usage)>,
     groups: Vec<Holding>,
@@ -84,7 +84,7 @@ impl Holdings {
         self.accounts.set_user(user, account);
     }
 
-    /// Takes over what users have had, as of now. What they hold is for those to say who still hold it.
+    /// Takes over what users have had, as of now. What they hold follows from the tasks that still run.
     pub(crate) fn remember(&mut self, now: Time, past: &Holdings) {
         let Some(half_life) = past.half_life else { return };
         let usage = |usage: &Usage| Usage {
@@ -105,12 +105,12 @@ impl Holdings {
         self.users[user.index()].1.seconds += left;
     }
 
-    /// Somebody is limited.
+    /// A user or a group has a quota.
     pub(crate) fn are_limited(&self) -> bool {
         self.limited
     }
 
-    /// Anybody asks what users hold or have had.
+    /// The policy or a quota needs what users hold or have had.
     pub(crate) fn are_kept(&self) -> bool {
         self.limited || self.half_life.is_some()
     }

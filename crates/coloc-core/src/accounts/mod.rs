@@ -1,4 +1,4 @@
-//! Who may hold how much, who has had how much, and who is owed more.
+//! How much users and groups may hold, how much they have had, and how much they are owed.
 
 mod holdings;
 mod quota;
@@ -20,14 +20,14 @@ pub struct Account {
 }
 
 impl Account {
-    /// A share like everybody's, and no limit.
+    /// An equal share, and no limit.
     pub const PLAIN: Account = Account { weight: 1.0, quota: Quota::NONE, group: None };
 }
 
-/// What is agreed with everybody. Without agreements all are equal and nothing is limited.
+/// What is agreed with all users and groups. Without agreements all are equal and nothing is limited.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Accounts {
-    /// Of those with whom nothing is agreed.
+    /// Of users with whom nothing is agreed.
     others: Account,
     users: Vec<Option<Account>>,
     groups: Vec<Quota>,
@@ -40,7 +40,7 @@ impl Default for Accounts {
 }
 
 impl Accounts {
-    /// The same for everybody, until something is agreed with them.
+    /// The same for all users, until something is agreed with them.
     pub fn of_others(others: Account) -> Self {
         Accounts { others, ..Accounts::default() }
     }
@@ -71,7 +71,7 @@ impl Accounts {
         self.groups[group.index()] = quota;
     }
 
-    /// Somebody is limited.
+    /// A user or a group has a quota.
     pub fn have_quotas(&self) -> bool {
         let limited = |quota: &Quota| *quota != Quota::NONE;
         let users = self.users.iter().flatten().chain([&self.others]);

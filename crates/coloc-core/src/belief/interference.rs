@@ -1,4 +1,4 @@
-//! How tasks of a kind take neighbours and what they are to them, where somebody measured it.
+//! How tasks of a kind take neighbours and what they are to them, where that was measured.
 
 use super::{Beliefs, Learned, PRODUCT_PRIOR, slowdown};
 use coloc_model::{InterferenceProfile, Lesson, SignatureId};
@@ -50,7 +50,7 @@ impl Beliefs {
         self.version += 1;
     }
 
-    /// Kinds of tasks that somebody measured.
+    /// Kinds of tasks that were measured.
     pub fn lessons(&self) -> usize {
         self.taught.len()
     }

@@ -16,7 +16,7 @@ const FIRST_GUESS: f64 = 0.5;
 /// A new observation weighs at least this much, so that beliefs follow a task that changes.
 const LEAST_WEIGHT: f64 = 0.125;
 /// Slow-down of one task per product of its own and a neighbour's SM demand: the one-parameter model
-/// that does best on pairs nobody has measured.
+/// that does best on pairs that were not measured.
 const PRODUCT_PRIOR: f64 = 0.49;
 /// Beliefs that differ by less are the same.
 pub(crate) const NOTICEABLE: f64 = 1e-3;
@@ -171,7 +171,7 @@ pub fn slowdown(own: f64, others: f64) -> f64 {
 }
 
 /// A lower bound of [`predicted_harm`] from the incumbents' total demand alone, which grows with it. Where tasks are known
-/// to be milder than usual, `least_factor` is the least that a product can be of the usual.
+/// to interfere less than usual, `least_factor` is the least that a product can be of the usual.
 pub(crate) fn least_harm(load: f64, newcomer: f64, least_factor: f64) -> f64 {
     let stretched = (load + newcomer).max(1.0);
     let product = PRODUCT_PRIOR * least_factor * newcomer * load * stretched;

@@ -117,7 +117,7 @@ impl SchedulerState {
         if within && record.attempts.wronged < MOST_BLAME {
             record.attempts.wronged += 1;
             self.settling.counts.wronged += 1;
-            // Before those who took its memory.
+            // Before the tasks that took its memory.
             self.recovery.come_back(task);
             return true;
         }
@@ -168,8 +168,8 @@ impl SchedulerState {
         }
     }
 
-    /// Those who hold more than they were promised are booked with what they hold. Where that is not to be had beside what
-    /// is owed to their victim, or where memory was only lent to them, they go.
+    /// Tasks that hold more than they were promised are booked with what they hold. Where that is not to be had beside
+    /// what is owed to their victim, or where memory was only lent to them, they go.
     fn call_to_account(
         &mut self,
         now: Time,
@@ -201,7 +201,7 @@ impl SchedulerState {
         }
     }
 
-    /// A task holds memory that was promised to others, who died of it: it comes back with what it needs.
+    /// A task holds memory that was promised to other tasks, and they died of it: it comes back with what it needs.
     fn expel(&mut self, now: Time, task: TaskId, held: Bytes, effects: &mut Vec<Effect>) {
         if self.vacate(now, task).is_none() {
             return;

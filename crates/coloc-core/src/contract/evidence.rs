@@ -19,7 +19,7 @@ pub(crate) const fn long_enough(basis: Basis) -> Millis {
         // What is lent may be wanted back.
         Basis::Declared => 600,
         Basis::Estimated => 300,
-        // A GPU that nobody else may use is dear.
+        // A GPU that no other task may use is dear.
         Basis::Unknown => 180,
         // Runs before it have shown the most of it.
         Basis::History => 120,

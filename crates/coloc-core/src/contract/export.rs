@@ -17,7 +17,7 @@ pub struct Promised {
     pub basis: Basis,
     /// It was seen to train at a plateau of memory.
     pub settled: bool,
-    /// Nobody may come beside it.
+    /// No other task may come beside it.
     pub alone: bool,
     /// It is to be held to this much; `None` for as much as there is. Fixed at its launch.
     pub limit: Option<Bytes>,

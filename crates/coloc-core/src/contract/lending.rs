@@ -8,7 +8,7 @@ use coloc_model::{Basis, Bytes, GpuId, TaskId, Time};
 use std::cmp::Reverse;
 
 impl SchedulerState {
-    /// A task wants the memory back that it lent: who borrowed it goes, the youngest first.
+    /// A task wants the memory back that it lent: tasks that borrowed it go, the youngest first.
     pub(super) fn want_back(
         &mut self,
         now: Time,
@@ -52,8 +52,8 @@ impl SchedulerState {
         }
     }
 
-    /// Makes room for a declared floor among tasks that run already: those that may be sent away claim nothing, and of the
-    /// others those of which least is known give first.
+    /// Makes room for a declared floor among running tasks: tasks that may be sent away claim nothing, and of the
+    /// others the tasks of which least is known give first.
     pub(super) fn make_room(&mut self, gpu: GpuId, wanted: Bytes) {
         let lent = |claimed: Bytes, capacity: Bytes| capacity.saturating_sub(claimed) >= wanted;
         let borrows = |task: TaskId| self.tasks.get(task).is_some_and(|r| r.task.borrows);

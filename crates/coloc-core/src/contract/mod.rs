@@ -1,4 +1,4 @@
-//! The memory contract: what is booked for a task, for how long, and who may come beside it.
+//! The memory contract: what is booked for a task, for how long, and which tasks may come beside it.
 //!
 //! | basis | booked | shrinks | company |
 //! |---|---|---|---|

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 pub struct SettlingCounts {
     /// Tasks whose booking shrank, or that got company, on evidence.
     pub settled: u64,
-    /// Those of them that came to hold more than was left to them: the evidence was wrong.
+    /// Such tasks that came to hold more than was left to them: the evidence was wrong.
     pub outgrown: u64,
     /// Out-of-memory errors of tasks that were within their booking.
     pub wronged: u64,
@@ -102,7 +102,7 @@ impl SchedulerState {
         }
     }
 
-    /// Somebody comes to these GPUs or leaves them: what they do can no longer be told apart, or can again.
+    /// A task comes to a GPU or leaves it: what its tasks do can no longer be told apart, or can again.
     pub(crate) fn company_changed(&mut self, now: Time, gpu: GpuId) {
         let unsettled =
             |booking: &Booking| (!booking.settled && !booking.told).then_some(booking.task);
@@ -192,7 +192,7 @@ impl SchedulerState {
         let margin =
             least_margin(largest.basis).max(self.beliefs.late_growth(record.task.signature));
         let enough = run.seen.scale(1.0 + margin);
-        // Who was expected to hold more may still come to it: evidence settles what is between expectation and bound.
+        // A task may still come to hold what was expected: evidence settles what is between expectation and bound.
         let enough = match record.task.memory {
             Memory::Estimated { peak, .. } => enough.max(peak.min(run.promised)),
             _ => enough,
@@ -352,7 +352,7 @@ impl SchedulerState {
         self.plan_to_settle(task);
     }
 
-    /// A task that has not settled, and of which nothing is known, has all of a GPU that nobody else was promised.
+    /// A task that has not settled, and of which nothing is known, has all of a GPU that no other task was promised.
     pub(crate) fn extend_the_unknown(&mut self, gpu: GpuId) {
         let state = self.gpus.get(gpu);
         let unsettled = |b: &&Booking| b.basis == Basis::Unknown && !b.settled;

@@ -185,7 +185,7 @@ impl Eligibility {
         needs.extend(has_that_name.then_some(changed.0));
         for other in self.names.before(first, *user, name).filter(|other| *other != changed.0) {
             needs.push(other);
-            // A singleton waits for those before it.
+            // A singleton waits for the tasks of its name before it.
             if tasks.conditions(other).is_some_and(|other| other.singleton.is_some()) {
                 break;
             }

@@ -27,7 +27,7 @@ impl Names {
         }
     }
 
-    /// Those of one name with ids below, the newest first.
+    /// Tasks of one name with ids below, the newest first.
     pub(super) fn before(
         &self,
         task: TaskId,

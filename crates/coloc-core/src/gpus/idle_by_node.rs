@@ -1,4 +1,4 @@
-//! How many GPUs of each node are idle, and which nodes have how many: whoever wants GPUs close together
+//! How many GPUs of each node are idle, and which nodes have how many: a gang that wants GPUs close together
 //! asks for nodes.
 
 use super::number_set::NumberSet;
@@ -55,7 +55,7 @@ impl IdleByNode {
         self.idle[node.index()]
     }
 
-    /// Nodes that a gang of this size needs when nobody else is there.
+    /// Nodes that a gang of this size needs when no other task is there.
     pub(crate) fn fewest_nodes(&self, wanted: u32) -> u32 {
         1 + self.largest.partition_point(|&sum| sum < wanted) as u32
     }

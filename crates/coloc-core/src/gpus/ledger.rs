@@ -14,8 +14,8 @@ use coloc_model::{
 
 /// A GPU on which foreign processes hold less counts as idle: a display server holds some.
 const NOTICEABLE: Bytes = Bytes::from_mib(1024);
-/// A look at activity tells of the time before it, and who comes has to get to work: the first seconds of a crowd say
-/// more of the one before.
+/// A look at activity tells of the time before it, and a task that comes has to get to work: the first seconds of a
+/// crowd say more of the one before.
 pub(crate) const LAG: Millis = Millis::from_secs(15);
 
 /// One task's place on one GPU.
@@ -59,7 +59,7 @@ impl Booking {
 pub struct Reservation {
     /// The task it is kept for.
     pub reserved_for: TaskId,
-    /// Until then the GPU is expected to be in use anyway: whoever is gone by then may still use it.
+    /// Until then the GPU is expected to be in use anyway: a task that is gone by then may still use it.
     pub until: Time,
 }
 
@@ -90,7 +90,7 @@ pub struct GpuState {
     /// A young task settles until then.
     pub(crate) busy_until: Time,
     pub(crate) layout: Layout,
-    /// Slices that nobody here holds and that cannot be given.
+    /// Slices that no task holds and that cannot be given.
     pub(crate) foreign_slices: Layout,
     pub(crate) reserved: Option<Reservation>,
     /// When a task last came, was first seen at work, or went.
@@ -103,7 +103,7 @@ pub struct GpuState {
 /// Clients of MPS on a GPU, of which every task is one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Clients {
-    /// Those beside one of each task.
+    /// Clients beside one of each task.
     pub(crate) beside: u32,
     /// How many it takes.
     pub(crate) limit: u32,
@@ -132,7 +132,7 @@ impl GpuState {
         self.lost || self.drained
     }
 
-    /// It can be used, and nobody is on it.
+    /// It can be used, no task is on it, and foreign processes hold next to nothing.
     pub fn is_idle(&self) -> bool {
         self.residents.is_empty() && !self.is_out() && self.foreign < NOTICEABLE
     }
@@ -176,7 +176,7 @@ impl GpuState {
         }
     }
 
-    /// Slices that cannot be given, whoever has them.
+    /// Slices that cannot be given: held by tasks, or foreign.
     pub(crate) fn slices(&self) -> Layout {
         self.layout.with(self.foreign_slices)
     }
@@ -246,7 +246,7 @@ impl GpuState {
 
     /// Takes a booking out to see what would be possible without it: it is put back, or it has left.
     pub(crate) fn lift(&mut self, task: TaskId) -> Booking {
-        // Mostly it is the only one: nobody has to move up.
+        // Mostly it is the only one: no other booking has to move up.
         let only = self.residents.pop_if(|last| last.task == task);
         let booking = only.unwrap_or_else(|| self.residents.remove(self.index_of(task)));
         if let Some(instance) = booking.instance {
@@ -280,7 +280,7 @@ impl GpuState {
         self.amend(task, |booking| booking.bytes = bytes)
     }
 
-    /// Changes a task's booking; says whether somebody else may profit from that.
+    /// Changes a task's booking; says whether another task may profit from that.
     pub(crate) fn amend(&mut self, task: TaskId, change: impl FnOnce(&mut Booking)) -> bool {
         let index = self.index_of(task);
         let booking = &mut self.residents[index];

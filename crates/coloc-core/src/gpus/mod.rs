@@ -1,4 +1,4 @@
-//! The GPUs as the scheduler believes them to be: who is on each, what was promised, what was seen.
+//! The GPUs as the scheduler believes them to be: which tasks are on each, what was promised, what was seen.
 
 mod idle_by_node;
 mod ledger;
@@ -100,7 +100,7 @@ impl Gpus {
             out: 0,
             states,
             policy: *policy,
-            // Nobody else asks what the monitor shows, which changes all the time.
+            // Only the other policies read loads from the monitor, where they change all the time.
             expects_load: matches!(policy.gate, Gate::Expected { .. })
                 || policy.place == Place::LeastInterference
                 || policy.learn
@@ -193,7 +193,7 @@ impl Gpus {
         if self.is_indexed() { *self.tree.leaf(gpu.index()) } else { self.summary(gpu) }
     }
 
-    /// Where the first idle GPUs are taken, nobody searches the index.
+    /// Where the first idle GPUs are taken, no search needs the index.
     fn is_indexed(&self) -> bool {
         self.policy.place != Place::Any && self.idle_by_node.is_none()
     }
@@ -215,7 +215,7 @@ impl Gpus {
         }
     }
 
-    /// Apart, so that what everybody needs is inlined.
+    /// Apart, so that what every policy needs is inlined.
     #[inline(never)]
     fn refresh_index(&mut self, gpu: GpuId) {
         self.tree.set(gpu.index(), self.summary(gpu));
@@ -300,12 +300,12 @@ impl Gpus {
         self.idle.count()
     }
 
-    /// Adds the first of those that are idle.
+    /// Adds the first idle GPUs.
     pub(crate) fn first_idle(&self, count: usize, into: &mut Gang) {
         self.idle.first(count, |number| into.push(GpuId::from(number)));
     }
 
-    /// Those that are idle, in id order.
+    /// The idle GPUs, in id order.
     pub(crate) fn idle_ids(&self) -> impl Iterator<Item = GpuId> + '_ {
         self.idle.iter().map(GpuId::from)
     }
@@ -323,7 +323,7 @@ impl Gpus {
         }
     }
 
-    /// A monitor can tell what a task itself does, or can no longer. Nobody searches by that.
+    /// A monitor can tell what a task itself does, or can no longer. No search goes by that.
     pub(crate) fn set_told(&mut self, gpu: GpuId, task: TaskId, told: bool) {
         self.states[gpu.index()].amend(task, |booking| booking.told = told);
     }

@@ -1,4 +1,4 @@
-//! A set of small numbers, a bit each: whoever takes the first few reads a word or two.
+//! A set of small numbers, a bit each: to take the first few, a word or two is read.
 
 #[derive(Clone, Debug)]
 pub(super) struct NumberSet {

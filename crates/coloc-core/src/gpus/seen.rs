@@ -40,7 +40,7 @@ impl Gpus {
             || matches!(self.policy.gate, Gate::TumblingMean { .. } | Gate::Risk { .. })
     }
 
-    /// What was seen of a GPU so far says nothing of those who are on it now.
+    /// What was seen of a GPU so far says nothing of the tasks that are on it now.
     pub(crate) fn watch_anew(&mut self, now: Time, gpu: GpuId) {
         self.states[gpu.index()].watch_anew(now);
     }

@@ -1,5 +1,5 @@
 //! Gangs on as few nodes as possible (Tiresias). Of the nodes that can hold a task, the one with the least
-//! room; whoever fits on no single node is spread over the roomiest ones, if it may be.
+//! room; a task that fits on no single node is spread over the roomiest ones, if it may be.
 
 use super::Gang;
 use super::search::Question;
@@ -72,7 +72,7 @@ impl Question<'_> {
         idle_by_node
     }
 
-    /// Nodes that a gang of this size needs when nobody else is there.
+    /// Nodes that a gang of this size needs when no other task is there.
     fn fewest_nodes(&self, wanted: usize) -> usize {
         let mut sizes: Vec<usize> =
             self.gpus.node_ids().map(|node| self.gpus.of_node(node).count()).collect();

@@ -14,7 +14,7 @@ pub(super) fn cost(gpu: &GpuState, demand: &Demand) -> Cost {
         let incumbents = residents.map(|booking| (booking.load, booking.interference));
         return real_cost(harm_by_profile(incumbents, (demand.load, demand.interference)).max(0.0));
     }
-    // While nobody is stretched harm follows from the sum alone. Then cost and bound are one number, and
+    // While no task is stretched harm follows from the sum alone. Then cost and bound are one number, and
     // a search need not open every GPU whose bound is a rounding error below.
     if gpu.load + demand.load <= 1.0 {
         return least(gpu.load, demand.load, 1.0);

@@ -65,7 +65,7 @@ impl Question<'_> {
         self.preference.cost(self.policy, self.gpus, gpu, self.now)
     }
 
-    /// Those of these GPUs that pass the screen, cheapest first.
+    /// The GPUs among these that pass the screen, cheapest first.
     fn ranked(
         &self,
         gpus: impl Iterator<Item = GpuId>,
@@ -215,7 +215,7 @@ impl Best {
     }
 }
 
-/// A walk down an index, into the most promising half first and into the other only if it may hold
+/// A descent down an index, into the most promising half first and into the other only if it may hold
 /// something better than what was found.
 struct Descent<'a, S, View, Ids, Leaf> {
     tree: &'a Tournament<S>,

@@ -1,7 +1,7 @@
 //! EASY backfilling: the head is promised the earliest time at which running tasks, by their declared
 //! durations, will have made room; later tasks may start now only if that promise does not move.
 //!
-//! Whoever is gone by then moves nothing. Whoever is not may start where the head would still find its
+//! A task that is gone by then moves nothing. Any other may start where the head would still find its
 //! GPUs, and that depends on what it asks for, not on how long it stays: it is worked out once a shape.
 
 use super::Shape;
@@ -19,12 +19,12 @@ const DEPTH: usize = 500;
 pub(crate) fn run(scheduler: &mut SchedulerState, pass: &mut Pass) {
     super::fifo::run(scheduler, pass);
     let Some(head) = scheduler.head() else { return };
-    // Where whole GPUs are given and none is free, nobody can start.
+    // Where whole GPUs are given and none is free, no task can start.
     if pass.is_over() || (scheduler.policy.needs_idle() && scheduler.gpus.idle() == 0) {
         return;
     }
     let outlook = Outlook::new(scheduler, head, pass.now);
-    // A head whose start nobody can foresee might be delayed by anybody; one that has no GPUs to start on, by nobody.
+    // A head whose start cannot be foreseen might be delayed by any task; one that has no GPUs to start on, by none.
     if outlook.promised != Time::NEVER || !scheduler.has_gpus_in_service(&outlook.head) {
         let stays_out = vec![false; scheduler.widest as usize + 1];
         Round { outlook, chances: FxHashMap::default(), stays_out }.run(scheduler, pass);
@@ -103,7 +103,7 @@ type Losses = Vec<(NodeId, usize)>;
 enum Chance {
     /// Nothing in this pass.
     NoRoom,
-    /// These GPUs; whoever stays longer than promised takes some of them from the head.
+    /// These GPUs; a task that stays beyond the promised time takes some of them from the head.
     Room { gpus: Gang, losses: Losses, harmless: bool },
 }
 
@@ -111,7 +111,7 @@ enum Chance {
 struct Round {
     outlook: Outlook,
     chances: FxHashMap<Shape, Chance>,
-    /// By number of GPUs, where these are merely counted: whoever stays longer than promised cannot start.
+    /// By number of GPUs, where these are merely counted: a task that stays beyond the promised time cannot start.
     stays_out: Vec<bool>,
 }
 

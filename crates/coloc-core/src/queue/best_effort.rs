@@ -1,5 +1,5 @@
 //! In order of arrival, or with a head start for what is expected to be short, or by what users have had;
-//! those that do not fit are skipped.
+//! tasks that do not fit are skipped.
 
 use super::{Ticket, fair};
 use crate::place::{Search, hopeful};
@@ -48,7 +48,7 @@ pub(crate) fn run(scheduler: &mut SchedulerState, pass: &mut Pass) {
             scheduler.waiting.shapes[shape].blocked = false;
             continue;
         }
-        // Whoever came before may have taken the room.
+        // A task before it may have taken the room.
         if !has_a_chance(scheduler, shape, &improved) {
             continue;
         }
@@ -59,12 +59,12 @@ pub(crate) fn run(scheduler: &mut SchedulerState, pass: &mut Pass) {
         // Where one was looked for among the improved GPUs only, the rest still cannot take any.
         scheduler.waiting.shapes[shape].blocked = was_blocked || !started;
         if pass.is_over() {
-            // Not everybody was asked; what improved must be offered again.
+            // Not every shape was tried; what improved must be offered again.
             scheduler.waiting.unblock_all();
             break;
         }
         if started && kept_for_it {
-            // What was kept for it and not used is there for those who were asked before, too.
+            // What was kept for it and not used is there for the tasks that were tried before, too.
             scheduler.waiting.unblock_all();
             scheduler.improved = improved;
             return run(scheduler, pass);

@@ -1,6 +1,6 @@
-//! Fair shares: whoever has had the least GPU time for its weight goes first, among one user's tasks the
-//! oldest. Past usage is forgotten with a half-life. Nobody is preempted, and who does not fit is passed
-//! over, as by best effort.
+//! Fair shares: the user who has had the least GPU time for its weight goes first, among one user's tasks
+//! the oldest. Past usage is forgotten with a half-life. No task is preempted, and a task that does not fit
+//! is passed over, as by best effort.
 
 use crate::scheduler::SchedulerState;
 use coloc_model::{Time, UserId};

@@ -1,4 +1,4 @@
-//! In order of arrival. The head blocks everybody behind it, and while nothing but improved GPUs can
+//! In order of arrival. The head blocks all tasks behind it, and while nothing but improved GPUs can
 //! help it, only those are looked at.
 
 use crate::place::Search;

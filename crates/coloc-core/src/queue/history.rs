@@ -1,4 +1,4 @@
-//! How much service tasks take, from samples or from those that ended, and the Gittins index of it.
+//! How much service tasks take, from samples or from tasks that ended, and the Gittins index of it.
 
 use super::ranked::simulator;
 use crate::policy::{Policy, Queue};

@@ -35,7 +35,7 @@ pub(crate) fn class(priority: i32) -> u32 {
 }
 
 impl Ticket {
-    /// Before everybody.
+    /// Before all tasks.
     pub(crate) const FIRST: Ticket = Ticket { rank: 0, submitted: Time::START, number: 0 };
 
     /// What goes before arrival: the priority, then, where a user's shortest goes first, the declared
@@ -105,7 +105,7 @@ impl SchedulerState {
     /// number matters.
     pub(crate) fn shape(&self, task: &Task) -> Shape {
         let by_user = self.waiting.by_user;
-        // Where skew decides who is packed, it also matters what runs.
+        // Where skew decides which tasks are packed, it also matters what runs.
         let by_skew =
             self.policy.place == Place::Consolidate && matches!(self.policy.pack, Pack::Skew(_));
         let any_model = self.models.allowed(task).is_none();
@@ -156,12 +156,12 @@ pub(crate) struct Waiting {
     /// The discipline looks at shapes; others do without them.
     by_shape: bool,
     count: usize,
-    /// All by their tickets, where anybody asks for that.
+    /// All by their tickets, where the policy needs that.
     by_ticket: bool,
     order: BTreeMap<Ticket, Entry>,
     shapes: Vec<ShapeQueue>,
     numbers: FxHashMap<Shape, usize>,
-    /// Shapes with somebody waiting, in no particular order.
+    /// Shapes with a waiting task, in no particular order.
     active: Vec<usize>,
 }
 
@@ -206,7 +206,7 @@ impl Waiting {
         let number = self.number(task);
         if self.shapes[number].tickets.is_empty() {
             self.active.push(number);
-            // Nobody of this shape was there to try the GPUs that improved meanwhile.
+            // No task of this shape was there to try the GPUs that improved meanwhile.
             self.shapes[number].blocked = false;
         }
         self.shapes[number].tickets.insert(ticket, task.id);

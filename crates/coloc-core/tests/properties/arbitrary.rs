@@ -7,7 +7,7 @@ use coloc_model::{Bytes, Millis, Share, TaskId};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Something that may happen. Tasks are named by a number that is taken modulo those that there are.
+/// Something that may happen. Tasks are named by a number that is taken modulo their count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Submit(TaskBuilder),

@@ -8,7 +8,7 @@ use coloc_model::{Basis, Bytes, GpuId, Memory, Millis, TaskId};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Something that may happen. Tasks and GPUs are named by a number that is taken modulo those that there are.
+/// Something that may happen. Tasks and GPUs are named by a number that is taken modulo their count.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Submit(TaskBuilder),
@@ -124,7 +124,7 @@ fn promises_are_kept(world: &World) {
         for gpu in world.placement(id).gpus() {
             let state = world.scheduler.gpus().get(gpu);
             let booking = state.residents().iter().find(|b| b.task == id).expect("it is there");
-            // Who asks for more than there is asks for all.
+            // A task that asks for more than there is asks for all.
             let floor = bytes.min(world.scheduler.most_memory(task.gpus)).min(state.capacity);
             let kept = booking.borrowed || booking.instance.is_some() || booking.claim() >= floor;
             assert!(kept, "task {id} declared {bytes} and has {booking:?}");
@@ -132,7 +132,7 @@ fn promises_are_kept(world: &World) {
     }
 }
 
-/// Nobody can come beside a task of which nothing is known. Who came after it had settled, and before it grew again, stays.
+/// No task can come beside one of which nothing is known. A task that came after it had settled, before it grew, stays.
 fn the_unknown_are_alone(world: &World) {
     for (gpu, state) in world.scheduler.gpus().iter() {
         let unsettled = |b: &&coloc_core::gpus::Booking| b.basis == Basis::Unknown && !b.settled;

@@ -195,7 +195,7 @@ impl Model {
     }
 }
 
-/// Something that may happen. Tasks are named by a number that is taken modulo those that there are.
+/// Something that may happen. Tasks are named by a number that is taken modulo their count.
 #[derive(Clone, Debug)]
 enum Step {
     Submit { asks: Asks, user: u32, name: usize },

@@ -1,5 +1,5 @@
 //! What holds after every event. [`World`] itself checks that no task runs or ends twice and calls the
-//! scheduler's own `sanity_check`: promises within capacity, whole gangs, nobody lost.
+//! scheduler's own `sanity_check`: promises within capacity, whole gangs, no task lost.
 
 use super::arbitrary::{Step, any_fleet, any_policy, any_steps};
 use crate::testkit::World;
@@ -46,7 +46,7 @@ fn placements_are_legal(world: &World, policy: &Policy) {
     }
 }
 
-/// Ends whatever runs until nobody is left.
+/// Ends whatever runs until no task is left.
 fn drain(world: &mut World) {
     for _ in 0..10_000 {
         let running: Vec<TaskId> = world.running().collect();
@@ -127,7 +127,7 @@ proptest! {
         }
     }
 
-    /// With nothing in the way but other tasks, everybody runs once they have ended.
+    /// With nothing in the way but other tasks, every task runs once they have ended.
     #[test]
     fn everybody_runs_in_the_end(
         policy in any_policy(),
@@ -135,7 +135,7 @@ proptest! {
         steps in any_steps(40),
     ) {
         use coloc_core::policy::{Gate, MemoryBasis};
-        // A device that reports memory in use while nobody is on it would be in the way for ever.
+        // A device that reports memory in use while no task is on it would be in the way for ever.
         let policy = Policy { memory: MemoryBasis::Ledger, gate: Gate::Open, ..policy };
         let mut world = World::new(fleet, policy);
         steps.into_iter().for_each(|step| world.step(step));

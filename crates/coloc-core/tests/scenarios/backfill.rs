@@ -175,8 +175,8 @@ mod promises {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// When durations are exact, whoever is the head starts no later than if nobody passed it from
-        /// then on: here, the second task under plain FIFO.
+        /// When durations are exact, the head starts no later than if no task passed it from then on:
+        /// here, the second task under plain FIFO.
         #[test]
         fn the_first_head_starts_when_fifo_would_start_it(
             rest in prop::collection::vec((0u64..40, 1u32..=4, 1u64..120), 1..14),

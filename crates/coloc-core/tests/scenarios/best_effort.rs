@@ -1,4 +1,4 @@
-//! Those that do not fit are skipped; what is expected to be short may go first.
+//! Tasks that do not fit are skipped; what is expected to be short may go first.
 
 use crate::testkit::{World, exclusive, mps, secs, task};
 use coloc_core::Policy;
@@ -72,7 +72,7 @@ fn nobody_is_overtaken_for_ever() {
     let mut world = after_seeing_long_and_short(3.0);
     let running = world.submit(task());
     let long = world.submit(task().kind(1));
-    // A head start of 3 x (10 - 1) minutes: who comes later than that comes after.
+    // A head start of 3 x (10 - 1) minutes: a task that comes later than that comes after.
     world.advance(secs(60 * 27 + 1));
     let late_short = world.submit(task().kind(2));
     world.finish(running);

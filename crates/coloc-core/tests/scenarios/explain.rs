@@ -108,7 +108,7 @@ fn a_pass_keeps_counts() {
 fn memory_is_no_reason_where_idle_gpus_are_taken_blindly() {
     let carma = Preset::CarmaV2.policy(MemoryKnowledge::Estimate);
     let mut world = World::new("2xA100-40GB", carma);
-    // The head wants two GPUs, one is idle. Who is behind it would start there at once.
+    // The head wants two GPUs, one is idle. The task behind it would start there at once.
     let [_, head, behind] =
         world.submit_all([task().gib(39), task().gpus(2).gib(39), task().gib(40)]);
     world.advance(secs(60));

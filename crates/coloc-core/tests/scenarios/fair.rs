@@ -1,4 +1,4 @@
-//! Fair shares: who has had least goes first, by weight, and the past is forgotten.
+//! Fair shares: the user who has had least goes first, by weight, and the past is forgotten.
 
 use crate::testkit::{World, exclusive, gib, mps, secs, task};
 use coloc_core::Policy;

@@ -1,4 +1,4 @@
-//! In order of arrival; the head blocks everybody behind it.
+//! In order of arrival; the head blocks all tasks behind it.
 
 use crate::testkit::{World, exclusive, mps, secs, task};
 use coloc_core::policy::{Place, Queue};

@@ -153,7 +153,7 @@ fn a_gpu_elsewhere_that_now_suffices_is_found() {
         let mut world = World::filled(policy, [task().gib(31), task().gib(30)]);
         let [seen, waiting] = world.submit_all([task().kind(1).gib(9), task().kind(1).gib(20)]);
         assert_eq!(world.gpus(seen), [0], "{queue:?}");
-        // GPU 0 stays as it is, full and too busy to tell who does what; GPU 1 is as expected.
+        // GPU 0 stays as it is, full and too busy to tell which task does what; GPU 1 is as expected.
         world.observe_gpu(0, 0.9, gib(40));
         world.observe_gpu(1, 0.5, gib(30));
         world.observe(seen, gib(9));

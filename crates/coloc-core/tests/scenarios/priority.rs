@@ -1,4 +1,4 @@
-//! Whoever has the higher priority goes first; among equals, arrival decides.
+//! The task with the higher priority goes first; among equals, arrival decides.
 
 use crate::testkit::{World, exclusive, gib, mps, task};
 use coloc_core::policy::{FairOrder, Place, Queue};

@@ -1,4 +1,4 @@
-//! Who has been passed over for too long gets GPUs kept free.
+//! A task that has been passed over for too long gets GPUs kept free.
 
 use crate::testkit::{World, at, gib, mps, secs, task};
 use coloc_core::policy::{Place, Queue};
@@ -9,7 +9,7 @@ const HOUR: u64 = 3600;
 const PATIENT: Policy =
     Policy { starvation_limit: Some(secs(HOUR)), ..mps(Queue::BestEffort, Place::FirstFit) };
 
-/// A task of 40 GiB waits beside one of 30 GiB, for longer than anybody's patience lasts.
+/// A task of 40 GiB waits beside one of 30 GiB, until its starvation limit is reached.
 fn large_task_waits(policy: Policy, blocker: u32) -> (World, TaskId, TaskId) {
     let mut world = World::new("1xA100-40GB", policy);
     let [running, large] = world.submit_all([task().kind(blocker).gib(30), task().gib(40)]);

@@ -94,7 +94,7 @@ fn nobody_is_preempted_from_a_drained_gpu_for_those_who_cannot_have_it() {
     for queue in [Queue::Srtf, Queue::Srsf, Queue::Las2d, Queue::Gittins2d] {
         let policy = Policy::plain(queue, Place::Any, Share::Exclusive);
         let mut world = World::new("2xA100-40GB", policy);
-        // The worse of the two, whom anybody would send away first.
+        // The worse of the two, which would otherwise be preempted first.
         let stays = world.submit(task().gib(4).secs(9000));
         let drained = world.gpus(stays)[0];
         world.advance(coloc_model::Millis::from_secs(10));

@@ -2,7 +2,7 @@
 
 use crate::executor::local::run::NotRead;
 use crate::journal::{JournalError, Trouble};
-use crate::owner::{Answer, Refused};
+use crate::owner::Refused;
 use crate::tokens::TokenError;
 use axum::Json;
 use axum::http::StatusCode;
@@ -17,7 +17,7 @@ pub(super) enum Failure {
     /// It cannot be read.
     #[error("{1}")]
     Malformed(StatusCode, String),
-    /// Over the network somebody must say who calls.
+    /// Over the network a token must say which user calls.
     #[error("no token was shown: set COLOC_TOKEN, or send `authorization: Bearer …`")]
     NoToken,
     /// Or no new one was made.
@@ -26,7 +26,7 @@ pub(super) enum Failure {
     /// What a token is not good for.
     #[error("a token cannot make tokens: `coloc token create` on the daemon's machine does")]
     NotByToken,
-    /// Nobody answers there.
+    /// No handler answers at that path.
     #[error("there is no {0}: this daemon serves what GET /openapi.json lists")]
     NoRoute(String),
     /// The client is of another time.
@@ -69,10 +69,6 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn unexpected(answer: Answer) -> Self {
-        Failure::Unexpected(format!("{answer:?}").chars().take(80).collect())
-    }
-
     /// A word for programs; docs/api.md lists them.
     fn code(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Who calls: the kernel says so of both ends of a Unix socket, and a token does over the network.
+//! The user who calls: the kernel says so of both ends of a Unix socket, and a token does over the network.
 
 use super::answer::Failure;
 use super::unauthenticated::UnauthenticatedConnection;
@@ -19,11 +19,11 @@ use tokio::net::UnixStream;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Peer {
     uid: u32,
-    /// Nobody but a token says so.
+    /// Only a token says so, not the kernel.
     pub(super) by_token: bool,
 }
 
-/// Nobody: the kernel did not say.
+/// The user "nobody": the kernel did not say.
 const NOBODY: u32 = 65_534;
 
 impl Peer {
@@ -33,7 +33,7 @@ impl Peer {
         Peer { uid, by_token: false }
     }
 
-    /// What the user may do: root, and whoever runs the daemon, may touch everybody's tasks.
+    /// What the user may do: root, and the user that runs the daemon, may touch every user's tasks.
     pub(super) fn caller(self) -> Caller {
         let daemon = rustix::process::geteuid().as_raw();
         Caller { uid: Uid(self.uid), admin: self.uid == 0 || self.uid == daemon }
@@ -48,7 +48,7 @@ impl<S: Sync> FromRequestParts<S> for Peer {
     }
 }
 
-/// Lets in whom the kernel named, and who has a token. Nothing of what others send is looked at.
+/// Lets in a user whom the kernel named, and one who has a token. Nothing of what others send is looked at.
 pub(super) async fn admit(api: State, mut request: Request, next: Next) -> Response {
     if request.extensions().get::<Peer>().is_none() {
         let unauthenticated_connection =
@@ -75,7 +75,7 @@ fn by_token(api: &ApiState, request: &Request) -> Result<Peer, Failure> {
     let (uid, note) = api.tokens.admit(now, token.trim()).map_err(Failure::Token)?;
     if note {
         let tokens = api.tokens.clone();
-        // That it was used is worth a line on the disk, but nobody's wait.
+        // That it was used is worth a line on the disk, but the request does not wait for it.
         tokio::task::spawn_blocking(move || tokens.save());
     }
     Ok(Peer { uid: uid.0, by_token: true })

@@ -2,7 +2,7 @@
 
 use super::answer::Failure;
 use super::{ApiState, Peer, State};
-use crate::owner::{Answer, Caller, Command, Invalid, Refused};
+use crate::owner::{Caller, Command, Invalid, Refused};
 use crate::settings::Settings;
 use axum::Json;
 use coloc_api::SCHEMA;
@@ -20,13 +20,12 @@ impl ApiState {
         let reloaded = read.map_err(Invalid::Configuration)?;
         let (settings, at_next_start) = (reloaded.settings.chosen.clone(), reloaded.at_next_start);
         let bounds = reloaded.settings.bounds;
-        let command = Command::Reconfigure(Box::new(reloaded.settings));
+        let command = |reply| Command::Reconfigure(Box::new(reloaded.settings), reply);
         match self.ask(caller, command).await {
-            Ok(Answer::Done) => {
+            Ok(()) => {
                 self.user_limits.set(bounds);
                 Ok(Reload { schema: SCHEMA, settings, at_next_start })
             }
-            Ok(other) => Err(Invalid::Configuration(format!("{other:?}")).into()),
             Err(Failure::Refused(refused)) => Err(refused),
             Err(failure) => Err(Invalid::Configuration(failure.to_string()).into()),
         }
@@ -34,22 +33,18 @@ impl ApiState {
 }
 
 pub(super) async fn show(api: State, peer: Peer) -> Result<Json<ConfigInForce>, Failure> {
-    match api.ask(peer.caller(), Command::Settings).await? {
-        Answer::Settings(settings) => {
-            let Settings { chosen, policy, grace, retention, .. } = *settings;
-            let policy = serde_json::to_value(policy);
-            let policy = policy.map_err(|error| Failure::Unexpected(error.to_string()))?;
-            Ok(Json(ConfigInForce {
-                schema: SCHEMA,
-                settings: chosen,
-                policy,
-                grace_s: grace.secs(),
-                keep_logs_s: retention.age.map(coloc_model::Millis::secs),
-                keep_logs_bytes: retention.size.map(|size| size.0),
-            }))
-        }
-        other => Err(Failure::unexpected(other)),
-    }
+    let settings = api.ask(peer.caller(), Command::Settings).await?;
+    let Settings { chosen, policy, grace, retention, .. } = *settings;
+    let policy = serde_json::to_value(policy);
+    let policy = policy.map_err(|error| Failure::Unexpected(error.to_string()))?;
+    Ok(Json(ConfigInForce {
+        schema: SCHEMA,
+        settings: chosen,
+        policy,
+        grace_s: grace.secs(),
+        keep_logs_s: retention.age.map(coloc_model::Millis::secs),
+        keep_logs_bytes: retention.size.map(|size| size.0),
+    }))
 }
 
 pub(super) async fn reload(api: State, peer: Peer) -> Result<Json<Reload>, Failure> {

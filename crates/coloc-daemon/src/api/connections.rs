@@ -1,4 +1,4 @@
-//! Connections: how many, of whom, and how long somebody may say or hear nothing on one.
+//! Connections: how many, of which users, and how long a client may say or hear nothing on one.
 
 use super::Peer;
 use super::bare_refusals::{BareRefusals, refusal};
@@ -23,21 +23,21 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-/// The same where places are scarce: who has nothing to say makes room for who has.
+/// The same where places are scarce: a silent client makes room for one that has something to say.
 const SILENCE_IN_A_CROWD: Duration = Duration::from_secs(2);
 /// No question takes longer, its sending included: a wait is answered before.
 const SLOWEST: Duration = Duration::from_secs(90);
-/// Who reads nothing of an answer for this long is hung up on.
+/// A client that reads nothing of an answer for this long is hung up on.
 const UNREAD: Duration = Duration::from_secs(60);
 /// Heads of questions are shorter than this, and no more of a question or an answer is held at once.
 const MOST_BUFFERED: usize = 128 << 10;
-/// A stranger has this long to agree on keys.
+/// An unauthenticated connection has this long to agree on keys.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Files that the daemon needs for itself.
 const OWN_FILES: u64 = 192;
-/// The most connections over the network of those who have shown a token.
+/// The most connections over the network on which a token was shown.
 const MOST_REMOTE: usize = 512;
-/// The most of those who have not.
+/// The most on which none was shown.
 const MOST_STRANGERS: usize = 256;
 /// Connections at once on which a refusal is told; others are just hung up on.
 const MOST_REFUSALS: usize = 16;
@@ -45,12 +45,12 @@ const MOST_REFUSALS: usize = 16;
 const SHARE: usize = 4;
 /// Places that only administrators get: many users together must not keep them from seeing to it.
 const KEPT_FOR_ADMINISTRATORS: usize = 32;
-/// What others hear when only those are left.
+/// What other users hear when only those places are left.
 const ALL_TAKEN: &str = "all connections of the daemon are taken: try again in a moment";
 /// When the system has no room for a connection, it is asked again after this long.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves whoever connects to the socket, for ever.
+/// Serves every client that connects to the socket, for ever.
 pub async fn serve(listener: UnixListener, router: Router, user_limits: Arc<UserLimits>) {
     let most = most_connections();
     let room = Arc::new(Semaphore::new(most));
@@ -58,7 +58,7 @@ pub async fn serve(listener: UnixListener, router: Router, user_limits: Arc<User
     let refusals = Arc::new(Semaphore::new(MOST_REFUSALS));
     tokio::spawn(crate::heap::give_back());
     loop {
-        // Whoever comes when all places are taken waits at the door.
+        // A client that connects when all places are taken waits to be accepted.
         let Ok(place) = room.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -102,8 +102,8 @@ async fn refuse(mut stream: UnixStream, said: Vec<u8>, _turn: impl Send) {
     let _ = tokio::time::timeout(SILENCE_IN_A_CROWD, tell).await;
 }
 
-/// Serves whoever connects over the network, for ever. Without TLS nothing is said but that. Nobody waits at the door: who
-/// comes shows a token before those who say nothing have any.
+/// Serves every client that connects over the network, for ever. Without TLS nothing is said but that. No client waits
+/// to be accepted: a new one can show a token although others say nothing.
 pub async fn serve_remote(listener: TcpListener, tls: TlsAcceptor, router: Router) {
     let most = most_connections() / SHARE;
     let unauthenticated =
@@ -137,7 +137,7 @@ async fn meet(
     }
 }
 
-/// Who is at the other end.
+/// The client at the other end.
 #[derive(Clone)]
 enum Who {
     /// As the kernel says.

@@ -12,7 +12,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 
-/// A wait is answered at the latest then, and asked again by who still waits.
+/// A wait is answered at the latest then, and asked again by a client that still waits.
 const LONGEST_WAIT: Duration = Duration::from_secs(50);
 
 /// Answers when a task has ended, or with how it stands after a while.
@@ -49,7 +49,7 @@ pub(super) async fn stream(
     let changes = futures_util::stream::unfold(news, |mut news| async {
         let event = match news.recv().await {
             Ok(view) => Event::default().event("task").json_data(&*view).ok()?,
-            // Who lags behind is told so, and lists anew.
+            // A client that lags behind is told so, and lists anew.
             Err(RecvError::Lagged(_)) => Event::default().event("missed"),
             Err(RecvError::Closed) => return None,
         };

@@ -1,11 +1,11 @@
-//! When tasks are expected to start and to end. The owner hands out a copy of itself and goes on; one look ahead at a
-//! time is played on another thread.
+//! When tasks are expected to start and to end. The owner hands out a copy of itself and goes on; one forecast at a
+//! time is made on another thread.
 
 use super::answer::Failure;
 use super::request::Path;
 use super::{ApiState, Peer, State};
 use crate::forecast::{RunTimes, forecast};
-use crate::owner::{Answer, Command};
+use crate::owner::Command;
 use axum::Json;
 use coloc_api::SCHEMA;
 use coloc_api::answer::{Foreseen, Versioned};
@@ -37,10 +37,7 @@ async fn look_ahead(
 ) -> Result<Vec<Expected>, Failure> {
     let _turn = api.heavy_requests.take(peer.caller().uid).await?;
     let _only = ONE_AT_A_TIME.acquire().await.map_err(|_| Failure::Stopping)?;
-    let snapshot = match api.ask(peer.caller(), Command::Snapshot).await? {
-        Answer::Snapshot(snapshot) => *snapshot,
-        other => return Err(Failure::unexpected(other)),
-    };
+    let snapshot = *api.ask(peer.caller(), Command::Snapshot).await?;
     api.read(move |journal| {
         let times = RunTimes::read(journal, &snapshot.clock)?;
         Ok(forecast(snapshot, &times, journal, target))

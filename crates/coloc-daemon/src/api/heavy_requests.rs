@@ -1,5 +1,5 @@
-//! Questions whose answers take long, or much memory: few are dealt with at once, and one of each user's. Who asks for many
-//! waits for those, and keeps nobody else waiting.
+//! Heavy requests: their answers take long, or much memory. Few are dealt with at once, and one of each user's. A user
+//! who sends many waits for their own, and keeps no other user waiting.
 
 use super::answer::Failure;
 use crate::record::Uid;
@@ -7,17 +7,17 @@ use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Users whose turns are remembered, before those who want none are forgotten.
+/// Users that are remembered, before users without a heavy request are forgotten.
 const REMEMBERED: usize = 64;
 
-/// Turns of all users.
+/// Heavy requests of all users.
 #[derive(Debug)]
 pub struct HeavyRequests {
     all: Arc<Semaphore>,
     by_user: Mutex<FxHashMap<Uid, Arc<Semaphore>>>,
 }
 
-/// A turn, until it is over.
+/// A heavy request, until it is over.
 #[derive(Debug)]
 pub(super) struct HeavyRequest {
     _theirs: OwnedSemaphorePermit,
@@ -37,7 +37,7 @@ impl HeavyRequests {
         Arc::new(HeavyRequests { all, by_user: Mutex::default() })
     }
 
-    /// Waits for a user's turn.
+    /// Waits until a user may have one more.
     pub(super) async fn take(&self, uid: Uid) -> Result<HeavyRequest, Failure> {
         let theirs = self.of(uid).acquire_owned().await.map_err(|_| Failure::Stopping)?;
         let of_all = self.all.clone().acquire_owned().await.map_err(|_| Failure::Stopping)?;

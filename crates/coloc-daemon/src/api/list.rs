@@ -6,7 +6,7 @@ use super::answer::Failure;
 use super::request::Query;
 use super::{Peer, State};
 use crate::journal::{Journal, JournalError};
-use crate::owner::{Answer, Command, Page, PageRequest, whole_view};
+use crate::owner::{Command, Page, PageRequest, whole_view};
 use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
@@ -38,7 +38,7 @@ pub(super) async fn list(
     }
     let first = PageRequest { from: TaskId(0), user: request.user };
     // The first page is waited for, so that a refusal is one.
-    let page = page(api.ask(peer.caller(), Command::Page(first.clone())).await?)?;
+    let page = api.ask(peer.caller(), |reply| Command::Page(first.clone(), reply)).await?;
     let mut begun = false;
     let pages = pages(api, peer, first, page);
     let pages = pages.map(move |page| form.write(page?, &mut begun).map(Bytes::from));
@@ -91,30 +91,21 @@ fn pages(
 ) -> impl futures_core::Stream<Item = Result<Vec<u8>, Failure>> {
     let ask = move |page: &Page| {
         let request = PageRequest { from: page.next?, ..request.clone() };
-        Some(api.begin(peer.caller(), Command::Page(request)))
+        Some(api.begin(peer.caller(), |reply| Command::Page(request, reply)))
     };
     let rest = stream::try_unfold((ask(&first), ask), |(asked, ask)| async move {
         let Some(asked) = asked else { return Ok(None) };
-        let page = page(asked?.await?)?;
+        let page: Page = asked?.await?;
         let next = ask(&page);
         Ok(Some((page.rows, (next, ask))))
     });
     stream::iter([Ok(first.rows)]).chain(rest.into_stream())
 }
 
-fn page(answer: Answer) -> Result<Page, Failure> {
-    match answer {
-        Answer::Page(page) => Ok(page),
-        other => Err(Failure::unexpected(other)),
-    }
-}
-
 /// Ended tasks are on the disk, the others with the owner.
 async fn all(api: State, peer: Peer, request: ListRequest, form: Form) -> Result<Vec<u8>, Failure> {
     let turn = api.heavy_requests.take(peer.caller().uid).await?;
-    let Answer::Tasks(mut tasks) = api.ask(peer.caller(), Command::List).await? else {
-        return Err(Failure::Stopping);
-    };
+    let mut tasks = api.ask(peer.caller(), Command::List).await?;
     let since = Moment((request.since_s.max(0.0) * 1000.0) as u64);
     let write = move |journal: &Journal| {
         tasks.extend(ended(journal, since)?);

@@ -64,7 +64,7 @@ async fn read_part(output: Output, owner: Uid, offset: u64) -> Result<Part, Unre
     let (tell, told) = tokio::sync::oneshot::channel();
     let reads = output.reads(owner);
     let read = move || {
-        // Who has hung up meanwhile wants nothing any more.
+        // A client that has hung up meanwhile wants nothing any more.
         if !tell.is_closed() {
             let _ = tell.send(output.part(owner, offset, MOST));
         }

@@ -35,7 +35,7 @@ pub use tokens::Reach;
 pub use user_limits::UserLimits;
 
 use crate::journal::Journal;
-use crate::owner::{Answer, Caller, Command, Input, Refused};
+use crate::owner::{Caller, Command, GpusServed, Input, Refused, Reply};
 use crate::settings::Source;
 use crate::tokens::Tokens;
 use answer::Failure;
@@ -44,13 +44,14 @@ use coloc_api::request::{GpuService, Teaching};
 use coloc_api::view::{StatusView, TaskView};
 use request::Body;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// The largest request: a megabyte of environment fits several times.
 const LARGEST_REQUEST: usize = 16 << 20;
 /// Questions that need much memory are dealt with so many at once.
-pub(crate) const TURNS_AT_ONCE: usize = 3;
+pub(crate) const HEAVY_AT_ONCE: usize = 3;
 /// Threads that read the journal, and what else the event loop cannot wait for.
 pub(crate) const BLOCKING_THREADS: usize = 32;
 /// An owner that has not answered by then is stuck.
@@ -67,7 +68,7 @@ pub struct ApiState {
     pub runs: PathBuf,
     /// The GPUs are made of software.
     pub emulated: bool,
-    /// What strangers show.
+    /// What unauthenticated connections show.
     pub tokens: Arc<Tokens>,
     /// Where the daemon can be reached from elsewhere.
     pub reach: Option<Reach>,
@@ -75,7 +76,7 @@ pub struct ApiState {
     pub source: Arc<Source>,
     /// What users have of this interface, and may have.
     pub user_limits: Arc<UserLimits>,
-    /// Turns of those who ask for much.
+    /// Heavy requests that are under way.
     pub heavy_requests: Arc<HeavyRequests>,
     /// Changes of tasks.
     pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
@@ -83,30 +84,33 @@ pub struct ApiState {
 
 impl ApiState {
     /// Asks the owner and waits.
-    async fn ask(&self, caller: Caller, command: Command) -> Result<Answer, Failure> {
+    async fn ask<T: Send + 'static>(
+        &self,
+        caller: Caller,
+        command: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<T, Failure> {
         self.begin(caller, command)?.await
     }
 
     /// Asks the owner; the answer can be waited for later.
-    fn begin(
+    fn begin<T: Send + 'static>(
         &self,
         caller: Caller,
-        command: Command,
-    ) -> Result<impl Future<Output = Result<Answer, Failure>> + use<>, Failure> {
-        let (reply, answer) = tokio::sync::oneshot::channel();
-        let sent = self.inbox.try_send(Input::Command(caller, command, reply));
+        command: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>, Failure> {
+        let (reply, answer) = Reply::channel();
+        let sent = self.inbox.try_send(Input::Command(caller, command(reply)));
         sent.map_err(|error| match error {
             mpsc::TrySendError::Full(_) => Failure::Busy,
             mpsc::TrySendError::Disconnected(_) => Failure::Stopping,
         })?;
-        Ok(async {
+        Ok(Box::pin(async {
             match tokio::time::timeout(TIMEOUT, answer).await {
-                Ok(Ok(Answer::Refused(refused))) => Err(refused.into()),
-                Ok(Ok(answer)) => Ok(answer),
+                Ok(Ok(answer)) => Ok(answer?),
                 Ok(Err(_)) => Err(Failure::Stopping),
                 Err(_) => Err(Failure::Busy),
             }
-        })
+        }))
     }
 
     /// Reads from the journal, away from the event loop.
@@ -141,17 +145,13 @@ pub fn router(api: ApiState) -> Router {
 type State = axum::extract::State<Arc<ApiState>>;
 
 async fn gpus(api: State, peer: Peer) -> Result<Json<Gpus>, Failure> {
-    match api.ask(peer.caller(), Command::Gpus).await? {
-        Answer::Gpus(gpus) => Ok(Json(Gpus { schema: SCHEMA, emulated: api.emulated, gpus })),
-        other => Err(Failure::unexpected(other)),
-    }
+    let gpus = api.ask(peer.caller(), Command::Gpus).await?;
+    Ok(Json(Gpus { schema: SCHEMA, emulated: api.emulated, gpus }))
 }
 
 async fn status(api: State, peer: Peer) -> Result<Json<Versioned<StatusView>>, Failure> {
-    match api.ask(peer.caller(), Command::Status).await? {
-        Answer::Status(status) => Ok(Json(Versioned::new(status))),
-        other => Err(Failure::unexpected(other)),
-    }
+    let status = api.ask(peer.caller(), Command::Status).await?;
+    Ok(Json(Versioned::new(status)))
 }
 
 async fn teach(
@@ -159,10 +159,8 @@ async fn teach(
     peer: Peer,
     Body(teaching, _held): Body<Teaching>,
 ) -> Result<Json<Versioned<Taught>>, Failure> {
-    match api.ask(peer.caller(), Command::Teach(Box::new(teaching))).await? {
-        Answer::Taught => Ok(Json(Versioned::new(Taught { taught: true }))),
-        other => Err(Failure::unexpected(other)),
-    }
+    api.ask(peer.caller(), |reply| Command::Teach(Box::new(teaching), reply)).await?;
+    Ok(Json(Versioned::new(Taught { taught: true })))
 }
 
 async fn drain(
@@ -170,10 +168,8 @@ async fn drain(
     peer: Peer,
     Body(draining, _held): Body<bool>,
 ) -> Result<Json<Versioned<Draining>>, Failure> {
-    match api.ask(peer.caller(), Command::Drain(draining)).await? {
-        Answer::Draining(draining) => Ok(Json(Versioned::new(Draining { draining }))),
-        other => Err(Failure::unexpected(other)),
-    }
+    api.ask(peer.caller(), |reply| Command::Drain(draining, reply)).await?;
+    Ok(Json(Versioned::new(Draining { draining })))
 }
 
 async fn serve_gpus(
@@ -181,10 +177,9 @@ async fn serve_gpus(
     peer: Peer,
     Body(request, _held): Body<GpuService>,
 ) -> Result<Json<Served>, Failure> {
-    match api.ask(peer.caller(), Command::ServeGpus(request)).await? {
-        Answer::GpusServed(gpus, notes) => Ok(Json(Served { schema: SCHEMA, gpus, notes })),
-        other => Err(Failure::unexpected(other)),
-    }
+    let served = api.ask(peer.caller(), |reply| Command::ServeGpus(request, reply)).await?;
+    let GpusServed { gpus, notes } = served;
+    Ok(Json(Served { schema: SCHEMA, gpus, notes }))
 }
 
 impl From<Refused> for Failure {

@@ -1,4 +1,4 @@
-//! What ran, for whoever wants to know how it would have gone otherwise.
+//! What ran, for a client that wants to know how it would have gone otherwise.
 
 use super::answer::Failure;
 use super::request::Query;

@@ -16,8 +16,8 @@ use std::time::Duration;
 /// What takes longer to read than others should wait is read on another thread.
 const LARGE: usize = 64 << 10;
 
-/// Who sends too much is listened to for so long, and so much, before the refusal: who is hung up on while sending does not
-/// read why.
+/// A client that sends too much is listened to for so long, and so much, before the refusal: one that is hung up on
+/// while it sends does not read why.
 const LONGEST_FAREWELL: Duration = Duration::from_secs(10);
 const LARGEST_FAREWELL: usize = 4 * LARGEST_REQUEST;
 

@@ -119,7 +119,7 @@ pub(super) fn routes() -> Vec<Route> {
             .takes::<bool>()
             .answers::<Versioned<Draining>>(),
         Route::get("/v1/config", "showConfig", config::show)
-            .does("The settings in force that somebody chose, and where")
+            .does("The settings in force that were chosen, and where")
             .answers::<ConfigInForce>(),
         Route::post("/v1/config/reload", "reloadConfig", config::reload)
             .does("Read the configuration again; a wrong one is refused and the old one stays; for administrators")

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::time::{Sleep, sleep};
 
-/// A stream on which nobody waits longer than this to be read.
+/// A stream on which no write waits longer than this to be read.
 pub(super) struct Stalling<S> {
     stream: S,
     timeout: Duration,

@@ -5,7 +5,7 @@ use super::request::{Body, Path};
 use super::{ApiState, Peer, State};
 use crate::executor::local::output_of;
 use crate::executor::local::run::RunDir;
-use crate::owner::{Answer, Command, Invalid, Refused, Shown, memory_view};
+use crate::owner::{self, Command, Invalid, Refused, Shown, memory_view};
 use axum::Json;
 use coloc_api::SCHEMA;
 use coloc_api::answer::{Changed, RefusedTask, Submitted, Versioned};
@@ -18,13 +18,10 @@ pub(super) async fn submit(
     peer: Peer,
     Body(submission, _held): Body<Submission>,
 ) -> Result<Json<Submitted>, Failure> {
-    match api.ask(peer.caller(), Command::Submit(Box::new(submission))).await? {
-        Answer::Submitted { ids, memory_rule } => {
-            let ids = ids.into_iter().map(|id| id.0).collect();
-            Ok(Json(Submitted { schema: SCHEMA, ids, memory_rule }))
-        }
-        other => Err(Failure::unexpected(other)),
-    }
+    let command = |reply| Command::Submit(Box::new(submission), reply);
+    let owner::Submitted { ids, memory_rule } = api.ask(peer.caller(), command).await?;
+    let ids = ids.into_iter().map(|id| id.0).collect();
+    Ok(Json(Submitted { schema: SCHEMA, ids, memory_rule }))
 }
 
 pub(super) async fn show(
@@ -36,8 +33,9 @@ pub(super) async fn show(
 }
 
 pub(super) async fn detail(api: &ApiState, peer: Peer, id: u32) -> Result<Shown, Failure> {
-    if let Answer::Task(Some(task)) = api.ask(peer.caller(), Command::Show(TaskId(id))).await? {
-        return Ok(*task);
+    let live = api.ask(peer.caller(), |reply| Command::Show(TaskId(id), reply)).await?;
+    if let Some(shown) = live {
+        return Ok(*shown);
     }
     let runs = api.runs.clone();
     let ended = api.read(move |journal| {
@@ -60,10 +58,8 @@ pub(super) async fn why(
     peer: Peer,
     Path(id): Path<u32>,
 ) -> Result<Json<Versioned<WhyView>>, Failure> {
-    match api.ask(peer.caller(), Command::Why(TaskId(id))).await? {
-        Answer::Why(why) => Ok(Json(Versioned::new(*why))),
-        other => Err(Failure::unexpected(other)),
-    }
+    let why = api.ask(peer.caller(), |reply| Command::Why(TaskId(id), reply)).await?;
+    Ok(Json(Versioned::new(*why)))
 }
 
 pub(super) async fn change(
@@ -78,21 +74,17 @@ pub(super) async fn change(
     // A task that is named a thousand times is changed once.
     let mut named = rustc_hash::FxHashSet::default();
     let ids = request.ids.into_iter().filter(|id| named.insert(*id)).map(TaskId).collect();
-    match api.ask(peer.caller(), Command::Change(ids, request.change)).await? {
-        Answer::Changed { each, .. } => {
-            let mut changed = Changed { schema: SCHEMA, done: Vec::new(), refused: Vec::new() };
-            for (task, result) in each {
-                match result {
-                    Ok(()) => changed.done.push(task.0),
-                    Err(refused) => changed.refused.push(RefusedTask {
-                        id: task.0,
-                        code: refused.code().to_owned(),
-                        message: refused.to_string(),
-                    }),
-                }
-            }
-            Ok(Json(changed))
+    let command = |reply| Command::Change(ids, request.change, reply);
+    let mut changed = Changed { schema: SCHEMA, done: Vec::new(), refused: Vec::new() };
+    for (task, result) in api.ask(peer.caller(), command).await? {
+        match result {
+            Ok(()) => changed.done.push(task.0),
+            Err(refused) => changed.refused.push(RefusedTask {
+                id: task.0,
+                code: refused.code().to_owned(),
+                message: refused.to_string(),
+            }),
         }
-        other => Err(Failure::unexpected(other)),
     }
+    Ok(Json(changed))
 }

@@ -1,6 +1,6 @@
-//! Connections over the network on which nobody has shown a token yet. They cost little, there are few of them, and who
-//! comes last is let in: the oldest makes room, first of the address that has the most. So who has a token gets to show it,
-//! however many sit there and say nothing, from the same address or from others.
+//! Connections over the network on which no token was shown yet. They cost little, and there are few of them. The
+//! newest is let in: the oldest makes room, first of the address that has the most. So a client with a token gets to
+//! show it, however many others say nothing, from the same address or from others.
 
 use super::answer::Failure;
 use super::user_limits::{ConnectionSlot, UserLimits};
@@ -11,14 +11,14 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// The most strangers of one address.
+/// The most unauthenticated connections of one address.
 pub(super) const OF_ONE_ADDRESS: usize = 32;
 
-/// All strangers.
+/// All unauthenticated connections.
 #[derive(Debug)]
 pub(super) struct Unauthenticated {
     most: usize,
-    /// Places of those who have shown a token.
+    /// Places of connections on which a token was shown.
     known: Arc<Semaphore>,
     all: Mutex<All>,
 }
@@ -53,13 +53,13 @@ impl All {
 }
 
 impl Unauthenticated {
-    /// Room for so many strangers, and for so many of those who have shown a token.
+    /// Room for so many unauthenticated connections, and for so many on which a token was shown.
     pub(super) fn new(most: usize, known: usize) -> Arc<Self> {
         let known = Arc::new(Semaphore::new(known.max(1)));
         Arc::new(Unauthenticated { most: most.max(1), known, all: Mutex::default() })
     }
 
-    /// Somebody comes.
+    /// A client connects.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Arc<UnauthenticatedConnection> {
         let address = network_of(address);
         let mut all = self.all();
@@ -117,8 +117,8 @@ impl UnauthenticatedConnection {
         self.leave.notified().await;
     }
 
-    /// A token was shown: it makes room for nobody any more, and counts for the user. Later tokens on the same connection
-    /// speak for others, but the place stays the first user's.
+    /// A token was shown: it makes room for no other connection any more, and counts for the user. Later tokens on the
+    /// same connection speak for others, but the place stays the first user's.
     pub(super) fn is_known(
         &self,
         caller: Caller,
@@ -172,13 +172,13 @@ mod tests {
             !two.iter().any(|unauthenticated_connection| is_sent_away(unauthenticated_connection))
         );
         drop(one);
-        let bulk: Vec<_> =
+        let many: Vec<_> =
             (0..OF_ONE_ADDRESS + 3).map(|_| unauthenticated.admit(address(2))).collect();
         assert!(
             two.iter().all(|unauthenticated_connection| is_sent_away(unauthenticated_connection)),
             "too many of one address"
         );
-        drop((bulk, two));
+        drop((many, two));
         assert_eq!(unauthenticated.all().count, 1);
     }
 

@@ -7,7 +7,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use coloc_api::{SCHEMA, SCHEMA_HEADER};
 
-/// Refuses whoever needs a schema that is not known here. Who says nothing takes what is there.
+/// Refuses a client that needs a schema that is not known here. One that names none takes what is there.
 pub(super) async fn agree(request: Request, next: Next) -> Response {
     let known = |wanted: &HeaderValue| {
         let version = wanted.to_str().ok().and_then(|text| text.parse::<u32>().ok());

@@ -16,7 +16,7 @@ use crate::hardware::Gpus;
 use crate::record::{Exit, Record};
 use coloc_api::request::SignalRequest;
 use coloc_api::spec::TaskSpec;
-use coloc_api::view::EnforcementView;
+use coloc_api::view::{Containment, EnforcementView};
 use coloc_gpu::health::{Condition, Xid};
 use coloc_model::{Bytes, GpuId, Millis, TaskId, Time};
 use std::path::PathBuf;
@@ -70,8 +70,8 @@ pub trait Executor {
     /// The process that leads a task's session, for people and tools.
     fn leader(&self, task: TaskId) -> Option<u32>;
 
-    /// How the processes of tasks are kept together, for people.
-    fn confinement(&self) -> String;
+    /// What keeps the processes of tasks together, and the same for people.
+    fn containment(&self) -> (Containment, String);
 
     /// Attempts are killed this long after they were asked to end.
     fn set_grace(&mut self, grace: Millis);
@@ -128,7 +128,7 @@ impl MemoryLimit {
 /// An attempt that was started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Launched {
-    /// What holds it.
+    /// Its enforcement.
     pub enforcement: EnforcementView,
     /// What it has to do without, for its story.
     pub without: Option<String>,

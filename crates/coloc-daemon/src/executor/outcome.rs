@@ -26,7 +26,7 @@ pub enum Verdict {
     HostOutOfMemory(Option<HostMemory>),
     /// The shim stopped it at its time limit.
     TimedOut,
-    /// The shim stopped it because somebody asked.
+    /// The shim stopped it because the daemon asked.
     Stopped,
     /// It could not be started, for this reason.
     Unstarted(String),

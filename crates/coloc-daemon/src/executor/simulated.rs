@@ -18,7 +18,7 @@ use crate::owner::Input;
 use crate::record::{Exit, Record};
 use coloc_api::request::SignalRequest;
 use coloc_api::spec::TaskSpec;
-use coloc_api::view::EnforcementView;
+use coloc_api::view::{Containment, EnforcementView};
 use coloc_gpu::health::{Condition, Xid};
 use coloc_model::{Bytes, GpuId, Millis, Placement, TaskId, TaskState, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -124,7 +124,7 @@ impl Machine {
         self.state().told.drain(..).collect()
     }
 
-    /// The owner crashed: nobody heard what was told.
+    /// The owner crashed: it did not hear what it was told.
     pub(crate) fn lose_messages(&self) {
         self.state().told.clear();
     }

@@ -4,7 +4,7 @@ use super::Basis;
 use coloc_model::{TaskId, Time};
 use rustc_hash::FxHashMap;
 
-/// What was assumed for one task and for the others, or why nobody can tell.
+/// What was assumed for one task and for the others, or why it cannot be told.
 pub(super) fn basis(
     task: TaskId,
     start: Option<Time>,

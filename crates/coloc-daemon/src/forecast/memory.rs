@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 /// and large neighbours may not.
 const UNKNOWN: f64 = 0.3;
 
-/// What is known of memory and of settling when a look ahead begins.
+/// What is known of memory and of settling when a forecast begins.
 pub(super) struct ExpectedMemory {
     beliefs: Beliefs,
     contract: bool,

@@ -17,12 +17,12 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-/// No look ahead takes longer.
+/// No forecast takes longer.
 const LONGEST: Duration = Duration::from_secs(5);
 /// Or has more steps: enough for every task of the longest queue to start and end.
 const MOST_STEPS: usize = 200_000;
 
-/// Looks ahead from a snapshot: at one task, or at all. The journal knows of tasks that have ended.
+/// Forecasts from a snapshot: for one task, or for all. The journal knows of tasks that have ended.
 pub fn forecast(
     snapshot: Snapshot,
     times: &RunTimes,
@@ -112,7 +112,7 @@ fn expect(
     basis
 }
 
-/// When those end that run.
+/// When running tasks end.
 fn ends(tasks: &[TaskSnapshot], times: &RunTimes, now: Time) -> FxHashMap<TaskId, Time> {
     let end = |standing: &TaskSnapshot| {
         let (end, _) = times.end_of(&standing.spec, standing.started?, now);
@@ -121,10 +121,10 @@ fn ends(tasks: &[TaskSnapshot], times: &RunTimes, now: Time) -> FxHashMap<TaskId
     tasks.iter().filter_map(end).collect()
 }
 
-/// Tasks that had not ended, with their starts as far as they are foreseen.
+/// Tasks that had not ended, with their starts as far as they are forecast.
 type Live = FxHashMap<TaskId, Option<Time>>;
 
-/// Why a task will not be eligible, as far as that is foreseen.
+/// Why a task will not be eligible, as far as that is forecast.
 fn never(standing: &TaskSnapshot, live: &Live) -> Option<String> {
     let Conditions { held, after, any, .. } = &standing.conditions;
     if standing.in_core {

@@ -64,7 +64,7 @@ impl RunTimes {
         }
     }
 
-    /// When a task will end that has run since `started`: those of its kind that took no longer so far tell nothing.
+    /// When a task will end that has run since `started`: tasks of its kind that took no longer so far tell nothing.
     pub fn end_of(&self, spec: &TaskSpec, started: Time, now: Time) -> (Option<Time>, Basis) {
         let runs = self.by_signature.get(&spec.signature()).map_or(&[][..], Vec::as_slice);
         let so_far = now.since(started);

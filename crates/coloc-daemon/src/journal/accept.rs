@@ -60,7 +60,7 @@ pub(crate) fn unknown_runs(
 }
 
 /// Gives a journal that is whole a new name, so that it is mistaken for no other, and makes it fit for what happened
-/// after it ended. The mark that belongs to it is returned; until that is written, nobody uses the journal.
+/// after it ended. The mark that belongs to it is returned; until that is written, no daemon uses the journal.
 fn renew(
     journal: &Path,
     runs: &Path,

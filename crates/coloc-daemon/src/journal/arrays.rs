@@ -60,7 +60,7 @@ pub(super) fn all_ids(db: &Connection) -> Result<Vec<Range<u32>>, JournalError> 
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Those of some ids that have a row of their own.
+/// Tasks among some ids that have a row of their own.
 fn with_rows(db: &Connection, ids: &Range<u32>) -> Result<FxHashSet<TaskId>, JournalError> {
     let query = "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2";
     let mut statement = db.prepare_cached(query)?;

@@ -27,7 +27,7 @@ struct State {
     rows: BTreeMap<TaskId, Record>,
     /// Lines of stories that tell of signals, by task.
     signals: BTreeMap<TaskId, usize>,
-    /// What was noted where the journal had no room.
+    /// What was written to the intent file where the journal had no room.
     intent_file: BTreeMap<(TaskId, u32), Intent>,
     /// There is no room but for so many writes.
     full: Option<u32>,

@@ -14,7 +14,7 @@ pub struct GpuRecord {
     pub uuid: String,
     /// It takes nothing new.
     pub drained: Option<Drain>,
-    /// Faults that an administrator knew of who let it take tasks again: only more than these drain it anew.
+    /// Faults that were known to the administrator who let it take tasks again: only more than these drain it anew.
     pub accepted: Condition,
 }
 
@@ -25,7 +25,7 @@ pub struct Drain {
     pub reason: String,
     /// Since when.
     pub since: Moment,
-    /// By whom; `None` is the daemon itself, because of a fault.
+    /// The user who drained it; `None` is the daemon itself, because of a fault.
     pub by: Option<Uid>,
 }
 

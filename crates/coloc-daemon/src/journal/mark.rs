@@ -187,7 +187,7 @@ impl MarkFile {
         self.put(mark).and_then(|()| self.file.sync_data()).map_err(at(&self.path))
     }
 
-    /// Says that a transaction is on the disk. It is: that this cannot be noted must not undo it.
+    /// Says that a transaction is on the disk. It is: that this cannot be written to the mark must not undo it.
     pub(super) fn advance(&mut self, sequence: u64, next_task: u32) {
         let put = self.put(Mark { sequence, next_task, ..self.mark });
         if let Err(error) = &put

@@ -1,8 +1,8 @@
 //! What must survive: submissions, tasks and their stories, in one SQLite file.
 //!
-//! The table of tasks is the journal folded up: every change of a task and the line of its story that
-//! tells why are written in one transaction, so a restart reads where everybody stands and decides
-//! nothing again. Samples stay out of it.
+//! The table of tasks is the journal folded up: every change of a task and the line of its story that tells why are
+//! written in one transaction, so a restart reads where every task stands and decides nothing again. Samples stay out
+//! of it.
 
 pub(crate) mod accept;
 mod arrays;
@@ -51,7 +51,7 @@ use table::{FACTS, LESSONS, SPECS, STORY, TASKS, Work, number, text};
 /// A lock of another program is waited for this long.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A story has at most this many lines: whoever changes a task again and again must not fill the disk.
+/// A story has at most this many lines: a user who changes a task again and again must not fill the disk.
 const STORY_LINES: u32 = 200;
 /// Of these the first ones always stay; of the others the oldest make room.
 const STORY_HEAD: u32 = 50;
@@ -107,7 +107,7 @@ pub struct Saved {
     pub next_task: u32,
     /// The next free submission.
     pub next_spec: u32,
-    /// What those have in common.
+    /// What live tasks have in common.
     pub(crate) shared_texts: SharedTexts,
     /// Bytes that each user's submissions take.
     pub kept: Vec<(Uid, u64)>,

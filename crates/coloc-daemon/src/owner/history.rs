@@ -1,5 +1,5 @@
-//! What the journal tells of ended tasks: what those of one kind held, which is the first estimator that is asked, and what
-//! their users have had.
+//! What the journal tells of ended tasks: what tasks of one kind held, which is the first estimator that is asked, and
+//! what their users have had.
 
 use super::Owner;
 use crate::journal::JournalError;
@@ -50,7 +50,7 @@ impl Owner {
         self.scheduler.recall(now, user, share, started, until);
     }
 
-    /// The scheduler's number of a user, with whom is agreed what the book says.
+    /// The scheduler's number of a user; a new one gets the weight and quotas of the account table.
     pub(super) fn user(&mut self, owner: Uid) -> UserId {
         let (user, new) = self.names.user(owner.0);
         if new {

@@ -1,6 +1,6 @@
 //! What comes to an owner, and what it is made of.
 
-use super::{AccountTable, Caller, Command, IntentFile, Names, Reply, Settings};
+use super::{AccountTable, Caller, Command, IntentFile, Names, Settings};
 use crate::clock::Clock;
 use crate::executor::{End, Executor};
 use crate::hardware::Sighting;
@@ -17,7 +17,7 @@ use std::sync::{Arc, mpsc};
 #[derive(Debug)]
 pub enum Input {
     /// A caller wants something and waits for the answer.
-    Command(Caller, Command, Reply),
+    Command(Caller, Command),
     /// An attempt has ended.
     Ended {
         /// The task.
@@ -56,9 +56,9 @@ pub struct Parts {
     pub fleet: Fleet,
     /// What it was made by.
     pub settings: Settings,
-    /// What is agreed with people.
+    /// Weights and quotas of accounts.
     pub account_table: AccountTable,
-    /// Those whom the scheduler knows.
+    /// Users and kinds of tasks that the scheduler knows.
     pub names: Names,
     /// Its clock.
     pub clock: Clock,
@@ -70,7 +70,7 @@ pub struct Parts {
     pub gpu_names: Vec<String>,
     /// Room on the disk that is kept.
     pub(crate) reserve: Reserve,
-    /// What is noted where the journal has no room.
+    /// Written to where the journal has no room.
     pub(crate) intent_file: IntentFile,
     /// Tells for how long what ended tasks leave is kept.
     pub retention: mpsc::Sender<Retention>,

@@ -24,8 +24,8 @@ impl Owner {
         if spec.gpu_kinds.is_empty() {
             return Ok(());
         }
-        let (bulk, long) = (bounds::KINDS, bounds::KIND);
-        if spec.gpu_kinds.len() > bulk || spec.gpu_kinds.iter().any(|kind| kind.len() > long) {
+        let (many, long) = (bounds::KINDS, bounds::KIND);
+        if spec.gpu_kinds.len() > many || spec.gpu_kinds.iter().any(|kind| kind.len() > long) {
             return Err(Invalid::ManyKinds);
         }
         let models = || self.fleet.gpus().iter().map(|gpu| gpu.model);

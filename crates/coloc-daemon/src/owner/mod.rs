@@ -1,11 +1,11 @@
 //! The one owner of everything that changes: the scheduler, the tasks, the journal.
 //!
-//! It is a plain thread with an inbox. Whatever lies in the inbox is one batch: commands are noted,
+//! It is a plain thread with an inbox. Whatever lies in the inbox is one batch: commands are obeyed,
 //! written down and their callers answered, then the scheduler decides about all that happened, the
 //! decisions are written down, and only then are they carried out. So an answer is a promise, and a
-//! batch of a thousand submissions waits for the disk twice, not a thousand times. What takes long, to
-//! start processes and to find out how they ended, is done for a moment at a time: nobody who asks
-//! waits until a thousand tasks have been started.
+//! batch of a thousand submissions waits for the disk twice, not a thousand times. What takes long, to start processes
+//! and to find out how they ended, is done for a moment at a time: no client waits until a thousand tasks have been
+//! started.
 
 mod commands;
 mod history;
@@ -16,6 +16,7 @@ mod kit;
 mod lifecycle;
 mod monitor;
 mod names;
+mod reply;
 mod shared_texts;
 mod user_usage;
 mod writing;
@@ -25,10 +26,11 @@ pub(crate) use commands::reconfigure::scheduler;
 pub use commands::snapshot::{Snapshot, TaskSnapshot};
 pub use commands::view::Shown;
 pub(crate) use commands::view::{memory_view, whole_view};
-pub use commands::{Answer, Caller, Command, Invalid, Refused};
+pub use commands::{Caller, Changed, Command, GpusServed, Invalid, Refused, Submitted};
 pub use input::{Input, Parts};
 pub(crate) use lifecycle::eligibility::{ended, user};
 pub use names::Names;
+pub use reply::Reply;
 pub(crate) use shared_texts::SharedTexts;
 
 use crate::clock::Clock;
@@ -47,20 +49,19 @@ use coloc_api::view::TaskView;
 use coloc_core::eligibility::Eligibility;
 use coloc_core::{Effect, Event, Scheduler};
 use coloc_model::{Fleet, GpuId, TaskId, TaskState, Time};
+use reply::Flushed;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
-use writing::{answer, removed};
+use writing::removed;
 
 /// A batch is answered at the latest when it has this many inputs.
 const LARGEST_BATCH: usize = 4096;
 /// Ends of tasks are looked into, and tasks are started, for so long before others have their turn.
 const TURN: Duration = Duration::from_millis(10);
-/// Somebody looks at the clock at least this often.
+/// The owner looks at the clock at least this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
-
-type Reply = tokio::sync::oneshot::Sender<Answer>;
 
 /// A task that has not ended.
 #[derive(Clone, Debug)]
@@ -96,7 +97,7 @@ pub struct Owner {
     journal: Journal,
     executor: Box<dyn Executor + Send>,
     tasks: BTreeMap<TaskId, Live>,
-    /// Those of them that have, or may have, a process.
+    /// Tasks among them that have, or may have, a process.
     on_gpus: BTreeSet<TaskId>,
     eligibility: Eligibility,
     names: Names,
@@ -112,8 +113,8 @@ pub struct Owner {
     next_task: u32,
     next_spec: u32,
     /// Work on many tasks that is under way.
-    bulk: Option<commands::bulk::BulkChange>,
-    line: commands::bulk::BulkQueue,
+    bulk: Option<commands::bulk::Bulk>,
+    bulk_queue: commands::bulk::BulkQueue,
     /// Not all tasks that may be eligible had their turn.
     more_to_look_at: bool,
     /// Attempts of tasks that are told to go as soon as the reason is on the disk.
@@ -129,11 +130,11 @@ pub struct Owner {
     /// How many launches worked, and which tasks met faults of the machine since how many.
     launches: u64,
     faults: FxHashMap<TaskId, (u32, u64)>,
-    /// Launches that wait until somebody is off their GPUs.
+    /// Launches that wait until another task is off their GPUs.
     deferred: Vec<Effect>,
     /// Launches that are on the disk, and whose turn will come.
     to_launch: VecDeque<TaskId>,
-    /// Those among them for which the sharing of GPUs is being set up.
+    /// Launches among them for which the sharing of GPUs is being set up.
     for_sharing: Vec<TaskId>,
     wake_at: Time,
     /// Entries of this batch.
@@ -190,7 +191,7 @@ impl Owner {
             next_task: saved.next_task,
             next_spec: saved.next_spec,
             bulk: None,
-            line: commands::bulk::BulkQueue::default(),
+            bulk_queue: commands::bulk::BulkQueue::default(),
             more_to_look_at: false,
             to_stop: Vec::new(),
             to_signal: Vec::new(),
@@ -233,7 +234,7 @@ impl Owner {
         Ok(owner)
     }
 
-    /// Works until told to stop or until nobody can tell anything any more.
+    /// Works until told to stop or until all senders are gone.
     pub fn run(mut self, inbox: &mpsc::Receiver<Input>) {
         let mut batch = Vec::new();
         while !self.stop {
@@ -282,25 +283,23 @@ impl Owner {
     fn batch(&mut self, inputs: &mut Vec<Input>) {
         let (now, began) = (self.clock.now(), self.clock.instant());
         let mut later = Vec::new();
-        let mut answers = Vec::new();
         let mut effects = Vec::new();
         // With nothing left to write, only the next attempt can tell whether there is room again.
         self.disk_full &= !self.pending.is_empty();
-        self.go_on_with_bulk(now, &mut effects, &mut answers);
-        let next_bulk = self.bulk.is_none().then(|| self.line.next(inputs)).flatten();
+        let mut answers: Vec<_> = self.go_on_with_bulk(now, &mut effects).into_iter().collect();
+        let next_bulk = self.bulk.is_none().then(|| self.bulk_queue.next(inputs)).flatten();
         let mut batch_budget = commands::batch_budget::BatchBudget::default();
         for input in inputs.drain(..) {
             match input {
-                Input::Command(caller, ref command, _)
+                Input::Command(caller, ref command)
                     if (commands::bulk::is_bulk(command)
                         && (self.bulk.is_some() || next_bulk != Some(caller.uid)))
                         || !batch_budget.has_room(caller, command, self.tasks.len()) =>
                 {
                     later.push(input);
                 }
-                Input::Command(caller, command, reply) => {
-                    let answer = self.obey(now, caller, command, &mut effects);
-                    answers.extend(self.answer_later(reply, answer));
+                Input::Command(caller, command) => {
+                    answers.extend(self.obey(now, caller, command, &mut effects));
                 }
                 Input::Ended { .. } if self.has_had_its_turn(began) => later.push(input),
                 Input::Ended { task, attempt, end } => {
@@ -324,13 +323,15 @@ impl Owner {
         self.kill_the_overdue();
         #[cfg(test)]
         if kit::is_sabotaged(kit::Sabotage::AnswerUnwritten) {
-            answer(std::mem::take(&mut answers), None, |_| true);
+            let flushed = Flushed { unwritten: None, is_noted: &|_| true };
+            answers.drain(..).for_each(|answer| answer.give(&flushed));
         }
         // Whatever people want is on the disk before the scheduler decides, and before a task hears of it.
         let written = self.flush();
         self.send_signals(written);
         let unwritten = (!written).then(|| self.why_unwritten());
-        answer(answers, unwritten, |task| self.is_noted(task));
+        let flushed = Flushed { unwritten, is_noted: &|task| self.is_noted(task) };
+        answers.into_iter().for_each(|answer| answer.give(&flushed));
         if self.wake_at <= now {
             self.wake_at = Time::NEVER;
             self.mind_a_silent_monitor(now, &mut effects);
@@ -347,7 +348,7 @@ impl Owner {
         loop {
             self.more_to_look_at = false;
             if self.flush() && !self.draining && !self.is_paused() && self.bulk.is_none() {
-                // Nothing is decided until all are in: who comes last may go first.
+                // Nothing is decided until all are in: the task that comes last may go first.
                 match self.submit_eligible(now, &mut effects) {
                     true => self.scheduler.decide(now, &mut effects),
                     false => self.more_to_look_at = true,

@@ -22,7 +22,7 @@ impl Names {
         (UserId::from(index), known.is_none())
     }
 
-    /// Everybody who was seen.
+    /// Every user who was seen.
     pub(super) fn known(&self) -> impl Iterator<Item = (UserId, Uid)> + '_ {
         self.users.iter().enumerate().map(|(index, &uid)| (UserId::from(index), Uid(uid)))
     }
@@ -32,7 +32,7 @@ impl Names {
         SignatureId(*self.signatures.entry(signature).or_insert(next))
     }
 
-    /// A number that nobody has.
+    /// A number that no kind of task has.
     pub(super) fn next(&self) -> SignatureId {
         SignatureId(self.signatures.len() as u32)
     }

@@ -31,7 +31,7 @@ fn size(environment: &Variables) -> usize {
 }
 
 impl SharedTexts {
-    /// Replaces a submission's texts by those that are known.
+    /// Replaces a submission's texts by shared texts, where these are known.
     pub(crate) fn share(&mut self, spec: &mut TaskSpec) {
         spec.environment = self.shared_environment(&spec.environment);
         let others = spec.script.iter_mut().chain([&mut spec.directory]);

@@ -144,8 +144,8 @@ impl Owner {
         }
     }
 
-    /// A task was given another submission in place of what it had. That one goes, unless others of its array have it; of an
-    /// array's some is kept, since those of its tasks that have ended had it.
+    /// A task was given another submission in place of what it had. That one goes, unless others of its array have it;
+    /// of an array's some is kept, since tasks of it that have ended had it.
     pub(super) fn replaced(&mut self, record: &Record, old: SpecId, spec: &TaskSpec) {
         *self.user_usage.in_use.entry(record.spec).or_default() += 1;
         if !self.user_usage.let_go(old) {

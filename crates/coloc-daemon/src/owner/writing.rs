@@ -1,36 +1,12 @@
-//! Writing down: what happens is on the disk before anybody hears of it.
+//! Writing down: what happens is on the disk before a client or a task hears of it.
 
-use super::{Answer, Live, Owner, Refused, Reply};
+use super::{Live, Owner};
 use crate::journal::{Entry, Trouble};
 use crate::record::Intent;
 use coloc_api::moment::Moment;
 use coloc_api::view::StoryLine;
 use coloc_model::TaskId;
 use std::sync::Arc;
-
-/// Answers those who asked, once what they want is written down, or is not.
-pub(super) fn answer(
-    answers: Vec<(Reply, Answer)>,
-    unwritten: Option<Trouble>,
-    is_noted: impl Fn(TaskId) -> bool,
-) {
-    for (reply, answer) in answers {
-        let answer = match (answer, unwritten) {
-            (Answer::GpusServed(..), Some(why)) => Answer::Refused(Refused::NotKept(why)),
-            (Answer::Submitted { .. } | Answer::Taught, Some(why)) => {
-                Answer::Refused(Refused::Journal(why))
-            }
-            (Answer::Changed { each, tells }, Some(why))
-                if each.iter().any(|(task, done)| done.is_ok() && !(tells && is_noted(*task))) =>
-            {
-                Answer::Refused(Refused::NotKept(why))
-            }
-            (Answer::Draining(_), Some(why)) => Answer::Refused(Refused::NotKept(why)),
-            (kept, _) => kept,
-        };
-        let _ = reply.send(answer);
-    }
-}
 
 /// What is wanted of a running task, if that is what an entry says.
 fn told(entry: &Entry) -> Option<(TaskId, u32, Intent)> {
@@ -56,7 +32,7 @@ impl Owner {
         }
         let now = self.clock.instant();
         let mut write = || match self.pending.is_empty() {
-            // Somebody has to find out that there is room again.
+            // A write has to find out that there is room again.
             true => self.journal.try_to_write(),
             false => self.journal.write(&self.pending),
         };

@@ -74,7 +74,7 @@ pub struct Options {
     pub variables: Vec<(String, OsString)>,
 }
 
-/// A door to the network.
+/// An address for connections over the network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listen {
     /// The address.
@@ -190,7 +190,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         reach: listeners.network.as_ref().map(|network| network.reach),
         source: Arc::new(options.source),
         user_limits,
-        heavy_requests: api::HeavyRequests::new(api::TURNS_AT_ONCE),
+        heavy_requests: api::HeavyRequests::new(api::HEAVY_AT_ONCE),
         news,
     };
     listeners.serve(api, gone);

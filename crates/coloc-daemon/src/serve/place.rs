@@ -56,7 +56,7 @@ pub fn check_free(state: &Path) -> Result<(), DaemonError> {
     if state.join("lock").exists() { lock(state).map(drop) } else { Ok(()) }
 }
 
-/// Listens where nobody does. A socket that a dead daemon left is taken away.
+/// Listens where no daemon does. A socket that a dead daemon left is taken away.
 pub(super) fn listen(socket: &Path) -> Result<UnixListener, DaemonError> {
     if let Some(parent) = socket.parent() {
         std::fs::create_dir_all(parent).map_err(at(parent))?;

@@ -27,9 +27,9 @@ pub enum ExporterError {
 
 /// A scrape that takes longer is given up.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Whoever has its answer hangs up within this time.
+/// A client that has its answer hangs up within this time.
 const LINGER: Duration = Duration::from_secs(2);
-/// Nobody's request is longer.
+/// No client's request is longer.
 const LONGEST_REQUEST: u64 = 16 << 10;
 
 /// Serves `/metrics` until the process is ended. `ready` is told the address that it got.
@@ -40,7 +40,7 @@ pub fn serve(address: &str, ready: impl FnOnce(String)) -> Result<(), ExporterEr
     ready(listener.local_addr().map_err(fail)?.to_string());
     for stream in listener.incoming().flatten() {
         let emulator = emulator.clone();
-        // One client's trouble is not the next one's, nor is its patience.
+        // One client's trouble is not the next one's, nor is its timeout.
         let serve = move || respond(stream, &emulator);
         let _ = std::thread::Builder::new().name("scrape".to_owned()).spawn(serve);
     }

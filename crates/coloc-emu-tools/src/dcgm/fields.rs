@@ -28,7 +28,7 @@ const fn field(
     Field { id, column, metric, kind, of_instances, help }
 }
 
-/// Those that the emulator can answer.
+/// The fields that the emulator can answer.
 #[rustfmt::skip] // One row a line.
 pub(super) static FIELDS: [Field; 16] = [
     field(100, "SMCLK", "DEV_SM_CLOCK", "gauge", false, "SM clock frequency (in MHz)."),

@@ -16,10 +16,10 @@ const PID_FILE: &str = "nvidia-cuda-mps-control.pid";
 /// How often a process looks around when nothing wakes it.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Nobody waits longer, whatever number they type.
+/// No command waits longer, whatever number is typed.
 const LONGEST: Duration = Duration::from_secs(7 * 86_400);
 
-/// Waits until the state is as wished; false when the time is over.
+/// Waits until the state is as wanted; false when the time is over.
 pub(super) fn wait_for(
     emulator: &Emulator,
     timeout: Duration,

@@ -184,7 +184,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// The fields of `--query-gpu`, for those who ask which there are. One a line, other names of it after it.
+/// The fields of `--query-gpu`, for users who ask which there are. One a line, other names of it after it.
 pub(super) const HELP: &str = "timestamp
 driver_version
 count

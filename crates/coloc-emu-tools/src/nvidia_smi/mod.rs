@@ -68,7 +68,7 @@ impl Arguments {
         })
     }
 
-    /// A number above zero: nobody looks again without a pause.
+    /// A number above zero: no query is repeated without a pause.
     pub(super) fn period(&mut self, of: &str) -> Result<u64, ToolError> {
         match self.number(of)? {
             0 => Err(ToolError::new(2, format!("Invalid value 0 for {of}."))),

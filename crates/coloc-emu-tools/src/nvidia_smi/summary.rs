@@ -1,4 +1,4 @@
-//! The table that everybody knows.
+//! The table that every user of `nvidia-smi` knows.
 
 use super::fields::{compute_mode, process_name, timestamp};
 use crate::tool::ToolError;

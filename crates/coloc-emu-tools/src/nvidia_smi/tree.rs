@@ -37,7 +37,7 @@ impl Node {
         Node { id: Some(id), ..self }
     }
 
-    /// Keeps those of its parts whose tags are wanted.
+    /// Keeps the parts whose tags are wanted.
     pub(super) fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
         if let Content::Parts(parts) = &mut self.content {
             parts.retain(|part| wanted(part.tag));

@@ -120,7 +120,7 @@ fn loss(share: f64) -> f64 {
     0.4 + 6.5 * libm::exp(-4.0 * share)
 }
 
-/// One line, at once: whoever follows the log sees it now.
+/// One line, at once: a user who follows the log sees it now.
 fn line(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;

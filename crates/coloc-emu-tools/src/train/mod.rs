@@ -1,7 +1,7 @@
 //! The emulated trainer: takes memory as a training script does, works at the speed that the physics allow,
 //! and dies of a genuine out-of-memory error.
 //!
-//! It sleeps between events. How far it is, the fleet accounts for exactly, whoever comes and goes meanwhile.
+//! It sleeps between events. How far it is, the fleet accounts for exactly, whatever processes come and go meanwhile.
 
 mod checkpoint;
 mod failure;
@@ -162,7 +162,7 @@ impl Training {
         let before = self.resume.as_ref().map_or(0.0, |checkpoint| checkpoint.work_s);
         let before = before.max(stage.loaded_s);
         let work_s = (before + view.work_s * self.time_scale).min(self.work.seconds);
-        // A process that hangs in the driver answers to nobody.
+        // A process that hangs in the driver answers to no signal.
         if !view.hung {
             if asked.checkpoint.swap(false, Ordering::AcqRel) {
                 self.save(work_s, log)?;
@@ -203,7 +203,7 @@ impl Training {
     }
 }
 
-/// Turns signals into wishes and wakes the trainer.
+/// Turns signals into requests and wakes the trainer.
 fn listen(signals: Signals, asked: Arc<Asked>, emulator: Arc<Emulator>) {
     std::thread::spawn(move || {
         loop {

@@ -50,7 +50,7 @@ fn memory_is_never_promised_twice() {
     });
 }
 
-/// Checks the books and returns what is promised.
+/// Checks the accounts and returns what is promised.
 fn look(emulator: &Emulator) -> u64 {
     let state = emulator.lock().expect("the lock is never lost");
     state.sanity_check().expect("sane");

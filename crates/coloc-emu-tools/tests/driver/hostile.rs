@@ -75,7 +75,7 @@ fn nvml_survives_garbage() {
         let path = library_path("libcoloc_emu_nvml.so");
         // SAFETY: our own library, which runs no code when loaded.
         let library = unsafe { Library::new(path) }.expect("loads");
-        // Without initialisation first: nobody answers.
+        // Without initialisation first: no function answers.
         let all_but_init: Vec<&str> =
             names.iter().copied().filter(|name| !name.starts_with("nvmlInit")).collect();
         assault(&library, &all_but_init[..40], 1);
@@ -84,7 +84,7 @@ fn nvml_survives_garbage() {
             all_but_init.into_iter().filter(|name| *name != "nvmlShutdown").collect();
         assault(&library, &lasting, 2);
         drop(initialised);
-        // And with all of them, those that begin and end included.
+        // And with all of them, the ones that begin and end included.
         assault(&library, &names, 5);
         emulator.lock().expect("no lock is left").sanity_check().expect("sane");
     });

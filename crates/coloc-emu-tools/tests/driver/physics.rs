@@ -1,4 +1,4 @@
-//! Speeds and activity follow the model, whoever asks.
+//! Speeds and activity follow the model, whichever process asks.
 
 use crate::support::on_fleet;
 use coloc_emu::fleet::{MigDevice, State};
@@ -6,7 +6,7 @@ use coloc_emu::{Identity, Options, Place, ProcessSlot};
 use coloc_model::{Share, SignatureId};
 use coloc_physics::{Part, Resident, SharedGpu, catalogue};
 
-/// Enters this process once more, by another start time. Under one lock nobody looks whether it lives.
+/// Enters this process once more, by another start time. Under one lock it is not looked up whether it lives.
 fn join(state: &mut State, which: u32, place: Place, name: &str) -> ProcessSlot {
     let own = Identity::of_self();
     let identity = Identity { start_ticks: own.start_ticks + u64::from(which), ..own };

@@ -1,4 +1,4 @@
-//! Things that go wrong on request, so that those who watch for them can be tested.
+//! Things that go wrong on request, so that programs that watch for them can be tested.
 
 use super::State;
 use super::layout::{Event, Gpu, MAX_EVENTS};
@@ -18,7 +18,7 @@ pub enum Fault {
         /// Which one.
         gpu: u32,
     },
-    /// A critical error is reported, with what it does to the GPU and to those on it.
+    /// A critical error is reported, with what it does to the GPU and to the processes on it.
     Xid {
         /// Of which GPU.
         gpu: u32,
@@ -127,7 +127,7 @@ impl State {
         Ok(())
     }
 
-    /// A critical error with what it does to the GPU and to those on it. Others are only reported.
+    /// A critical error with what it does to the GPU and to the processes on it. Others are only reported.
     fn xid(&mut self, gpu: u32, code: u32) -> Result<(), DriverError> {
         let device = self.gpu_mut(gpu)?;
         match code {

@@ -278,7 +278,7 @@ impl State {
         Ok(slot as u32)
     }
 
-    /// Removes a compute instance that nobody uses.
+    /// Removes a compute instance that no process uses.
     pub fn destroy_compute(&mut self, index: u32, mig: MigDevice) -> Result<(), DriverError> {
         need_root("changing MIG instances")?;
         self.live_gpu(index)?.compute_instance(mig)?;

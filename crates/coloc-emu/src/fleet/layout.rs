@@ -22,7 +22,7 @@ pub(crate) const MAX_INSTANCES: usize = 8;
 pub(crate) const MAX_COMPUTE: usize = 7;
 /// MPS control daemons at one time.
 pub(crate) const MAX_DAEMONS: usize = 64;
-/// Critical events that are kept for those who wait for them.
+/// Critical events that are kept for processes that wait for them.
 pub(crate) const MAX_EVENTS: usize = 64;
 
 /// Four activity shares as plain numbers.
@@ -110,7 +110,7 @@ pub struct Gpu {
     pub(crate) model: u32,
     pub(crate) node: u32,
     pub(crate) uuid: [u8; 16],
-    /// Bytes held by everybody: the sum over residents.
+    /// Bytes held by all processes: the sum over residents.
     pub(crate) held: u64,
     /// What its residents make of it since the state was last settled.
     pub(crate) shares: Shares,
@@ -220,7 +220,7 @@ pub(crate) struct Daemon {
     pub(crate) pid: i32,
     pub(crate) start_ticks: u64,
     pub(crate) uid: u32,
-    /// Somebody waits for a server.
+    /// A client waits for a server.
     pub(crate) server_wanted: u32,
     pub(crate) server_pid: i32,
     pub(crate) server_uid: u32,
@@ -234,7 +234,7 @@ pub(crate) struct Daemon {
     pub(crate) pipe: [u8; 256],
 }
 
-/// A critical event, for those who wait for one.
+/// A critical event, for processes that wait for one.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Event {

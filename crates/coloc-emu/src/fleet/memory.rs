@@ -1,4 +1,4 @@
-//! Device memory: who holds how much, and that nobody gets what is not there.
+//! Device memory: which process holds how much, and that none gets what is not there.
 
 use super::layout::{MAX_RESIDENTS, Process, Resident};
 use super::{Place, ProcessSlot, State};
@@ -175,7 +175,7 @@ impl State {
     fn book(&mut self, at: usize, place: Place, wanted: Bytes) -> Result<(), DriverError> {
         let slot = ProcessSlot(self.residents[at].process);
         if self.free_for(slot, place)?.free() < wanted {
-            // Nobody is refused for the sake of the dead.
+            // No process is refused for the sake of the dead.
             self.bury_all_dead();
         }
         let free = self.free_for(slot, place)?.free();
@@ -195,7 +195,7 @@ impl State {
         }
     }
 
-    /// Compute modes: 2 lets nobody in, 3 one process only.
+    /// Compute modes: 2 lets no process in, 3 one process only.
     fn check_compute_mode(&self, slot: ProcessSlot, place: Place) -> Result<(), DriverError> {
         // The clients of an MPS server are one process to the device.
         let server = |process: u32| self.processes.get(process as usize).map_or(0, |p| p.mps);

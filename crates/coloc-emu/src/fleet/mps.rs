@@ -17,7 +17,7 @@ pub struct MpsClient {
     pub limits: Vec<(u32, Bytes)>,
 }
 
-/// Which limits a command means: those of future servers or of the running one.
+/// Which limits a command means: the limits of future servers or of the running one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limits {
     /// For servers yet to start.
@@ -37,9 +37,9 @@ pub struct DaemonView {
     pub pipe: String,
     /// The server, once there is one.
     pub server: Option<Identity>,
-    /// Whose clients the server takes.
+    /// The user whose clients the server takes.
     pub server_uid: u32,
-    /// Somebody waits for a server.
+    /// A client waits for a server.
     pub server_wanted: bool,
     /// It was told to quit.
     pub quitting: bool,

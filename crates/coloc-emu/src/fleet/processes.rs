@@ -25,9 +25,9 @@ pub struct Joined {
 /// A process as others see it.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessView {
-    /// Who it is.
+    /// Which process it is.
     pub identity: Identity,
-    /// Whose it is.
+    /// The user it runs as.
     pub uid: u32,
     /// Share of its speed alone that it has now.
     pub rate: f64,

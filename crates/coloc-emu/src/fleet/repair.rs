@@ -30,7 +30,7 @@ impl State {
         self.recompute();
     }
 
-    /// Sums up what residents hold; whoever holds more than there is loses its contexts.
+    /// Sums up what residents hold; a resident that would exceed the capacity loses its context.
     fn repair_books(&mut self, index: u32) {
         let capacity = self.gpus[index as usize].model().memory().0;
         let mut held = 0u64;

@@ -11,7 +11,7 @@ pub(crate) const AMBIENT_CELSIUS: u32 = 27;
 pub(crate) const TEMPERATURE_TAU_S: f64 = 40.0;
 /// Above ambient at the board's limit.
 const HEAT_AT_LIMIT: f64 = 48.0;
-/// SM clock of a device that nobody uses.
+/// SM clock of a device that no process uses.
 const IDLE_SM_MHZ: u32 = 210;
 
 /// One look at a device. All readers of one moment see the same.
@@ -96,7 +96,7 @@ impl State {
                 idle *= 1.0 - process.alone.gpu;
             }
         }
-        // Whoever computes on an SM has a kernel running.
+        // A process that computes on an SM has a kernel running.
         seen.gpu = (1.0 - idle).max(seen.sm);
         Ok(Activity::from(seen).into())
     }

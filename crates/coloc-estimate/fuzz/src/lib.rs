@@ -102,7 +102,7 @@ fn check_equal_rows(text: &[u8], first: &[Row], second: &[Row]) {
     }
 }
 
-/// An accepted graph is one, and whoever takes it to an estimator gets an estimate.
+/// An accepted graph is one, and an estimator has an estimate for it.
 fn check_graph(graph: &Graph, run: &RunConfig) {
     let nodes = graph.nodes();
     assert!(!nodes.is_empty());

@@ -110,7 +110,7 @@ pub fn task_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// A task by its CARMA name; `None` for names that are not in the catalogue and for tasks whose graph
-/// nobody has written down (Mask R-CNN: its memory follows the images' contents).
+/// is not written down (Mask R-CNN: its memory follows the images' contents).
 pub fn task(name: &str) -> Option<CatalogueTask> {
     let (_, model, batch) = TASKS.iter().find(|(known, _, _)| *known == name)?;
     let (graph, optimizer) = match *model {

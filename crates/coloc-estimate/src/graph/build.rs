@@ -67,7 +67,7 @@ impl GraphBuilder {
         self.graph.nodes.get(node.index()).map(|node| &node.op)
     }
 
-    /// Nodes after `node` that nobody reads yet, oldest first.
+    /// Nodes after `node` that no other node reads yet, oldest first.
     pub fn unread_after(&self, node: NodeId) -> Vec<NodeId> {
         let after = (node.0 + 1..self.graph.nodes.len() as u32).map(NodeId);
         after.filter(|node| !self.read[node.index()]).collect()

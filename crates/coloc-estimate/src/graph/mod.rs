@@ -100,7 +100,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Notes a reason for doubt, once, and no more of a kind than anybody reads.
+    /// Notes a reason for doubt, once, and no more of a kind than a user reads.
     pub fn flag(&mut self, kind: FlagKind, detail: impl Into<String>) {
         let flag = Flag { kind, detail: detail.into() };
         let same = self.flags.iter().filter(|known| known.kind == kind).count();
@@ -146,7 +146,7 @@ impl Graph {
         self.nodes.iter().map(|node| node.shape.elements()).sum()
     }
 
-    /// Numbers in all results for a batch and in all parameters, about. Those of a graph that passes
+    /// Numbers in all results for a batch and in all parameters, about. The numbers of a graph that passes
     /// [`MOST_NUMBERS`] cannot be added up, and no device holds them.
     pub fn size(&self, batch: u32) -> f64 {
         let of = |node: &Node| {

@@ -18,7 +18,7 @@ pub(crate) enum Head {
         /// How many.
         labels: u32,
     },
-    /// Nothing: whoever trains the model adds something.
+    /// Nothing: the program that trains the model adds something.
     Bare,
 }
 

@@ -188,7 +188,7 @@ impl Trainer<'_> {
             .collect()
     }
 
-    /// Adds a gradient to what a node already has: in place when nobody else looks.
+    /// Adds a gradient to what a node already has: in place when nothing else holds that tensor.
     fn accumulate(&mut self, id: NodeId, gradient: Tensor) {
         let index = id.index();
         let Some(old) = self.flows[index] else {

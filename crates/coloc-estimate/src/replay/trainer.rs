@@ -1,4 +1,4 @@
-//! Trains a graph on a device: parameters, rehearsal, iterations, optimizer steps.
+//! Trains a graph on a device: parameters, summary passes, iterations, optimizer steps.
 
 use super::Replayed;
 use super::memory::{Memory, Purpose, Tensor};

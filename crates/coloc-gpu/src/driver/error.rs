@@ -41,7 +41,7 @@ pub enum DriverError {
         /// What was tried.
         what: &'static str,
     },
-    /// Somebody uses what was to be changed.
+    /// A process uses what was to be changed.
     #[error("{what} is refused while the device is in use")]
     InUse {
         /// What was tried.

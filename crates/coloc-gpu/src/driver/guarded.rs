@@ -20,7 +20,7 @@ type Question = Box<dyn FnOnce(&mut Connection) + Send>;
 #[derive(Debug)]
 pub struct Guarded {
     questions: mpsc::Sender<Question>,
-    /// Those who ask take turns.
+    /// Callers take turns.
     turn: Mutex<()>,
     /// The last question is not answered yet.
     stuck: Arc<AtomicBool>,
@@ -101,7 +101,7 @@ impl Guarded {
         let question: Question = Box::new(move |connection| {
             let outcome = question(connection);
             stuck.store(false, Ordering::Release);
-            // Nobody waits any longer if the deadline has passed.
+            // The caller waits no longer if the deadline has passed.
             let _ = reply.send(outcome);
         });
         if self.questions.send(question).is_err() {

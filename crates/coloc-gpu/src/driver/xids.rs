@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// More are not kept for who does not ask: the oldest go first.
+/// More are not kept for a caller that does not ask: the oldest go first.
 const MOST_EVENTS: usize = 1024;
 /// A driver that failed is tried again after this; one that knows no such events, after the longer.
 const PAUSE: Duration = Duration::from_secs(2);

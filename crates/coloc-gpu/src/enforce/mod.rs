@@ -1,7 +1,7 @@
 //! Holding a task to the memory that it was promised.
 //!
 //! There are several ways, from hardware to none at all. Which of them hold is declared for every task, read back from
-//! whoever is to enforce it, and said aloud when it is none.
+//! the part that is to enforce it, and said aloud when it is none.
 
 mod dmem;
 mod framework;
@@ -119,7 +119,7 @@ impl Enforcement {
         self.holds.first().map_or(Rung::None, |hold| hold.rung)
     }
 
-    /// In words, for whoever asks about a task.
+    /// In words, for a user who asks about a task.
     pub fn says(&self) -> String {
         match self.holds.first() {
             Some(Hold { rung, limit, note }) if note.is_empty() => format!("{rung}: {limit}"),
@@ -179,7 +179,7 @@ pub fn hold_by_mps(memory: Bytes, processes: u32, server: Option<Bytes>) -> Hold
     Hold { rung, limit: memory, note }
 }
 
-/// What was set, against what whoever enforces it says.
+/// What was set, against what the enforcing part says.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ReadBack {
     /// The rung.

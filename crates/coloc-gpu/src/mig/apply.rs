@@ -19,7 +19,7 @@ pub enum ApplyError {
         pids.iter().map(|pid| format!("PID {pid}")).collect::<Vec<_>>().join(", ")
     )]
     NotIdle {
-        /// Who is on it.
+        /// The processes on it.
         pids: Vec<u32>,
     },
     /// The mode changes when the GPU is reset.
@@ -51,7 +51,7 @@ pub struct Given {
 pub struct Applied {
     /// The plan.
     pub plan: MigPlan,
-    /// Who was given what, by want and member.
+    /// Which task was given what, by want and member.
     pub given: Vec<Given>,
 }
 
@@ -69,7 +69,7 @@ pub fn disable(driver: &mut dyn Driver, index: u32) -> Result<(), ApplyError> {
     set_mode(driver, index, false)
 }
 
-/// Destroys the instance at a place unless somebody is in it; says whether there is none any more.
+/// Destroys the instance at a place unless a process is in it; says whether there is none any more.
 pub fn remove(driver: &mut dyn Driver, index: u32, place: Place) -> Result<bool, ApplyError> {
     let mut board = driver.mig_board(index)?;
     board.mark_busy(&driver.processes(index)?);
@@ -80,7 +80,7 @@ pub fn remove(driver: &mut dyn Driver, index: u32, place: Place) -> Result<bool,
         return Ok(false);
     }
     let destroyed = destroy(driver, index, instance);
-    // Somebody came since.
+    // A process came since.
     if matches!(destroyed, Err(DriverError::InUse { .. })) {
         Ok(false)
     } else {
@@ -113,7 +113,7 @@ fn set_mode(driver: &mut dyn Driver, index: u32, on: bool) -> Result<(), ApplyEr
     match driver.set_mig(index, on) {
         Ok(()) => Ok(()),
         Err(DriverError::ResetRequired) => Err(ApplyError::AfterReset),
-        // Somebody came since, or holds the device without a context.
+        // A process came since, or holds the device without a context.
         Err(error @ DriverError::InUse { .. }) => {
             idle(driver, index)?;
             Err(error.into())
@@ -123,7 +123,7 @@ fn set_mode(driver: &mut dyn Driver, index: u32, on: bool) -> Result<(), ApplyEr
 }
 
 /// Gives every want its instance on a GPU in MIG mode. If a step fails, what was made is unmade. What lies at one of
-/// the places in `kept` is somebody's who may not have come yet, and counts as in use.
+/// the places in `kept` is a task's that may not have come yet, and counts as in use.
 pub fn apply(
     driver: &mut dyn Driver,
     index: u32,

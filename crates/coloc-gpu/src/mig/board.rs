@@ -47,7 +47,7 @@ impl Place {
 pub enum ProfileKind {
     /// Nothing: it may be chosen by size.
     Plain,
-    /// It has the media engines, of which there is one set: it is given only to who names it.
+    /// It has the media engines, of which there is one set: it is given only to a want that names it.
     Media,
 }
 
@@ -103,7 +103,7 @@ pub struct ExistingInstance {
     pub place: Place,
     /// Its compute instances.
     pub computes: Vec<ComputeInstance>,
-    /// Somebody uses it.
+    /// A process uses it.
     pub busy: bool,
 }
 
@@ -186,7 +186,7 @@ impl Board {
         }
     }
 
-    /// Marks the instances at places that somebody counts on.
+    /// Marks the instances at places that tasks count on.
     pub fn mark_kept(&mut self, places: &[Place]) {
         for instance in &mut self.instances {
             instance.busy |= places.contains(&instance.place);

@@ -28,7 +28,7 @@ pub struct Want {
     pub memory: Bytes,
     /// A profile that was asked for by name.
     pub profile: Option<String>,
-    /// Where it has to lie, with exactly the compute slices of its members: somebody keeps books of slices.
+    /// Where it has to lie, with exactly the compute slices of its members: the scheduler keeps account of slices.
     pub place: Option<Place>,
 }
 
@@ -68,7 +68,7 @@ impl Want {
 /// Why a set of tasks cannot have its instances.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MigRefusal {
-    /// Nobody is to get anything.
+    /// A want has no tasks to get anything.
     #[error("want {want} has no tasks")]
     NoTasks {
         /// Its position.
@@ -113,7 +113,7 @@ pub enum MigRefusal {
     TooMany {
         /// The profile.
         profile: String,
-        /// How many are wanted, those in use included.
+        /// How many are wanted, instances in use included.
         wanted: u32,
         /// How many there may be.
         most: u32,
@@ -281,7 +281,7 @@ fn refusal(board: &Board, candidates: &[Vec<Candidate>]) -> MigRefusal {
         candidates.iter().map(|list| &board.profiles[list[0].profile]).collect();
     for profile in &board.profiles {
         let used = busy.iter().filter(|instance| instance.profile == profile.id).count();
-        // Whoever could take another profile is not held up by this one's limit.
+        // A want that could take another profile is not held up by this one's limit.
         let bound = candidates
             .iter()
             .filter(|list| list.len() == 1 && board.profiles[list[0].profile].id == profile.id);

@@ -119,7 +119,7 @@ fn what_was_decided_elsewhere_lies_where_it_was_decided() {
     assert!(matches!(plan(&board, &placed(4, 0, 4)), Err(MigRefusal::NoLayout { .. })));
     let nowhere = plan(&board, &placed(3, 1, 4)).expect_err("three slices from slice 1 on");
     assert_eq!(nowhere, MigRefusal::NoSuchPlace { compute: 3, start: 1, span: 4 });
-    // Somebody who may not have come yet is not disturbed.
+    // A task that may not have come yet is not disturbed.
     board.mark_kept(&[Place { start: 4, span: 2 }]);
     assert!(plan(&board, &placed(2, 4, 2)).is_err());
 }

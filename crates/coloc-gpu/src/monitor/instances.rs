@@ -57,7 +57,7 @@ pub(super) fn look(
     }
 }
 
-/// Reads which instances there are, as often as what changes slowly, and when somebody is in one that is not known.
+/// Reads which instances there are, as often as what changes slowly, and when a process is in one that is not known.
 fn find(driver: &mut dyn Driver, now: Time, target: &mut Target, processes: &[DeviceProcess]) {
     let list = &target.instances.list;
     let known = |id| list.iter().any(|instance| instance.id == GpuInstanceId(id));
@@ -65,7 +65,7 @@ fn find(driver: &mut dyn Driver, now: Time, target: &mut Target, processes: &[De
     if all_known && target.vitals.is_some_and(|(_, read)| read != now) {
         return;
     }
-    // Who may not ask is told nothing, and goes on with what is known of the whole.
+    // A user who may not ask is told nothing, and goes on with what is known of the whole.
     let Ok(board) = driver.mig_board(target.index) else { return };
     let sample = |instance: &ExistingInstance| {
         let profile = board.profile(instance.profile);
@@ -97,7 +97,7 @@ pub(super) fn whole(
     let sum = |of: fn(&Reading) -> Option<Fraction>| -> Option<Fraction> {
         let mut total = 0.0;
         for instance in instances {
-            // Whoever is not seen makes the sum unknown.
+            // An instance that is not seen makes the sum unknown.
             let part = f64::from(instance.compute) / f64::from(instance.of_compute.max(1));
             total += of(&instance.reading)?.get() * part;
         }

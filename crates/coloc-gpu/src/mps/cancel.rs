@@ -6,7 +6,7 @@
 use super::protocol::Command;
 use coloc_model::Millis;
 
-/// One thing to do. Each is for those of the task's processes that are still alive; when none is, the plan is over.
+/// One thing to do. Each is for the processes of the task that are still alive; when none is, the plan is over.
 #[derive(Clone, PartialEq, Debug)]
 pub enum CancelStep {
     /// Ask the processes to end.
@@ -16,7 +16,7 @@ pub enum CancelStep {
     },
     /// Wait for them, no longer than this.
     Wait(Millis),
-    /// Tell the server to end the contexts of those that are left.
+    /// Tell the server to end the contexts of the processes that are left.
     Tell(Vec<Command>),
     /// Kill what is left.
     Kill {
@@ -32,9 +32,9 @@ pub struct CancelPlan {
     pub steps: Vec<CancelStep>,
 }
 
-/// How to end a task's processes. `clients` are those that are clients of a server, each with the server's PID; without
-/// any there is nobody to protect and the server is left out. `grace` is how long they have after they are asked;
-/// without it they were asked before.
+/// How to end a task's processes. `clients` are the clients of a server among them, each with the server's PID; without
+/// any there is no other client to protect and the server is left out. `grace` is how long they have after they are
+/// asked; without it they were asked before.
 pub fn cancel_plan(pids: &[u32], clients: &[(u32, u32)], grace: Option<Millis>) -> CancelPlan {
     let pids = pids.to_vec();
     let mut steps = Vec::new();

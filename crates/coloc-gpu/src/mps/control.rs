@@ -221,7 +221,7 @@ mod tests {
         };
         let question = "get_device_pinned_mem_limit 7 GPU-1b2c3d4e-0000".to_owned();
         assert_eq!(expected(&HALF), (question.clone(), Bytes::from_mib(2048)));
-        // No limit is one that nobody can reach: whether zero lifts it is not documented.
+        // No limit is one that no client can reach: whether zero lifts it is not documented.
         assert_eq!(expected(&ClientLimits::NONE), (question, whole));
         assert!(admit_plan(7, &gpus, &HALF, Some(&HALF), whole).is_empty(), "it knows");
         let less = ClientLimits { threads: None, ..HALF };

@@ -40,7 +40,7 @@ pub enum By {
     Ancestry,
 }
 
-/// Who a process belongs to.
+/// What a process belongs to.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {
@@ -51,11 +51,11 @@ pub enum Owner {
         /// The evidence.
         by: By,
     },
-    /// Somebody that coloc did not start.
+    /// A process that coloc did not start.
     Foreign,
 }
 
-/// A process and who it belongs to.
+/// A process and what it belongs to.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Attributed {
     /// Its PID.
@@ -64,7 +64,7 @@ pub struct Attributed {
     pub user: Option<String>,
     /// Its name; `None` once it has ended.
     pub command: Option<String>,
-    /// Who it belongs to.
+    /// What it belongs to.
     pub owner: Owner,
 }
 
@@ -101,7 +101,7 @@ impl Attribution {
         }
     }
 
-    /// Who a process belongs to.
+    /// What a process belongs to.
     pub fn of(&mut self, pid: u32, now: Time) -> Attributed {
         if let Some(known) = self.remembered.get_mut(&pid) {
             if now.since(known.checked) < TRUST {

@@ -1,4 +1,4 @@
-//! Whose a process is: a task's, or somebody else's.
+//! What a process belongs to: a task, or something that coloc did not start.
 
 mod attribution;
 mod table;

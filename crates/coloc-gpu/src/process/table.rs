@@ -19,7 +19,7 @@ pub struct ProcessFacts {
     pub command: String,
     /// Its cgroup, such as `/coloc.slice/task-7`; empty when it cannot be told.
     pub cgroup: String,
-    /// Who it runs as.
+    /// The user it runs as.
     pub uid: u32,
 }
 
@@ -66,7 +66,7 @@ impl ProcessTable {
         Some(parse_stat(&stat)?.started)
     }
 
-    /// When a process began that has not ended. One that nobody has buried yet has.
+    /// When a process began that has not ended. One that was not waited for yet has.
     pub fn alive_since(&self, pid: u32) -> Option<u64> {
         let stat = parse_stat(&read(&self.root.join(pid.to_string()).join("stat"))?)?;
         (!matches!(stat.state, 'Z' | 'X')).then_some(stat.started)

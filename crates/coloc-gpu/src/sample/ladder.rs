@@ -4,7 +4,7 @@ use super::{Reading, Source};
 use crate::driver::DriverError;
 use coloc_model::{Millis, Time};
 
-/// How patient a ladder is with sources that fail.
+/// How long a ladder leaves failing sources alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LadderConfig {
     /// The pause after a first failure; it doubles with each further one.

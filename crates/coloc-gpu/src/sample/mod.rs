@@ -106,7 +106,7 @@ pub struct Sample {
     pub reading: Reading,
     /// Everything else that the driver said.
     pub vitals: Vitals,
-    /// Who is on it.
+    /// The processes on it.
     pub processes: Vec<ProcessSample>,
     /// Its GPU instances, if it is partitioned.
     pub instances: Vec<InstanceSample>,
@@ -138,7 +138,7 @@ pub struct ProcessSample {
     pub process: DeviceProcess,
     /// Share of time in which kernels of it ran, where a source tells.
     pub sm: Option<Fraction>,
-    /// Who it belongs to.
+    /// What it belongs to.
     pub attributed: Attributed,
 }
 

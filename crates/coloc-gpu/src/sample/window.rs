@@ -6,7 +6,7 @@ use coloc_model::{Activity, Fraction, Millis, Time, WindowScores};
 /// One of the activity metrics.
 pub type Metric = fn(&Activity) -> Fraction;
 
-/// A ring of the newest samples, of a fixed length. Scores are computed when somebody asks.
+/// A ring of the newest samples, of a fixed length. Scores are computed when a caller asks.
 #[derive(Clone, Debug)]
 pub struct Window {
     keep: Millis,

@@ -90,7 +90,7 @@ fn critical_errors_are_heard_of_each_gpu_also_of_one_that_is_gone() {
             let _ = rung.send(());
         });
         let mut heard = Vec::new();
-        // Errors from before anybody listens are not told by any driver: so until the first is heard.
+        // No driver tells of errors from before a program listens: so until the first is heard.
         wait_for("the first", || {
             stage.inject(Fault::Xid { gpu: 1, code: 31 });
             heard = xids.take();

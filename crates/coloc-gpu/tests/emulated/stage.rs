@@ -67,7 +67,7 @@ impl Stage {
         self.emulator.lock().expect("the fleet").leave(slot);
     }
 
-    /// Nobody's tasks, the real process table.
+    /// No tasks, and the real process table.
     pub(crate) fn attribution(&self) -> Attribution {
         Attribution::new(ProcessTable::default(), Users::of_system())
     }

@@ -44,7 +44,7 @@ pub(super) static LANGUAGE: [Workload; 5] = [
     work("xlnet_large_cased_2", Heavy, 2, 4, 58.74, 19330, [5325.0273, 40000.0, 16000.0], XLNET_LARGE),
 ];
 
-/// Segmentation, detection, recommendation, and the digits that everybody starts with.
+/// Segmentation, detection, recommendation, and the digits that beginners start with.
 #[rustfmt::skip] // One row a line.
 pub(super) static OTHERS: [Workload; 4] = [
     work("UNet", Medium, 1, 8, 31.5, 9910, [2231.06, 3404.085, 8000.0], UNET),

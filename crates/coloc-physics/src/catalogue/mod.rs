@@ -1,4 +1,4 @@
-//! The workload catalogue: tasks whose time and memory somebody measured on an A100 with 40 GB.
+//! The workload catalogue: tasks whose time and memory were measured on an A100 with 40 GB.
 
 mod activity;
 mod facts;

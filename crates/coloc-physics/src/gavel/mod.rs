@@ -47,7 +47,7 @@ impl Known {
         self.job.together[0] * self.stretch
     }
 
-    /// Speed on a kind of GPU against that on V100s, 0 where it was found not to run; `None` where nobody
+    /// Speed on a kind of GPU against that on V100s, 0 where it was found not to run; `None` where it was not
     /// measured.
     pub fn speed(&self, model: GpuModel) -> Option<f64> {
         Some(self.job.together[column(model)?] / self.job.together[0])
@@ -63,7 +63,7 @@ impl Known {
     }
 
     /// Speed when spread over nodes against that on one, never above 1: some jobs were measured to be
-    /// faster when spread, which nobody should count on.
+    /// faster when spread, which no scheduler should count on.
     pub fn spread(&self, model: GpuModel) -> Option<f64> {
         let column = column(model)?;
         let (together, spread) = (self.job.together[column], self.job.spread[column]);

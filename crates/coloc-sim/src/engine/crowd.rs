@@ -19,7 +19,7 @@ pub(super) struct Scratch {
 }
 
 impl<O: Observer> Run<'_, O> {
-    /// Somebody came or went on these GPUs: everybody on them gets a new speed.
+    /// A task came or went on these GPUs: all tasks on them get a new speed.
     pub(super) fn crowd_changed(&mut self, now: Time, slots: &[Slot]) {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.touched.clear();

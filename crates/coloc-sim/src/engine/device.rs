@@ -1,4 +1,4 @@
-//! A modelled GPU: who is on it, how fast they run, what it draws.
+//! A modelled GPU: which tasks are on it, how fast they run, what it draws.
 
 use super::run_slots::RunSlot;
 use coloc_model::{Bytes, Fraction, GpuModel, GpuSignal, Millis, SignatureId, Time};
@@ -82,7 +82,7 @@ impl Device {
 
     /// Takes a guest off the device; the others keep their order.
     pub(super) fn remove(&mut self, run_slot: RunSlot) -> Guest {
-        // Mostly it is the only one: nobody has to move up.
+        // Mostly it is the only one: no other guest has to move up.
         if let Some(only) = self.guests.pop_if(|last| last.run_slot == run_slot) {
             return only;
         }
@@ -95,7 +95,7 @@ impl Device {
         self.up_to_date = false;
     }
 
-    /// What a monitor shows, and what the device draws. Worked out when somebody asks: much changes
+    /// What a monitor shows, and what the device draws. Worked out when a caller asks: much changes
     /// twice in a moment.
     pub(super) fn figures(&mut self, model: &PowerModel) -> Figures {
         if !std::mem::replace(&mut self.up_to_date, true) {

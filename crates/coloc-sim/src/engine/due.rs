@@ -12,7 +12,7 @@ pub(super) enum Kind {
     Grow,
 }
 
-/// Something that is due, unless its seat has another stamp by then. Ordered as it is played: by kind and task.
+/// Something that is due, unless its run slot has another stamp by then. Ordered as it is played: by kind and task.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Due {
     pub(super) kind: Kind,

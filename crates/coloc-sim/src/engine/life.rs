@@ -32,7 +32,7 @@ impl<O: Observer> Run<'_, O> {
         let plateau = memory_curve.plateau;
         let growth = self.growth(&memory_curve, &slots);
         let left = self.left[task.index()];
-        // Whoever has done some of its work was preempted, and its state comes back first.
+        // A task that has done some of its work was preempted, and its state comes back first.
         let begun = left < traced.duration.0 as f64;
         let restoring = if begun { self.simulation.preemption.cost(plateau) } else { Millis::ZERO };
         let progress = Progress {
@@ -75,7 +75,7 @@ impl<O: Observer> Run<'_, O> {
         }
     }
 
-    /// How a task's memory grows, step by step; `None` where it has room and nobody looks: then it holds
+    /// How a task's memory grows, step by step; `None` where it has room and is unseen: then it holds
     /// all from the start, and what is too much is taken off at its end.
     fn growth(&self, memory_curve: &MemoryCurve, slots: &[Slot]) -> Option<Millis> {
         let fits =
@@ -107,7 +107,7 @@ impl<O: Observer> Run<'_, O> {
         let signature = self.trace.tasks()[task.index()].signature;
         let model = self.devices[gpu.index()].model;
         let Simulation { speeds, spread_speed, .. } = self.simulation;
-        // Nobody places a task where it cannot run unless told nothing of speeds.
+        // No scheduler places a task where it cannot run unless told nothing of speeds.
         let speed = speeds.speed(signature, model).unwrap_or(SLOWEST);
         // As measured, else as assumed of all.
         let part = || speeds.spread(signature, model).unwrap_or(*spread_speed);
@@ -213,7 +213,7 @@ impl<O: Observer> Run<'_, O> {
         self.clear(now, run_slot, AttemptEnd::Preempted);
     }
 
-    /// Empties a seat and says whose it was.
+    /// Empties a run slot and says which task's it was.
     fn clear(&mut self, now: Time, run_slot: RunSlot, end: AttemptEnd) -> Option<TaskId> {
         let (task, Stay { placement, started, growth }) = self.run_slots.leave(run_slot)?;
         let slots = placement.slots;
@@ -235,7 +235,7 @@ impl<O: Observer> Run<'_, O> {
             }
         }
         let result = &mut self.results[task.index()];
-        // Whoever ran out of memory starts from nothing; whoever was preempted goes on.
+        // A task that ran out of memory starts from nothing; a preempted task goes on.
         if end == AttemptEnd::OutOfMemory {
             result.ran_s = 0.0;
             self.left[task.index()] = self.trace.tasks()[task.index()].duration.0 as f64;
@@ -244,7 +244,7 @@ impl<O: Observer> Run<'_, O> {
         }
         self.observer.attempt_ended(task, started, now, &slots, end);
         if !self.is_undisturbed(growth) {
-            // A monitor sees the process gone no later than anybody hears of its end.
+            // A monitor sees the process gone no later than the scheduler hears of its end.
             self.crowd_changed(now, &slots);
         }
         Some(task)

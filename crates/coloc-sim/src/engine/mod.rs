@@ -21,14 +21,14 @@ use coloc_model::{
 };
 use coloc_physics::{Noise, PowerModel, SharedGpu, skew};
 
-/// Somebody who wants to see a run as it happens.
+/// An observer of a run as it happens.
 pub trait Observer {
     /// Wants to hear of every change of a GPU, memory that grows included.
     fn sees_gpus(&self) -> bool {
         false
     }
-    /// A GPU's state changed and holds from `now` on. Whoever [sees GPUs](Observer::sees_gpus) hears of
-    /// every change, others need not.
+    /// A GPU's state changed and holds from `now` on. An observer that [sees GPUs](Observer::sees_gpus) hears
+    /// of every change, others need not.
     fn gpu_changed(&mut self, _now: Time, _gpu: usize, _signal: &GpuSignal, _watts: f64) {}
     /// A task left its GPUs.
     fn attempt_ended(
@@ -44,7 +44,7 @@ pub trait Observer {
     fn progress(&mut self, _ended: usize) {}
 }
 
-/// An observer who looks away.
+/// An observer that looks away.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Silent;
 
@@ -138,7 +138,7 @@ pub struct Simulation {
     pub history: Option<Vec<GpuTime>>,
     /// How fast tasks run on each kind of device; the scheduler knows it too.
     pub speeds: SpeedTable,
-    /// Speed of a gang that is spread over nodes against one that is not, where nobody measured it.
+    /// Speed of a gang that is spread over nodes against one that is not, where it was not measured.
     pub spread_speed: f64,
     /// Weights and quotas of users and groups.
     pub accounts: Accounts,

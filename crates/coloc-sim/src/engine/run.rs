@@ -28,11 +28,11 @@ pub(super) struct Run<'a, O> {
     pub(super) monitored: bool,
     /// It wants to know how much memory tasks hold.
     pub(super) watched: bool,
-    /// Somebody looks at GPUs as they change: the scheduler or the observer.
+    /// The scheduler or the observer looks at GPUs as they change.
     pub(super) looked_at: bool,
-    /// Tasks have GPUs to themselves and nobody looks at the memory that they hold.
+    /// Tasks have GPUs to themselves, and neither scheduler nor observer looks at the memory that they hold.
     pub(super) unseen: bool,
-    /// So that nobody's speed depends on anybody else.
+    /// The same without MIG: no task's speed depends on other tasks.
     pub(super) alone: bool,
     pub(super) observer: &'a mut O,
     pub(super) devices: Vec<Device>,

@@ -1,4 +1,4 @@
-//! The tasks that are on their GPUs, in seats that are used again: what is hot stays together, however
+//! The tasks that are on their GPUs, in run slots that are used again: what is hot stays together, however
 //! many tasks a trace has.
 
 use coloc_model::{GpuId, Millis, Placement, TaskId, Time};
@@ -7,7 +7,7 @@ use coloc_model::{GpuId, Millis, Placement, TaskId, Time};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(super) struct RunSlot(u32);
 
-/// A number that a seat never gives out twice.
+/// A number that a run slot never gives out twice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(super) struct Stamp(u32);
 
@@ -58,7 +58,7 @@ pub(super) struct Stay {
     pub(super) growth: Option<Millis>,
 }
 
-/// Which entries of the agenda are valid for a seat.
+/// Which entries of the agenda are valid for a run slot.
 #[derive(Clone, Copy, Default, Debug)]
 struct Stamps {
     /// That of the occupant's launch: its memory steps carry it.
@@ -79,7 +79,7 @@ pub(super) struct RunSlots {
 }
 
 impl RunSlots {
-    /// Seats a task; the stamp is that of its launch.
+    /// Gives a task a run slot; the stamp is that of its launch.
     pub(super) fn take(&mut self, progress: Progress, stay: Stay) -> (RunSlot, Stamp) {
         let run_slot = self.free.pop().unwrap_or_else(|| {
             self.progress.push(progress);
@@ -99,7 +99,7 @@ impl RunSlots {
         (run_slot, launch)
     }
 
-    /// Frees the seat of a task.
+    /// Frees the run slot of a task.
     pub(super) fn leave(&mut self, run_slot: RunSlot) -> Option<(TaskId, Stay)> {
         let stay = self.stays[run_slot.0 as usize].take()?;
         let task = self.progress[run_slot.0 as usize].task;
@@ -125,7 +125,7 @@ impl RunSlots {
         stay.expect("a guest of a device has a seat")
     }
 
-    /// Whoever was launched with this stamp and still runs.
+    /// The task that was launched with this stamp and still runs.
     pub(super) fn launched(&mut self, run_slot: RunSlot, stamp: Stamp) -> Option<&mut Stay> {
         let stamps = self.stamps[run_slot.0 as usize];
         self.stays[run_slot.0 as usize].as_mut().filter(|_| stamps.launch == stamp)
@@ -136,7 +136,7 @@ impl RunSlots {
         self.stamps[run_slot.0 as usize].newest == stamp
     }
 
-    /// The seat of a task that runs.
+    /// The run slot of a task that runs.
     pub(super) fn of(&self, task: TaskId) -> Option<RunSlot> {
         let run_slot = *self.of_task.get(task.index())?;
         let holds = self.stays[run_slot.0 as usize].is_some();

@@ -1,5 +1,5 @@
-//! Where tasks have whole GPUs to themselves and nobody looks, nothing happens between a launch and its
-//! end: such a task is no guest of its devices, and what they did for it is added up when it goes.
+//! Where tasks have whole GPUs to themselves and neither scheduler nor observer looks, nothing happens between a
+//! launch and its end: such a task is no guest of its devices, and what they did for it is added up when it goes.
 
 use super::Observer;
 use super::run::Run;

@@ -1,8 +1,8 @@
 //! What lies ahead: a copy of a live scheduler, played on until its tasks have started and ended.
 //!
 //! It is the very scheduler that decides, with everything that it knows, so what it would do next is what it does
-//! here. What it cannot know is assumed: tasks take as long as the caller expects of them, end well, and nobody else
-//! submits anything. A task of which nobody knows how long it takes never ends here.
+//! here. What it cannot know is assumed: tasks take as long as the caller expects of them, end well, and no user
+//! submits another. A task of which it is not known how long it takes never ends here.
 
 mod known;
 
@@ -17,13 +17,13 @@ use coloc_physics::{Profile, SharedGpu};
 use known::Known;
 use rustc_hash::FxHashMap;
 
-/// Who would wait longer than this waits for something that does not come.
+/// A task that would wait longer than this waits for something that does not come.
 const HORIZON: Millis = Millis::from_secs(5 * 365 * 86_400);
 
 /// What is expected of a task on its GPUs.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Expectation {
-    /// How long it will be there; `None` if nobody knows.
+    /// How long it will be there; `None` if that is not known.
     pub run: Option<Millis>,
     /// How busy it keeps each of them.
     pub activity: Activity,
@@ -73,7 +73,7 @@ pub type Past<'a> = &'a dyn Fn(TaskId) -> Option<Facts>;
 pub struct Forecast<'a> {
     events: EventLoop<Due>,
     expected: FxHashMap<TaskId, Expectation>,
-    /// Work that preempted tasks have left; `None` inside if nobody knows.
+    /// Work that preempted tasks have left; `None` inside if that is not known.
     left: FxHashMap<TaskId, Option<Millis>>,
     stays: FxHashMap<TaskId, Stay>,
     crowds: FxHashMap<GpuId, Vec<TaskId>>,
@@ -145,7 +145,7 @@ impl<'a> Forecast<'a> {
         self.known.comes(task, conditions);
     }
 
-    /// Plays on until `target` has ended, or everybody; `go_on` is asked with the number of decisions before every step.
+    /// Plays on until `target` has ended, or all tasks; `go_on` is asked with the number of decisions before each step.
     pub fn play(
         mut self,
         target: Option<TaskId>,

@@ -40,12 +40,12 @@ pub enum TraceErrorKind {
         /// A header that would do.
         expected: &'static str,
     },
-    /// A column that nobody knows.
+    /// A column that is not known.
     #[error("unknown column {column:?}; known columns: {known}")]
     UnknownColumn {
         /// The column.
         column: String,
-        /// Those that are known.
+        /// The known columns.
         known: String,
     },
     /// A column that is there more than once.

@@ -76,7 +76,7 @@ fn name(job: &str, gpus: u32) -> String {
 }
 
 /// How fast the tasks of a trace that Gavel measured run on each kind of GPU, and when spread over nodes.
-/// What nobody measured is left out.
+/// What was not measured is left out.
 pub fn published_speeds(trace: &Trace) -> SpeedTable {
     let mut table = SpeedTable::default();
     for number in 0..trace.names().len() as u32 {

@@ -102,7 +102,7 @@ impl PartialEq for Trace {
 }
 
 impl Trace {
-    /// A trace of these tasks; those submitted at one time keep their order.
+    /// A trace of these tasks; tasks submitted at one time keep their order.
     pub fn new(mut tasks: Vec<TraceTask>, names: Names, users: Names) -> Self {
         tasks.sort_by_key(|task| task.submit);
         let (groups, memberships) = (Names::default(), Vec::new());

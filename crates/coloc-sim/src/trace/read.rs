@@ -29,7 +29,7 @@ pub enum Format {
     Sacct,
 }
 
-/// The names that a trace gives to what runs and to who runs it.
+/// The names that a trace gives to what runs, and to users and groups.
 #[derive(Default)]
 pub(super) struct Known {
     pub(super) names: Names,
@@ -39,7 +39,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// A user and the group that it acts for. One who acts for several groups is one user in each: quotas
+    /// A user and the group that it acts for. A user who acts for several groups is one user in each: quotas
     /// and shares are agreed with both together.
     pub(super) fn user(&mut self, user: Option<&str>, group: Option<&str>) -> UserId {
         let user = user.unwrap_or("user");

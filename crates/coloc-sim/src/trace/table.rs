@@ -24,7 +24,7 @@ pub(super) enum Header {
 /// What a format's table looks like.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// Columns that mean something, those that must be there first.
+    /// Columns that mean something, the required ones first.
     pub(super) columns: &'static [&'static str],
     /// How many of them must be there.
     pub(super) required: usize,
@@ -32,7 +32,7 @@ pub(super) struct Layout {
     pub(super) expected: &'static str,
     /// Where columns get their names.
     pub(super) header: Header,
-    /// Columns that nobody knows are passed over instead of refused.
+    /// Columns that are not known are passed over instead of refused.
     pub(super) lenient: bool,
     /// What stands between values.
     pub(super) delimiter: u8,

@@ -13,7 +13,7 @@ pub(super) const LAYOUT: Layout = Layout::strict(
     "at least num_gpu,submit_time,duration",
 );
 
-/// What a job is taken to do to a GPU: it matters for energy alone, since nobody is beside it.
+/// What a job is taken to do to a GPU: it matters for energy alone, since no other job is beside it.
 const SM: f64 = 0.6;
 const MEMORY: Bytes = Bytes::from_mib(4096);
 

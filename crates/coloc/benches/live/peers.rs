@@ -43,7 +43,7 @@ const PEERS: [Peer; 2] = [
     },
 ];
 
-/// Measures those that are there, and says which are not.
+/// Measures the peers that are there, and says which are not.
 pub(crate) fn measure(table: &mut Table, submits: usize, starts: usize) {
     for peer in &PEERS {
         match find(peer.daemon[0]) {

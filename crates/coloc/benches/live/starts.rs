@@ -1,4 +1,4 @@
-//! From the wish to the first line of the program: a shell that writes into a pipe, which somebody waits at.
+//! From the request to the first line of the program: a shell that writes into a pipe, at which the benchmark waits.
 
 use super::daemon::Daemon;
 use super::load::{Connection, Taken, submission};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// The first starts set up what all later ones use.
 const WARM: usize = 3;
-/// Whoever has not started by then never will.
+/// A program that has not started by then never will.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A GPU is idle again after this long.
 const PAUSE: Duration = Duration::from_millis(60);

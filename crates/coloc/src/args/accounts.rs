@@ -1,4 +1,4 @@
-//! Who is owed how much and may hold how much: `--weight`, `--quota`, `--half-life`.
+//! How much each user and group is owed and may hold: `--weight`, `--quota`, `--half-life`.
 
 use super::policy::FairOrderFlag;
 use crate::error::{CliError, UsageError};
@@ -155,7 +155,7 @@ impl AccountArgs {
             let user = UserId(find(trace.users(), user, "--weight", "user")?);
             accounts.set_user(user, Account { weight: *weight, ..accounts.user(user) });
         }
-        // What is said of somebody wins over what is said of everybody.
+        // What is said of one user or group wins over what is said of all users.
         let everybody = |quota: &&QuotaFor| quota.who == Who::Everybody;
         let general = self.quota.iter().filter(everybody);
         let particular = self.quota.iter().filter(|quota| !everybody(quota));

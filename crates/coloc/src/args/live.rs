@@ -98,7 +98,7 @@ pub(crate) fn said(path: Option<&PathBuf>) -> Option<&PathBuf> {
     path.filter(|path| !path.as_os_str().is_empty())
 }
 
-/// The token: a variable has it, or a file that nobody else can read.
+/// The token: a variable has it, or a file that no other user can read.
 fn token(named: Option<&Path>) -> Result<Option<Secret>, CliError> {
     if let Some(token) = std::env::var("COLOC_TOKEN").ok().filter(|token| !token.is_empty()) {
         return Ok(Some(Secret(token)));
@@ -244,7 +244,7 @@ pub(crate) fn resolve(client: &mut Client, selections: &[Selection]) -> Result<V
     resolve_of(client, selections, Whose::Mine)
 }
 
-/// The ids that are meant; `last` and `all` are among those of some.
+/// The ids that are meant; `last` and `all` are among the tasks of these users.
 pub(crate) fn resolve_of(
     client: &mut Client,
     selections: &[Selection],

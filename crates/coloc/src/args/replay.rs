@@ -15,7 +15,7 @@ pub(crate) struct ReplayArgs {
 }
 
 impl ReplayArgs {
-    /// The environment that was named. One that changes nothing is refused: whoever names it expects that it does.
+    /// The environment that was named. One that changes nothing is refused: a user who names it expects that it does.
     pub(crate) fn surroundings(
         &self,
         estimators: impl IntoIterator<Item = Estimator>,

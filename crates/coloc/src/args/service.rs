@@ -49,7 +49,7 @@ impl ServiceArgs {
         Ok(())
     }
 
-    /// What past tasks had, if somebody says so.
+    /// What past tasks had, if a file says so.
     pub(crate) fn history(&self) -> Result<Option<Vec<GpuTime>>, CliError> {
         let samples = self.history.as_deref().map(read_samples).transpose()?;
         Ok(samples.map(|seconds| seconds.into_iter().map(GpuTime::from_secs_f64).collect()))

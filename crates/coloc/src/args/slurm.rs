@@ -1,5 +1,5 @@
-//! Slurm's flags for a batch script that one machine has little use for: scripts that have them work, and who relies on
-//! one that does nothing here is told.
+//! Slurm's flags for a batch script that one machine has little use for: scripts that have them work, and a user who
+//! relies on one that does nothing here is told.
 
 use crate::parse::slurm::{self, GpuWish};
 use clap::Args;
@@ -76,7 +76,7 @@ impl SlurmArgs {
         features.map(|feature| is_kind(feature).then(|| feature.to_owned())).collect()
     }
 
-    /// What those should know who count on a flag.
+    /// What a user who counts on a flag should know.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let nodes = self.nodes.as_ref().filter(|nodes| !matches!(nodes.as_str(), "1" | "1-1"));
         let nodes = nodes.map(|nodes| format!("--nodes {nodes}: this is one machine"));

@@ -44,7 +44,7 @@ pub(crate) struct TrainingArgs {
 const SUMMARY_PASS: SummaryPasses = SummaryPasses { batch: 2, passes: 1 };
 
 impl TrainingArgs {
-    /// What clap calls the flags, for who wants something else with any of them.
+    /// What clap calls the flags, for a caller that wants something else with any of them.
     pub(crate) const IDS: [&'static str; 10] = [
         "batch",
         "seq",

@@ -1,4 +1,4 @@
-//! Which settings of the daemon somebody chose, and where: the command line, a variable, or a line of a file.
+//! Which settings of the daemon were chosen, and where: the command line, a variable, or a line of a file.
 
 use super::Config;
 use crate::Cli;

@@ -1,5 +1,5 @@
-//! Software environments whose constants somebody learned: one small file each, beside the configuration files. A user's
-//! file wins over the system's; those that ship with coloc cannot be replaced.
+//! Software environments whose constants were learned: one small file each, beside the configuration files. A user's
+//! file wins over the system's; environments that ship with coloc cannot be replaced.
 
 use super::{SYSTEM_FILE, VARIABLE, files, user_file};
 use crate::error::CliError;
@@ -46,7 +46,7 @@ pub(crate) enum Origin {
     File(PathBuf),
 }
 
-/// An environment that somebody can name.
+/// An environment that a user can name.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Named {
     pub(crate) name: String,
@@ -54,11 +54,11 @@ pub(crate) struct Named {
     pub(crate) origin: Origin,
     /// Measured runs behind it, where that is written down.
     pub(crate) rows: Option<usize>,
-    /// Parts that were not measured, and whose they are.
+    /// Parts that were not measured, and the environment that they come from.
     pub(crate) borrowed: Option<Borrowed>,
 }
 
-/// Parts of a constant that nobody measured.
+/// Parts of a constant that were not measured.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Borrowed {
@@ -81,7 +81,7 @@ struct Stored {
 }
 
 impl Named {
-    /// Says so where nobody measured a net that loads what this graph does.
+    /// Says so where no net was measured that loads what this graph does.
     pub(crate) fn doubt(&self, graph: &mut Graph) {
         let loads = loads_of(graph);
         for (_, detail) in self.doubts().into_iter().filter(|(part, _)| *part == loads) {
@@ -89,14 +89,14 @@ impl Named {
         }
     }
 
-    /// What nets load whose part of the constant nobody measured, and what is said of it.
+    /// What nets load whose part of the constant was not measured, and what is said of it.
     pub(crate) fn doubts(&self) -> Vec<(Loads, String)> {
         let Some(Borrowed { from, parts }) = &self.borrowed else { return Vec::new() };
         let name = &self.name;
         let told = |loads: &Loads| {
             let part = loads.part();
             let detail = format!(
-                "in environment {name} nobody measured the memory of {part}; it is taken from {from}"
+                "in environment {name} the memory of {part} was not measured; it is taken from {from}"
             );
             (*loads, detail)
         };
@@ -185,7 +185,7 @@ fn folders() -> Vec<PathBuf> {
 fn read(name: &str, file: &Path) -> Result<Named, EnvironmentError> {
     let fail = |source| EnvironmentError::Read { file: file.to_owned(), source };
     let mut text = String::new();
-    // Nobody waits for a pipe.
+    // A pipe is not waited for.
     if !std::fs::metadata(file).map_err(fail)?.is_file() {
         return Err(fail(io::Error::other("it is no file")));
     }

@@ -26,7 +26,7 @@ pub(crate) enum ConfigError {
 }
 
 impl ConfigError {
-    /// There is no file, which nobody needs; nor one in the home of somebody else, whom we only stand in for.
+    /// There is no file, and none is needed; nor one in the home of another user, whom we only stand in for.
     pub(crate) fn is_missing(&self) -> bool {
         let ConfigError::Read { file, source } = self else { return false };
         match source.kind() {

@@ -1,4 +1,4 @@
-//! Configuration files: what a verb's flags are when nobody types them.
+//! Configuration files: what a verb's flags are when they are not typed.
 //!
 //! A section is a verb and a key is one of its flags, so whatever can be typed can be written down, by the same name, and
 //! is checked by the same rules. A flag wins over the environment, the environment over the user's file, and that over
@@ -93,7 +93,7 @@ impl Config {
         self.settings.push(setting);
     }
 
-    /// The flags that a verb gets before those that were typed.
+    /// The flags that a verb gets before the typed ones.
     pub(crate) fn words(&self, verb: &str) -> Vec<OsString> {
         let listens = |section: &str| {
             SECTIONS.iter().any(|(name, verbs)| *name == section && verbs.contains(&verb))

@@ -15,7 +15,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The exit code for a daemon that went away while somebody waited; `docs/commands.md` lists them all.
+/// The exit code for a daemon that went away while the program waited; `docs/commands.md` lists them all.
 const DAEMON_GONE: u8 = 122;
 
 /// A command could not do its work.
@@ -101,10 +101,10 @@ impl From<coloc_emu_tools::train::CheckpointError> for CliError {
 }
 
 impl CliError {
-    /// Prints the error, as a line of JSON for who wants to read JSON. Exit code 2 means that the input was wrong and
+    /// Prints the error, as a line of JSON for a caller that reads JSON. Exit code 2 means that the input was wrong and
     /// nothing was done; 1 that the world got in the way.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
-        // The reader of our output went away: there is nobody to tell.
+        // The reader of our output went away: there is no reader to tell.
         if let CliError::Write { source, .. } = self
             && source.kind() == io::ErrorKind::BrokenPipe
         {
@@ -118,7 +118,7 @@ impl CliError {
                 });
                 eprintln!("{}", serde_json::json!({ "schema": SCHEMA, "error": error }));
             }
-            // A name or a path in it may be anybody's.
+            // A name or a path in it may come from any user.
             false => eprintln!("coloc: {}", visible_lines(&self.to_string())),
         }
         ExitCode::from(exit_code)

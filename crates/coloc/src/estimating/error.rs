@@ -21,7 +21,7 @@ pub(crate) enum LayersError {
     Config { path: PathBuf, source: ConfigError },
     #[error("unknown task {name:?}; known are {known}")]
     UnknownTask { name: String, known: String },
-    #[error("nobody has written down the graph of {name:?}; give its layers with --summary")]
+    #[error("the catalogue has no graph of {name:?}; give its layers with --summary")]
     NoGraph { name: String },
     #[error(transparent)]
     Environment(#[from] EnvironmentError),

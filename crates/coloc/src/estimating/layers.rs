@@ -10,7 +10,7 @@ use coloc_estimate::{catalogue, hf};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Tokens of a sample where nobody says.
+/// Tokens of a sample where no number is given.
 const DEFAULT_TOKENS: u32 = 512;
 /// Samples per iteration that a config is taken to mean: it does not say.
 const CONFIG_BATCH: u32 = 8;
@@ -50,7 +50,7 @@ pub(crate) fn load(
     let Input { mut graph, batch, optimizer } = read_input(layers, environment)?;
     check_use(layers, &graph)?;
     let batch = match (training.batch, batch) {
-        (Some(batch), _) | (None, Batch::ChosenSetting(batch)) => batch,
+        (Some(batch), _) | (None, Batch::Given(batch)) => batch,
         (None, Batch::Usual(batch)) => assume_batch(&mut graph, batch),
         (None, Batch::Unknown) => return Err(LayersError::NoBatch),
     };
@@ -77,7 +77,7 @@ pub(crate) fn load(
     countable(graph, run)
 }
 
-/// Options that would change nothing are refused: whoever gives them expects that they do.
+/// Options that would change nothing are refused: a user who gives them expects that they do.
 fn check_use(layers: &Layers<'_>, graph: &Graph) -> Result<(), LayersError> {
     let Layers { source, training, gpus } = layers;
     let reads_tokens = graph.nodes()[0].op == Op::Tokens;
@@ -108,7 +108,7 @@ fn check_use(layers: &Layers<'_>, graph: &Graph) -> Result<(), LayersError> {
 }
 
 fn assume_batch(graph: &mut Graph, batch: u32) -> u32 {
-    let detail = format!("the batch is taken to be {batch}, since nobody said; give --batch");
+    let detail = format!("the batch is taken to be {batch}; --batch says otherwise");
     graph.flag(FlagKind::Assumption, detail);
     batch
 }
@@ -124,7 +124,7 @@ fn countable(graph: Graph, run: RunConfig) -> Result<(Graph, RunConfig), LayersE
 /// Samples per iteration where no option says.
 enum Batch {
     /// The input says.
-    ChosenSetting(u32),
+    Given(u32),
     /// It never does: this is taken.
     Usual(u32),
     /// It could have said.
@@ -145,7 +145,7 @@ fn read_input(layers: &Layers<'_>, environment: &Named) -> Result<Input, LayersE
         Source::Summary(path) => {
             let summary = summary::parse(&read(path)?, &SummaryOptions { tokens })
                 .map_err(|source| LayersError::Summary { path: path.to_owned(), source })?;
-            let batch = summary.batch.map_or(Batch::Unknown, Batch::ChosenSetting);
+            let batch = summary.batch.map_or(Batch::Unknown, Batch::Given);
             Ok(Input { graph: summary.graph, batch, optimizer: Optimizer::Adam })
         }
         Source::Graph(path) => {
@@ -167,7 +167,7 @@ fn read_input(layers: &Layers<'_>, environment: &Named) -> Result<Input, LayersE
         Source::Task(name) => {
             let task = catalogue::task(name).ok_or_else(|| unknown_task(name))?;
             let task = task.within(&environment.name);
-            let batch = Batch::ChosenSetting(task.run.batch);
+            let batch = Batch::Given(task.run.batch);
             Ok(Input { graph: task.graph, batch, optimizer: task.run.optimizer })
         }
     }

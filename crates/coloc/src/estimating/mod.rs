@@ -21,7 +21,7 @@ pub(crate) struct Forecast {
     pub(crate) replayed: Option<Replayed>,
 }
 
-/// What a task with these layers is expected to need, for who submits it.
+/// What a task with these layers is expected to need, for the user who submits it.
 pub(crate) fn forecast(layers: &Layers<'_>, env: Option<&str>) -> Result<Forecast, LayersError> {
     let environment = environments::chosen(env)?;
     let (graph, run) = layers::load(layers, &environment)?;

@@ -42,7 +42,7 @@ fn leave(error: &clap::Error, json: bool) -> Result<Cli, CliError> {
     error.exit()
 }
 
-/// The same for who must go on whatever is wrong.
+/// The same for a caller that must go on whatever is wrong.
 pub(crate) fn read_again(words: Vec<OsString>) -> Result<Cli, CliError> {
     let spoken = Spoken::of(words)?;
     Cli::read(&spoken.whole(&[]))
@@ -96,7 +96,7 @@ impl Spoken {
         Ok(Spoken { program, verb, configured, rest })
     }
 
-    /// All words, with those of a script between what is configured and what was typed.
+    /// All words, with the words of a script between what is configured and what was typed.
     fn whole(&self, directives: &[Directive]) -> Vec<OsString> {
         let end = OsString::from(format!("--{SCRIPT_LINE_ENDS}"));
         let said = directives.iter().flat_map(|one| one.words.iter().chain([&end]));

@@ -18,12 +18,12 @@ pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
     let words = translated.as_deref().unwrap_or(words);
     let verb = words.get(1).and_then(|verb| verb.to_str()).unwrap_or_default();
     let rest = words.get(2..).unwrap_or_default();
-    // To describe a verb takes a moment, and is done for those alone whose words can end before the last.
+    // To describe a verb takes a moment, and is done only for verbs whose words can end before the last.
     let own = match verb {
         "submit" => own_flags(&Submit::augment_args(Command::new("submit")), rest),
         "run" => own_flags(&Run::augment_args(Command::new("run")), rest),
         "sweep" => own_flags(&Sweep::augment_args(Command::new("sweep")), rest),
-        // Whose own words have no such flag.
+        // A verb whose own words have no such flag.
         "emu" if rest.first().is_some_and(|verb| verb == "run") => &[],
         _ => words,
     };

@@ -13,7 +13,7 @@ use coloc_sim::{Names, Simulation, Trace};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// SM activity of a task that nobody saw, where nobody saw any.
+/// SM activity of a task that the monitor did not see, where it saw none.
 const GUESS: f64 = 0.5;
 
 /// A past that can be played again.
@@ -142,7 +142,7 @@ impl PastTrace {
     }
 }
 
-/// What a task is called: who may run elsewhere than others that run the same is told apart from them.
+/// What a task is called: one that may run elsewhere than others that run the same is told apart from them.
 fn known_by(task: &PastTask) -> String {
     match task.gpu_kinds.as_slice() {
         [] => task.kind.clone(),

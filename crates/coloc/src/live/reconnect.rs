@@ -1,4 +1,4 @@
-//! Staying with a daemon that is started again: questions that change nothing are asked until somebody answers.
+//! Staying with a daemon that is started again: questions that change nothing are asked until a daemon answers.
 
 use crate::error::CliError;
 use crate::output::visible::visible;
@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 /// Pauses between two tries grow from this to this.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
-/// Looked for this long, unless somebody says otherwise.
+/// Looked for this long, unless the user says otherwise.
 const USUAL: Millis = Millis::from_secs(600);
-/// Who is gone for less is not talked about.
+/// A daemon that is gone for less is not talked about.
 const UNNOTICED: Duration = Duration::from_millis(500);
 
 /// How long a daemon may be gone.
@@ -37,7 +37,7 @@ fn span(text: &str) -> Result<Millis, String> {
 }
 
 impl Reconnect {
-    /// Asks until there is an answer, or until nobody has been there for too long. For questions that may be asked
+    /// Asks until there is an answer, or until no daemon has been there for too long. For questions that may be asked
     /// twice.
     pub(crate) fn ask<T>(
         self,
@@ -47,7 +47,7 @@ impl Reconnect {
         self.again(|| Ok(question(client)?))
     }
 
-    /// The same for who connects anew each time.
+    /// The same for a caller that connects anew each time.
     pub(crate) fn again<T>(
         self,
         mut question: impl FnMut() -> Result<T, CliError>,

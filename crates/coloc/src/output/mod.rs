@@ -33,7 +33,7 @@ impl<T: Serialize> Answer<'_, T> {
     }
 }
 
-/// One document, whatever is asked for: a task, or a list of them where the wish is for any number.
+/// One document, whatever is asked for: a task, or a list of them where any number is asked for.
 pub(crate) fn print_tasks<T: Serialize>(wish: &Selection, tasks: &[T]) -> Result<(), CliError> {
     #[derive(Serialize)]
     struct Body<'a, T> {

@@ -1,6 +1,6 @@
-//! A task's output as it may be shown on a terminal. Output is anybody's: what would have the terminal do something, such as
-//! to fill the clipboard, to rename the window, to move the cursor or to answer as if somebody typed, is left out. Text and
-//! colours stay.
+//! A task's output as it may be shown on a terminal. Any user may have written it: what would have the terminal do
+//! something, such as to fill the clipboard, to rename the window, to move the cursor or to answer as if the user
+//! typed, is left out. Text and colours stay.
 
 use std::io::IsTerminal as _;
 
@@ -40,7 +40,7 @@ enum At {
 }
 
 impl Sanitizer {
-    /// The filter for standard output: none where no terminal would obey, or where somebody wants everything.
+    /// The filter for standard output: none where no terminal would obey, or where the user wants everything.
     pub(crate) fn for_stdout(raw: bool) -> Option<Self> {
         (!raw && std::io::stdout().is_terminal()).then(Sanitizer::default)
     }

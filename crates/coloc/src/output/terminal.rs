@@ -26,7 +26,7 @@ fn width_of(variable: Option<&str>, terminal: Option<usize>) -> usize {
     [said, terminal].into_iter().flatten().find(|&columns| columns > 0).unwrap_or(USUAL)
 }
 
-/// The widths of columns, `None` for one that is not shown. The widest give way first; if that is not enough, those
+/// The widths of columns, `None` for one that is not shown. The widest give way first; if that is not enough, columns
 /// that can be spared are left out, in their order.
 pub(crate) fn fit(natural: &[usize], room: Option<usize>, spare: &[usize]) -> Vec<Option<usize>> {
     let mut shown: Vec<Option<usize>> = natural.iter().copied().map(Some).collect();

@@ -21,7 +21,7 @@ fn moment(text: &str, now: Moment) -> Option<Moment> {
         return now.0.checked_add(span_of(span)?.0).map(Moment);
     }
     let bare = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    // Six digits are a date to Slurm (MMDDYY), and nobody waits for 1970.
+    // Six digits are a date to Slurm (MMDDYY), and no task waits for 1970.
     if bare && text.len() >= 9 {
         let seconds: f64 = text.parse().ok()?;
         return (0.0..1e11).contains(&seconds).then_some(Moment((seconds * 1000.0) as u64));

@@ -87,7 +87,7 @@ pub(crate) fn array(text: &str) -> Result<ArrayRequest, String> {
         }
         all.extend((first..=last).step_by(step));
     }
-    // Who says a number twice means one task.
+    // A user who says a number twice means one task.
     let mut seen = std::collections::HashSet::new();
     all.retain(|index| seen.insert(*index));
     if all.len() > LARGEST_ARRAY || at_once == Some(0) {
@@ -130,7 +130,7 @@ pub(crate) fn gpu_wish(text: &str) -> Result<GpuWish, String> {
     Ok(GpuWish { count, kind: kind.map(str::to_owned) })
 }
 
-/// `gpu:2`, `gpu:a100:2`, `gpu`, with what else is wished for after commas.
+/// `gpu:2`, `gpu:a100:2`, `gpu`, with what else is asked for after commas.
 pub(crate) fn gres(text: &str) -> Result<GpuWish, String> {
     let fail = || format!("{text:?}: expected gpu:2 or gpu:a100:2");
     let parts = text.split(',').map(|part| part.split('(').next().unwrap_or(part));

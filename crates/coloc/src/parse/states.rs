@@ -1,4 +1,4 @@
-//! The states that a wish names, in our words or Slurm's.
+//! The states that a user asks for, in our words or Slurm's.
 
 use coloc_model::TaskState;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ pub(crate) enum StateWish {
 }
 
 impl StateWish {
-    /// Whether a state is among those wished for; without a wish it is.
+    /// Whether a state is among the wanted ones; if none is named, it is.
     pub(crate) fn any(wishes: &[StateWish], state: TaskState) -> bool {
         let is = |wish: &StateWish| matches!(wish, StateWish::All) || *wish == StateWish::In(state);
         wishes.is_empty() || wishes.iter().any(is)

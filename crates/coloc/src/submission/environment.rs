@@ -23,7 +23,7 @@ pub(crate) fn chosen(user_env: bool, export: Option<&[OsString]>) -> Result<Vari
     Ok(login.into_iter().chain(more).collect())
 }
 
-/// This program's variables, or those that are wanted: `ALL`, `NONE`, `NAME` and `NAME=VALUE`.
+/// This program's variables, or the wanted ones: `ALL`, `NONE`, `NAME` and `NAME=VALUE`.
 pub(crate) fn exported(export: Option<&[OsString]>) -> Variables {
     wanted(export, &std::env::vars_os().collect::<Vec<_>>())
 }
@@ -89,7 +89,7 @@ fn ask_a_login_shell(shell: &OsStr, timeout: Duration) -> io::Result<Vec<u8>> {
         .spawn()?;
     let heard = child.stdout.take().map(listen);
     let (began, mut said) = (Instant::now(), Vec::new());
-    // What a profile has left running may hold the pipe for ever: nobody waits for its end.
+    // What a profile has left running may hold the pipe for ever: its end is not waited for.
     while let Some(part) = heard
         .as_ref()
         .and_then(|heard| heard.recv_timeout(timeout.saturating_sub(began.elapsed())).ok())

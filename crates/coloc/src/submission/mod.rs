@@ -112,7 +112,7 @@ impl TaskArgs {
     }
 }
 
-/// What those should know who name a framework: what it is told depends on what the task needs, and some hear nothing.
+/// What a user who names a framework should know: what it is told depends on the task's need, and some hear nothing.
 fn remark_on(framework: Framework, said: bool) -> Option<String> {
     let unsaid = "--framework: there is no limit to tell it without --gpu-mem, a model, or an earlier run of the same command";
     // What the limit is makes no difference to the advice.
@@ -125,7 +125,7 @@ fn remark_on(framework: Framework, said: bool) -> Option<String> {
     }
 }
 
-/// A key that nobody else has, so that a submission can be sent again when its answer was lost.
+/// A key that no other submission has, so that it can be sent again when its answer was lost.
 fn own_key() -> Option<String> {
     let random = std::fs::read_to_string("/proc/sys/kernel/random/uuid").ok()?;
     Some(random.trim().to_owned()).filter(|key| !key.is_empty())

@@ -19,15 +19,15 @@ struct Row {
 }
 
 /// What a row says.
-enum ChosenSetting {
+enum Given {
     Speed(f64),
     Sample { steps: f64, seconds: f64 },
 }
 
 impl Row {
-    fn said(&self) -> Result<ChosenSetting, String> {
+    fn said(&self) -> Result<Given, String> {
         match (self.speed, self.steps, self.seconds) {
-            (Some(speed), None, None) if is_sane(speed) => Ok(ChosenSetting::Speed(speed)),
+            (Some(speed), None, None) if is_sane(speed) => Ok(Given::Speed(speed)),
             (Some(speed), None, None) => Err(format!("column speed: {speed} is not {SANE}")),
             (None, Some(steps), Some(seconds)) => {
                 if !(0.0..=1e15).contains(&steps) {
@@ -36,14 +36,14 @@ impl Row {
                 if !(0.001..=1e9).contains(&seconds) {
                     return Err(format!("column seconds: {seconds} is not from 0.001 to 1e9"));
                 }
-                Ok(ChosenSetting::Sample { steps, seconds })
+                Ok(Given::Sample { steps, seconds })
             }
             _ => Err("expected columns task,gpu,speed or task,gpu,steps,seconds".to_owned()),
         }
     }
 }
 
-/// Nobody is a thousand times as fast as elsewhere, and whoever does not run has speed 0.
+/// No task is a thousand times as fast as elsewhere, and a task that does not run has speed 0.
 fn is_sane(speed: f64) -> bool {
     speed == 0.0 || (0.001..=1000.0).contains(&speed)
 }
@@ -56,8 +56,8 @@ struct Samples {
     by_kind: BTreeMap<GpuModel, (u64, f64, f64)>,
 }
 
-/// Reads speeds. Those of tasks that the trace does not have are passed over, unless it has none of them. Samples
-/// of one task on one kind are added up; run times refer to the kind that comes first.
+/// Reads speeds. Speeds of tasks that the trace does not have are passed over, unless it has none of them. Samples of
+/// one task on one kind are added up; run times refer to the kind that comes first.
 pub(crate) fn read(file: &Path, names: &Names) -> Result<SpeedTable, CliError> {
     let mut speeds = SpeedTable::default();
     let mut samples: BTreeMap<SignatureId, Samples> = BTreeMap::new();
@@ -68,7 +68,7 @@ pub(crate) fn read(file: &Path, names: &Names) -> Result<SpeedTable, CliError> {
     for (line, row) in &rows {
         let fail = |problem: String| fault(file, *line, problem);
         let said = row.said().map_err(fail)?;
-        if matches!(said, ChosenSetting::Speed(_))
+        if matches!(said, Given::Speed(_))
             && let Some(before) = told.insert((&row.task, row.gpu), *line)
         {
             let (task, gpu) = (&row.task, row.gpu);
@@ -77,8 +77,8 @@ pub(crate) fn read(file: &Path, names: &Names) -> Result<SpeedTable, CliError> {
         let Some(task) = names.find(&row.task).map(SignatureId) else { continue };
         known = true;
         match said {
-            ChosenSetting::Speed(speed) => speeds.insert(task, row.gpu, speed),
-            ChosenSetting::Sample { steps, seconds } => {
+            Given::Speed(speed) => speeds.insert(task, row.gpu, speed),
+            Given::Sample { steps, seconds } => {
                 let new = || Samples { reference: row.gpu, by_kind: BTreeMap::new() };
                 let kinds = &mut samples.entry(task).or_insert_with(new).by_kind;
                 let (last, all, spent) = kinds.entry(row.gpu).or_default();

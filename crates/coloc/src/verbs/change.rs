@@ -1,4 +1,4 @@
-//! `coloc cancel`, `hold`, `release` and `requeue`: one wish for some tasks.
+//! `coloc cancel`, `hold`, `release` and `requeue`: one change for some tasks.
 
 use crate::args::live::{Selection, SocketArg, in_ranges, resolve_of};
 use crate::error::CliError;
@@ -61,7 +61,7 @@ impl ChangeTasks {
         if !filters && !self.slurm {
             return Ok(named);
         }
-        // Who names no task means their own; who names one means that one, whoever's it is.
+        // A user who names no task means their own; one who names a task means that one, whichever user's it is.
         let whose = if by_user || self.tasks.is_empty() { whose } else { Whose::Everybody };
         let tasks = client.list_of(&Wanted { all: false, since_s: 0.0, whose })?;
         let names: HashSet<u32> = named.iter().copied().collect();
@@ -78,7 +78,7 @@ impl ChangeTasks {
         };
         let mut ids: Vec<u32> = tasks.iter().filter(passes).map(|task| task.id).collect();
         if !filters {
-            // Whoever names a task that is not there is told so.
+            // A user who names a task that is not there is told so.
             let there: HashSet<u32> = tasks.iter().map(|task| task.id).collect();
             ids.extend(named.into_iter().filter(|id| !there.contains(id)));
         }
@@ -86,8 +86,8 @@ impl ChangeTasks {
     }
 }
 
-/// Has the daemon change tasks, and says what became of it. Who wishes for all, or for a range, means those that have
-/// not ended.
+/// Has the daemon change tasks, and says what became of it. A user who asks for all, or for a range, means tasks that
+/// have not ended.
 pub(crate) fn apply(
     client: &mut Client,
     ids: &[u32],

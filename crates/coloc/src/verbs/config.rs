@@ -129,7 +129,7 @@ fn in_force(chosen: Vec<ChosenSetting>) -> Vec<Shown> {
     chosen.into_iter().map(shown).collect()
 }
 
-/// What a daemon does, whoever chose it.
+/// What a daemon does, however it was chosen.
 #[derive(Serialize)]
 struct InForce {
     policy: serde_json::Value,
@@ -177,7 +177,9 @@ fn show(
     }
     let mut lines = Vec::new();
     if settings.is_empty() {
-        lines.push("# Nobody says anything: everything is as `coloc help` tells".to_owned());
+        lines.push(
+            "# Nothing is set: everything has the default that `coloc help` tells".to_owned(),
+        );
     }
     let mut section = "";
     for setting in settings {

@@ -93,7 +93,7 @@ impl Daemon {
         let state = said_path(self.state.as_ref()).cloned().unwrap_or_else(own_state);
         let emulated = std::env::var_os(HOME_VARIABLE).map(PathBuf::from);
         if let (Some(fleet), None) = (&self.emulate, &emulated) {
-            // Whose GPUs these are is settled before anybody is advised to remove them.
+            // Whether a daemon has these GPUs is settled before the user is advised to remove them.
             serve::check_free(&state)?;
             return Err(self.start_again(fleet, &state.join("emulated")));
         }

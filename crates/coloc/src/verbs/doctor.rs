@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::output::{Answer, print_text};
 use crate::verbs::gpus;
 use clap::Args;
-use coloc_api::view::GpuView;
+use coloc_api::view::{Containment, GpuView};
 use coloc_daemon::executor::local::cgroup::Groups;
 use coloc_gpu::doctor::{Facts, Finding, Health, Places, diagnose};
 use coloc_gpu::driver::Guarded;
@@ -66,24 +66,30 @@ impl Doctor {
 /// How tasks' processes are kept together: by the daemon that answers, or as one started here would do it.
 fn task_processes(socket: &SocketArg) -> Finding {
     let running = socket.connect().and_then(|mut client| Ok(client.status()?));
-    let what = match running {
-        Ok(status) => status.processes,
+    let (containment, what) = match running {
+        Ok(status) => (status.containment, status.processes),
         // By a name that no daemon has: its groups are left alone.
         Err(_) => match Groups::find(Path::new("doctor")) {
             Ok(groups) => {
                 groups.leave();
-                format!("{} (no daemon answers; one started here)", groups.says())
+                let what = format!("{} (no daemon answers; one started here)", groups.says());
+                (groups.containment(), what)
             }
-            Err(why) => format!("session: {why} (no daemon answers; one started here)"),
+            Err(why) => {
+                let what = format!("session: {why} (no daemon answers; one started here)");
+                (Containment::Session, what)
+            }
         },
     };
-    let (health, next) = match () {
-        () if what.contains("limits by") => (Health::Ok, None),
-        () if what.starts_with("cgroup") => {
+    let (health, next) = match containment {
+        Containment::CgroupWithLimits => (Health::Ok, None),
+        Containment::Cgroup => {
             let next = "`coloc init` writes a unit with Delegate=yes and DelegateSubgroup=daemon (systemd 254)";
             (Health::Partial, Some(next))
         }
-        () => (Health::Partial, Some("start it as a service: `coloc init` writes the unit")),
+        Containment::Session => {
+            (Health::Partial, Some("start it as a service: `coloc init` writes the unit"))
+        }
     };
     Finding { about: "task processes", health, what, next: next.map(str::to_owned) }
 }

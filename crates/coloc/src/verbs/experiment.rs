@@ -21,13 +21,13 @@ impl Experiment {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let plan: Plan = serde_json::from_str(&self.plan)
             .map_err(|error| UsageError::Parser(format!("this is no plan: {error}")))?;
-        // Whoever ends the task gets the GPU back as it was.
+        // When the task is ended, the GPU is left as it was.
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [2, 15] {
             let _ = crate::signals::note_signal(signal, &stop);
         }
         let found = experiment::run(&plan, stop, |what| {
-            // Whoever follows reads how far it is; a log that cannot be written ends the experiment later.
+            // A user who follows reads how far it is; a log that cannot be written ends the experiment later.
             let _ = print_text(what);
         })?;
         let found = serde_json::to_string(&found)

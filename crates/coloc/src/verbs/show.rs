@@ -57,7 +57,7 @@ struct Ahead {
     expected_basis: Option<String>,
 }
 
-/// A task can be shown even where nobody can say what comes: then that is said.
+/// A task can be shown even where there is no forecast: then that is said.
 fn look_ahead(client: &mut Client, task: &TaskDetail) -> Ahead {
     if task.task.state.is_over() {
         return Ahead::default();
@@ -90,7 +90,7 @@ fn foretell(task: &TaskDetail, ahead: &Ahead) -> Option<String> {
     })
 }
 
-/// What is expected, what is booked, and who said so.
+/// What is expected, what is booked, and which estimator said so.
 fn estimated(detail: &TaskDetail) -> String {
     let Some(peak) = detail.task.estimate_bytes else { return "-".to_owned() };
     let bound = detail.estimate_bound_bytes.map(|bound| format!(", bound {}", gib(bound)));
@@ -121,7 +121,7 @@ fn host_memory(detail: &TaskDetail) -> String {
     }
 }
 
-/// The GPUs that were asked for, and those that it has.
+/// The GPUs that were asked for, and the GPUs that it has.
 fn gpus(detail: &TaskDetail) -> String {
     let kinds = match detail.gpu_kinds.as_slice() {
         [] => String::new(),

@@ -1,4 +1,4 @@
-//! `coloc token`: what somebody shows who talks to the daemon over the network.
+//! `coloc token`: what a client shows that talks to the daemon over the network.
 
 use crate::args::live::SocketArg;
 use crate::error::CliError;

@@ -130,7 +130,7 @@ impl Run {
     }
 }
 
-/// Who leaves by Ctrl-C is told that the tasks stay, and what can be done with them.
+/// A user who leaves by Ctrl-C is told that the tasks stay, and what can be done with them.
 fn say_farewell(ids: &[u32]) {
     let (tasks, last) = (in_ranges(ids), ids.last().copied().unwrap_or_default());
     let tasks = tasks.replace(", ", ",");

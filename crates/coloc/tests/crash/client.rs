@@ -158,7 +158,7 @@ impl Client {
         let indices = if many { (1..3 + self.random.below(3)).collect() } else { Vec::new() };
         let limit_ms = match program.work {
             Work::Never => Some(self.random.below(500) + 100),
-            // What such queues go by. Nobody meets it.
+            // What such queues go by. No task reaches it.
             _ if self.setup.preempts => Some(self.random.below(60_000) + 60_000),
             _ => None,
         };

@@ -110,7 +110,7 @@ impl Daemon {
         self.kill_traced(());
     }
 
-    /// The same for one that has a tracer: until that is gone, nobody hears of its end.
+    /// The same for one that has a tracer: until that is gone, its parent does not hear of its end.
     pub(super) fn kill_traced<T>(&mut self, tracer: T) {
         let mut process = self.process.take().expect("it was started");
         process.kill().expect("it is ours");
@@ -148,7 +148,7 @@ impl Daemon {
         true
     }
 
-    /// An answer that a daemon owes which nobody kills.
+    /// An answer that a daemon owes which is not killed.
     pub(super) fn must(&self, line: &str, body: Option<&Value>) -> Value {
         match ask(&self.socket(), line, body) {
             Answer::Done(value) => value,

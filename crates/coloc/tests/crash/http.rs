@@ -14,7 +14,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub(super) enum Answer {
     /// It was never sent: nothing listens there.
     Unsent,
-    /// It was sent, and nobody knows whether it counted.
+    /// It was sent, and the client does not know whether it counted.
     Unanswered,
     /// It counts.
     Done(Value),

@@ -183,7 +183,7 @@ fn carried_on(cause: Cause, manner: Manner, moment: Moment) {
     let counts = matches!(answer, Answer::Done(_));
     let began = |id: u32| Ledger::read(daemon.path()).starts(id) > 0;
     wait_for(&daemon, &case, task, || {
-        // Those that have no reason to go, or none that was acknowledged, end when they are let go.
+        // Tasks that have no reason to go, or none that was acknowledged, end when they are let go.
         let may_go = match cause {
             Cause::Preemption => daemon.list().iter().map(id_of).all(began),
             Cause::Cancel | Cause::Requeue => !counts,

@@ -88,7 +88,7 @@ impl Program {
         std::fs::write(home.join("ledger"), "").expect("the directory is ours");
     }
 
-    /// Lets those end that wait for it.
+    /// Lets programs end that wait for it.
     pub(super) fn let_go(home: &Path) {
         std::fs::write(home.join("go"), "").expect("the directory is ours");
     }

@@ -85,7 +85,7 @@ impl Fleet {
 
 impl Drop for Fleet {
     fn drop(&mut self) {
-        // Whoever is still on it ends with it; the test itself may have stopped it.
+        // A process that is still on it ends with it; the test itself may have stopped it.
         let _ = self.command(COLOC, &["emu", "stop"]).output();
     }
 }

@@ -75,7 +75,7 @@ fn nvidia_smi_tells_everything_as_text_and_as_xml() {
     let file = fleet.path().join("log.xml");
     fleet.ask("nvidia-smi", &["-q", "-x", "-f", file.to_str().expect("text")]);
     assert_well_formed(&std::fs::read_to_string(&file).expect("it was written"));
-    // Who looks again and again keeps what was seen, and begins anew the next time.
+    // A tool that looks again and again keeps what was seen, and begins anew the next time.
     let query = ["--query-gpu=index", "--format=csv", "-lms", "20", "-f"];
     let words = [&query[..], &[file.to_str().expect("text")]].concat();
     let _watch = Trainer(fleet.command("nvidia-smi", &words).spawn().expect("a tool"));
@@ -116,7 +116,7 @@ fn the_exporter_speaks_prometheus() {
     assert_eq!(value("DCGM_FI_PROF_SM_ACTIVE", "0"), Some(0.73), "{metrics}");
     assert_eq!(value("DCGM_FI_PROF_SM_ACTIVE", "1"), Some(0.0));
     assert_eq!(value("DCGM_FI_DEV_FB_USED", "0"), Some(6684.0));
-    // Whoever says nothing keeps nobody waiting.
+    // A client that says nothing keeps no other client waiting.
     let silent = std::net::TcpStream::connect(address.expect("an address")).expect("open");
     let began = std::time::Instant::now();
     assert!(get("/nothing").starts_with("HTTP/1.1 404"));
@@ -183,7 +183,7 @@ fn who_is_not_root_may_look_and_not_touch() {
     fleet.ask("nvidia-smi", &["-mig", "1"]);
     assert_eq!(as_user(&["mig", "-cgi", "9", "-C"]).0, Some(4));
     fleet.ask("nvidia-smi", &["mig", "-cgi", "9", "-C"]);
-    // Instances keep the mode on, whoever asks.
+    // Instances keep the mode on, whichever user asks.
     let refused = fleet.run("nvidia-smi", &["-mig", "0"]);
     let complaint = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(19), "{complaint}");

@@ -233,7 +233,7 @@ fn drawn(number: u32) -> (Sort, Vec<String>) {
     }
 }
 
-/// What was promised to each, what it held, and what happened when: a failure is about who was beside whom.
+/// What was promised to each, what it held, and what happened when: a failure is about which tasks shared a GPU.
 fn whole_stories(home: &Home, tasks: &[(u32, Sort)]) -> String {
     let one = |&(id, sort): &(u32, Sort)| {
         let task = home.show(id);

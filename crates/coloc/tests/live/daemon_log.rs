@@ -1,4 +1,4 @@
-//! The daemon's log: what happened to which task, and who asked for it.
+//! The daemon's log: what happened to which task, and which user asked for it.
 
 use super::home::Home;
 use super::users::{shared_home, submit_as_nobody};

@@ -98,7 +98,7 @@ fn what_is_listed_is_served_and_nothing_else() {
         let served = path.replace("{id}", "1");
         for method in ["get", "post", "put", "delete"] {
             let reply = ask(&home, &format!("{} {served}", method.to_uppercase()), "", b"");
-            // There is no task or token 1: whoever says so is there.
+            // There is no task or token 1: a handler that says so is there.
             let no_path = reply.status == 404 && text(&reply.body).contains("there is no /");
             let there = !no_path && reply.status != 405;
             let listed = methods.get(method).is_some();

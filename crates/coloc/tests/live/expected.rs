@@ -31,7 +31,7 @@ fn a_waiting_task_starts_when_it_was_expected_to() {
     assert!(text.contains("Expected") && text.contains("no time limit and no history"), "{text}");
     home.wait_for_state(last, "completed");
     let (next, last) = (home.show(next), home.show(last));
-    // What was foreseen follows from what was known then, however busy the machine is.
+    // What was forecast follows from what was known then, however busy the machine is.
     let (before, runs) = (home.show(before), home.show(runs));
     let run = at(&before, "ended_s") - at(&before, "started_s");
     let start = at(&expected, "expected_start_s");

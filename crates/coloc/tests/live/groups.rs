@@ -29,7 +29,7 @@ fn read(path: &Path) -> String {
 fn whoever_a_task_started_ends_with_it_even_when_its_shim_is_killed() {
     let home = Home::new(&["--emulate", "1xA100-40GB"]);
     let file = home.path().join("pid");
-    // In a session of its own, and nobody's child.
+    // In a session of its own, and no child of the shim's.
     let escape = format!(
         "setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; sleep 600' & sleep 600",
         file.display()

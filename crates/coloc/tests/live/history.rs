@@ -42,7 +42,7 @@ fn a_command_is_booked_with_what_it_held_before() {
         assert_eq!(ask("ladder", command).status.code(), Some(2), "{command:?}");
     }
 
-    // Whoever says what it needs is believed.
+    // A task that says what it needs is believed.
     let mut said = vec!["--gpu-mem", "9G"];
     said.extend(words);
     let told = home.submit(&said);

@@ -15,7 +15,7 @@ pub(super) fn skipped(why: &str) {
     writeln!(std::io::stderr(), "SKIPPED: {why}").expect("it is heard");
 }
 
-/// The program, deaf to the configuration of whoever tests.
+/// The program, deaf to the configuration of the user who runs the tests.
 pub(super) fn coloc() -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_coloc"));
     program.env("COLOC_CONFIG", "/dev/null");

@@ -1,4 +1,4 @@
-//! HTTP by hand, so that what a program of somebody else's would see is what is tested.
+//! HTTP by hand, so that what another program would see is what is tested.
 
 use super::home::Home;
 use serde_json::Value;
@@ -58,7 +58,7 @@ pub(super) fn ask_over(
         "{line} HTTP/1.1\r\nhost: coloc\r\nconnection: close\r\ncontent-type: application/json\r\n\
          content-length: {length}\r\n{headers}\r\n"
     );
-    // Who is refused early may have stopped listening.
+    // A daemon that refuses early may have stopped listening.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
     Reply::read(stream)
 }

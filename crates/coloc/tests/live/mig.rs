@@ -105,7 +105,7 @@ fn instances_outlive_a_daemon_with_their_tasks_and_not_longer() {
     });
     home.kill();
     assert_eq!(instances(&gpus(&home)[0]).len(), 2, "nobody takes them from who is in them");
-    // One ends while nobody looks.
+    // One ends while no daemon looks.
     let processes = gpus(&home)[0]["processes"].as_array().expect("processes").clone();
     let smaller = processes.iter().min_by_key(|process| process["memory_bytes"].as_u64());
     let pid = smaller.expect("a process")["pid"].to_string();

@@ -28,7 +28,7 @@ fn home_on(fleet: &str) -> Home {
 }
 
 fn train<'a>(words: &[&'a str], extra: &[&'a str]) -> Vec<&'a str> {
-    // Light, so that activity keeps nobody out.
+    // Light, so that activity keeps no task out.
     [words, &[COLOC, "emu", "train", "--sm", "0.01", "--gpu-active", "0.05"], extra].concat()
 }
 
@@ -65,7 +65,7 @@ fn the_server_holds_a_task_that_takes_its_own_limit_away() {
     let liar = home.submit(&train(&words, &["--memory", "12G", "--seconds", "1000"]));
     home.wait_for_state(liar, "out_of_memory");
 
-    // Nobody can be held to less than one who said nothing.
+    // No task can be held to less than one that said nothing.
     let open = keep_on(&home, &["--"], "2G");
     assert!(gpu_memory(&home, open).starts_with("none: it did not say"));
     let now = gpu_memory(&home, large);
@@ -119,7 +119,7 @@ fn the_server_lets_go_of_a_client_before_it_is_killed() {
         assert!(words.contains(LET_GO), "{words}");
     }
 
-    // One that never answers keeps nobody from ending, and nobody from asking.
+    // A control daemon that never answers keeps no task from ending, and no client from asking.
     let stuck = keep_on(&home, &deaf, "2G");
     let control = home.path().join("state/emulated/bin/nvidia-cuda-mps-control");
     let kept = control.with_extension("kept");
@@ -198,7 +198,7 @@ fn one_more_than_mps_takes_waits_and_is_told_why() {
     assert_eq!((task["attempts"].as_u64(), task["ooms"].as_u64()), (Some(1), Some(0)));
 }
 
-/// What a task says and what holds it.
+/// What a task says and its enforcement.
 fn words_and_holds(home: &Home, words: &[&str]) -> (String, serde_json::Value) {
     let id = home.submit(words);
     home.wait_for_state(id, "completed");

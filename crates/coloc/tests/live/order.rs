@@ -1,4 +1,4 @@
-//! Who goes when: held tasks, dependencies, arrays, and why a task waits.
+//! Which task goes when: held tasks, dependencies, arrays, and why a task waits.
 
 use super::home::{Home, text};
 

@@ -50,7 +50,7 @@ fn another_policy_takes_effect_and_running_tasks_stay() {
     }
     assert!(!shown.contains("preset"), "{shown}");
 
-    // Back to whole GPUs: who shares goes on sharing, and who comes waits.
+    // Back to whole GPUs: tasks that share go on sharing, and a new task waits.
     rewrite(&home, "[daemon]\nshare = 'exclusive'\n");
     home.run(&["config", "reload"]);
     let third = home.submit(&["--", "true"]);
@@ -151,7 +151,7 @@ fn nothing_is_lost_or_run_twice_however_often_it_changes() {
     for task in home.json(&["queue", "--all"])["tasks"].as_array().expect("tasks") {
         assert_eq!(task["state"], "completed", "{task:#}");
     }
-    // Each attempt ran once; who was preempted ran again, under another number.
+    // Each attempt ran once; a task that was preempted ran again, under another number.
     let ran = std::fs::read_to_string(&note).expect("a file");
     let mut ran: Vec<&str> = ran.lines().collect();
     ran.sort_unstable();

@@ -48,7 +48,7 @@ echo $NVIDIA_VISIBLE_DEVICES; echo $MASTER_ADDR $MASTER_PORT
     let written = std::fs::read_to_string(home.path().join("out.txt")).expect("its output");
     assert_eq!(written.matches("GPU-").count(), 2, "{written}");
     assert!(written.ends_with("127.0.0.1 12001\n") && !written.contains("before"), "{written}");
-    // Who is submitted from within a task meets elsewhere, and who says where meets there.
+    // A task that is submitted from within a task meets elsewhere, and one that says where meets there.
     let inner = ["submit", "-W", "-o", "inner.txt", "--", "sh", "-c", "echo $MASTER_PORT"];
     let outer = [&["submit", "-W", "--", env!("CARGO_BIN_EXE_coloc")], &inner[..]].concat();
     said(&home, "coloc", &outer);
@@ -172,7 +172,7 @@ fn arrays_with_gaps_meet_number_by_number_and_names_one_by_one() {
     let after = format!("aftercorr:{first}");
     let second = home.submit(&["-a", "1-9:4", "-d", &after, "--gpu-mem", "1G", "--", "true"]);
     let reason = |home: &Home, id: u32| home.show(id)["reason"].as_str().map(str::to_owned);
-    // 1, 4, 7 and 9 against 1, 5 and 9: who has no counterpart waits for all.
+    // 1, 4, 7 and 9 against 1, 5 and 9: a task that has no counterpart waits for all.
     home.wait_for("their reasons", |home| {
         let waits = |on: u32| Some(format!("waits for task {on} to end"));
         reason(home, second) == waits(first)
@@ -195,7 +195,7 @@ fn arrays_with_gaps_meet_number_by_number_and_names_one_by_one() {
     assert!(refused.contains("would wait for itself"), "{refused}");
     home.kill();
     home.boot();
-    // Who is called otherwise is waited for no longer, and who goes neither.
+    // A task that is renamed is waited for no longer, and neither is one that goes.
     home.run(&["update", &ids[0].to_string(), "-J", "otherwise"]);
     home.wait_for_state(ids[1], "running");
     home.run(&["cancel", &ids[1].to_string()]);

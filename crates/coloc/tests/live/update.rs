@@ -1,4 +1,4 @@
-//! Tasks that are changed while they wait, who goes first, and what is told of those that ended.
+//! Tasks that are changed while they wait, which of them goes first, and what is told of tasks that ended.
 
 use super::home::{Home, text};
 
@@ -23,7 +23,7 @@ fn a_waiting_task_is_changed_and_one_that_runs_only_in_name() {
         );
     };
     changed(&home);
-    // Whoever is to begin at once, and waits for a GPU already, goes on waiting.
+    // A task that is to begin at once, and waits for a GPU already, goes on waiting.
     for (flag, value) in [("--begin", "now"), ("--after", "none"), ("--gpu-kind", "any")] {
         home.run(&["update", &waits.to_string(), flag, value]);
         assert_eq!(home.state(waits), "pending", "{flag}");

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 const NOBODY: u32 = 65_534;
 
-/// A daemon of root's that other users can reach; `None`, with a word, for who is not root.
+/// A daemon of root's that other users can reach; `None`, with a word, for a user who is not root.
 pub(super) fn shared_home(arguments: &[&str]) -> Option<Home> {
     if !rustix::process::geteuid().is_root() {
         skipped("only root can be two users");
@@ -201,7 +201,7 @@ fn a_task_is_started_with_the_submitters_mask_and_limits_and_nothing_of_the_daem
         text(&output.stdout).trim().parse::<u32>().expect("an id")
     };
     home.wait_for_state(id, "completed");
-    // ls itself opens the folder, beside the three that everybody has.
+    // ls itself opens the folder, beside the three that every process has.
     assert_eq!(home.run(&["logs", &id.to_string()]), "0027\n321\n0\n0\n4\n");
 }
 
@@ -231,7 +231,7 @@ fn outputs_are_opened_as_their_user() {
         let id = submit_as_nobody(&home, &["-o", device, "--", "true"]);
         home.wait_for_state(id, "failed");
     }
-    // Files of the kernel's do something when root writes to them, whoever opened them.
+    // Files of the kernel's do something when root writes to them, whichever user opened them.
     let slack = format!("/proc/{}/timerslack_ns", home.pid());
     let before = std::fs::read_to_string(&slack).expect("the daemon's");
     for file in [slack.as_str(), "/proc/self/timerslack_ns", "/proc/self/oom_score_adj"] {

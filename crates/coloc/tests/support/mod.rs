@@ -83,7 +83,7 @@ pub(crate) fn coloc_configured(folder: &Path, arguments: &[&str], input: &str) -
         .spawn()
         .expect("the binary runs");
     let mut stdin = child.stdin.take().expect("it is piped");
-    // Who does not read it has nothing to say about it.
+    // A program that does not read it has nothing to say about it.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     Run { output: child.wait_with_output().expect("the binary ends") }

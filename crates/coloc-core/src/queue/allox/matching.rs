@@ -36,7 +36,7 @@ pub struct Position {
 
 /// Costs in milliseconds, with two more sets of digits: among equals the flatter schedule, which ends
 /// sooner, is cheaper; and among those the one in which jobs go in the order of their numbers, so that
-/// whoever came first is not passed by its equals.
+/// a job that came first is not passed by its equals.
 type Cost = i128;
 const DIGITS: u32 = 32;
 const NEVER: Cost = Cost::MAX / 4;

@@ -1,5 +1,5 @@
-//! AlloX: the matching of waiting tasks to devices with the least mean completion time, computed anew at
-//! every arrival and end, and every quantum if there is one. Who runs stays; idle devices get the first task of their part of the matching.
+//! AlloX: the matching of waiting tasks to devices with the least mean completion time, computed anew at every
+//! arrival and end, and every quantum if there is one. Running tasks stay; an idle device gets its first matched task.
 //!
 //! Fairness: a user's score is what its running tasks make progress with, `Σ 1/devices of the best kind x
 //! P_best/P_actual`; only tasks of the `ceil(α·U)` users with the lowest scores take part. `α = 1` is the
@@ -39,7 +39,7 @@ impl Costs for Table {
 pub(crate) fn run(scheduler: &mut SchedulerState, pass: &mut Pass) {
     let now = pass.now;
     let tasks = admitted(scheduler);
-    // Whoever overran, or was faster than expected, is a reason to match anew.
+    // A task that overran, or was faster than expected, is a reason to match anew.
     let again = scheduler.policy.service.quantum.filter(|_| !tasks.is_empty());
     scheduler.ranked.look_at = again.map(|quantum| now + quantum);
     // Higher priorities have their choice of devices before lower ones are looked at.
@@ -51,7 +51,7 @@ pub(crate) fn run(scheduler: &mut SchedulerState, pass: &mut Pass) {
     }
 }
 
-/// Matches tasks of one priority to devices, and starts whoever comes first on an idle one.
+/// Matches tasks of one priority to devices, and starts the first task of each idle one.
 fn match_class(scheduler: &mut SchedulerState, pass: &mut Pass, tasks: &[TaskId]) {
     let now = pass.now;
     let kinds = kinds(scheduler, now);
@@ -75,7 +75,7 @@ fn match_class(scheduler: &mut SchedulerState, pass: &mut Pass, tasks: &[TaskId]
     }
 }
 
-/// Whoever got no device of its own may still fit beside others.
+/// A task that got no device of its own may still fit beside others.
 fn join_others(scheduler: &mut SchedulerState, pass: &mut Pass, tasks: &[TaskId]) {
     for &task in tasks {
         if pass.is_over() {
@@ -138,7 +138,7 @@ fn admitted(scheduler: &SchedulerState) -> Vec<TaskId> {
     let mut known = BTreeSet::new();
     let scores = scores(scheduler);
     let score = |user: &UserId| scores.get(user).copied().unwrap_or(0.0);
-    // Of equals, whoever has waited longest.
+    // Of equals, the user whose task is first in the queue.
     let mut users: Vec<UserId> =
         scheduler.waiting.iter().map(user).filter(|&user| known.insert(user)).collect();
     users.sort_by(|a, b| score(a).total_cmp(&score(b)));

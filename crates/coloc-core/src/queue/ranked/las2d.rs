@@ -1,6 +1,6 @@
 //! 2D-LAS (Tiresias): the least attained service `a = W·t` first.
 //!
-//! With limits, the queue that holds `a` decides; inside a queue those that started first go first.
+//! With limits, the queue that holds `a` decides; inside a queue tasks that started first go first.
 
 use super::order_key::Rank;
 use crate::service::{GpuTime, Thresholds};

@@ -54,7 +54,7 @@ pub(super) fn crossing(
 }
 
 impl SchedulerState {
-    /// Tasks that waited too long start again in the first queue, behind those that arrived.
+    /// Tasks that waited too long start again in the first queue, behind tasks that arrived.
     pub(super) fn promote_the_starving(&mut self, now: Time) {
         while let Some(&(at, task)) = self.ranked.promotions.first()
             && at <= now

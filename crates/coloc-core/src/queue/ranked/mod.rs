@@ -69,7 +69,7 @@ pub(crate) struct Ranked {
     /// Number of the coming pass.
     epoch: i64,
     arrived: u32,
-    /// Those on GPUs, best first as of the last pass that put them in order.
+    /// Tasks on GPUs, best first as of the last pass that put them in order.
     running: Vec<Running>,
     classes: Vec<Class>,
     numbers: FxHashMap<Shape, usize>,
@@ -130,7 +130,7 @@ impl Ranked {
         }
     }
 
-    /// Those that wait, best first.
+    /// The waiting tasks, best first.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = TaskId> + use<> {
         let mut waiting: Vec<_> = self.classes.iter().flat_map(|class| &class.waiting).collect();
         waiting.sort_unstable();
@@ -211,7 +211,7 @@ fn rank(
         (Queue::Gittins2d, RuleSet::Simulator) => {
             simulator::gittins2d(service_record.level, history, attained(), asks.submitted)
         }
-        // Those that do not preempt have no ranks.
+        // Disciplines that do not preempt have no ranks but the run time.
         (
             Queue::Sjf
             | Queue::Fifo

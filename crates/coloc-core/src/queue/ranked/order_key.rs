@@ -37,7 +37,7 @@ impl Rank {
 /// last ran or arrived.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(crate) struct TieBreak {
-    /// The pass; negative for those at the head of the list.
+    /// The pass; negative for tasks at the head of the list.
     pub(crate) epoch: i64,
     pub(crate) group: Group,
     pub(crate) index: u32,

@@ -16,11 +16,11 @@ pub(super) type Candidate = (OrderKey, TaskId, usize);
 pub(super) struct RankedPass {
     /// Running tasks, best first.
     pub(super) running: Vec<Running>,
-    /// Those before this one rank better than the task that is considered.
+    /// Running tasks before this one rank better than the task that is considered.
     pub(super) at_risk: usize,
-    /// GPUs of those from there on.
+    /// GPUs of the tasks from there on.
     pub(super) gpus_at_risk: u32,
-    /// Waiting tasks to be considered, one of each class and those that were preempted; the best is last.
+    /// Waiting tasks to be considered, one of each class and the preempted ones; the best is last.
     pub(super) candidates: Vec<Candidate>,
     /// Classes of which one found no room.
     pub(super) blocked: Vec<bool>,
@@ -136,7 +136,7 @@ impl RankedPass {
 
     /// A task that was at risk loses its GPUs.
     pub(super) fn take_out(&mut self, victim: &Running) {
-        // Those that go are among the last.
+        // Victims are among the last.
         let at = self.running.iter().rposition(|running| running.task == victim.task);
         self.running.remove(at.expect("a victim runs"));
         self.gpus_at_risk -= victim.asks.gpus;

@@ -19,7 +19,7 @@ pub(crate) struct ServiceRecord {
     pub(crate) first_start: Option<Time>,
     /// Its queue, where that is a matter of history.
     pub(crate) level: usize,
-    /// Its class among those that wait.
+    /// Its class among waiting tasks.
     pub(crate) class: u32,
     /// Its place in the order, as of the last pass that moved it.
     pub(crate) order_key: OrderKey,
@@ -39,7 +39,7 @@ impl ServiceRecord {
     }
 
     pub(crate) fn starts(&mut self, now: Time) {
-        // Who has not run yet waits in the first queue, like everybody there.
+        // A task that has not run since it came or was promoted waits in the first queue, like all tasks there.
         if self.ran > Millis::ZERO {
             self.waited += now.since(self.since);
         }

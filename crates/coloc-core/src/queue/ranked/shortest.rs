@@ -1,11 +1,11 @@
-//! Full information: the order of those who know how long everything takes.
+//! Full information: the order if it is known how long every task takes.
 //!
 //! `sjf` by run time, `srtf` by run time that is left, `srsf` by GPUs times run time that is left.
 
 use super::order_key::Rank;
 use coloc_model::Millis;
 
-/// SJF. Who did not say how long it takes goes last, here and below.
+/// SJF. A task without a declared run time goes last, here and below.
 pub(super) fn job(duration: Option<Millis>) -> Rank {
     Rank::by(duration.map_or(u64::MAX, |span| span.0))
 }

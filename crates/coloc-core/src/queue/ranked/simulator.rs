@@ -2,7 +2,7 @@
 //!
 //! - A task drops one queue at the next event after it crossed a limit, to the tail; its queue is a matter of
 //!   history, not of what it attained.
-//! - Inside a queue of 2D-LAS its list alone decides: those that run stand at the head, then those that were just
+//! - Inside a queue of 2D-LAS its list alone decides: running tasks stand at the head, then tasks that were just
 //!   preempted. 2D-Gittins goes by submission where the paper goes by the first start.
 //! - The moment of the next crossing subtracts time from service, in whole seconds: late, unless the task is new.
 //! - Promotion is reckoned in whole seconds, and a task that is overdue waits for the next event.
@@ -56,7 +56,7 @@ pub(super) fn crossing(
 }
 
 impl Ranked {
-    /// When the next waiting task is promoted, of those that are not overdue.
+    /// When the next waiting task that is not overdue is promoted.
     pub(super) fn next_promotion_by_simulator(&self, now: Time) -> Option<Time> {
         self.promotions.range((now + Millis(1), TaskId(0))..).next().map(|&(at, _)| at)
     }

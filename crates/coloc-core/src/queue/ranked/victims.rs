@@ -86,7 +86,7 @@ impl Room for Tried<'_> {
 }
 
 impl RankedPass {
-    /// Those at risk that have to go for a task; `None` if that does not help.
+    /// The running tasks at risk that have to go for a task; `None` if that does not help.
     pub(super) fn fewest(&self, mut room: impl Room) -> Option<Vec<Running>> {
         let mut at_risk =
             self.running[self.at_risk..].iter().rev().filter(|running| !running.cancelled);

@@ -1,4 +1,4 @@
-//! What is booked on which basis, and who may come beside it.
+//! What is booked on which basis, and which tasks may come beside it.
 
 use super::{CONTRACT, LONG};
 use crate::testkit::{World, gib, mib, secs, task};

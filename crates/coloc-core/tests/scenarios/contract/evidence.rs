@@ -1,4 +1,4 @@
-//! What counts as evidence that a task has settled, and for whom.
+//! What counts as evidence that a task has settled, and for which task.
 
 use super::{CONTRACT, LONG};
 use crate::testkit::{World, gib, secs, task};

@@ -68,7 +68,7 @@ fn who_died_for_want_of_what_it_lent_does_not_lend_again() {
     world.trains(lender, gib(4));
     let borrower = world.submit(task().declares(30).borrows());
     assert!(world.runs(borrower));
-    // It grows faster than the other goes, of whom a monitor still sees what it holds.
+    // It grows faster than the borrower goes, of which a monitor still sees what it holds.
     world.observe_at_work(lender, gib(11), 0.5);
     assert!(!world.runs(borrower));
     world.tell(coloc_core::Event::ForeignSeen { gpu: coloc_model::GpuId(0), used: gib(29) });

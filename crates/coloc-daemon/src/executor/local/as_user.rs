@@ -110,7 +110,7 @@ mod tests {
 
     const NOBODY: Uid = Uid(65_534);
 
-    /// A directory that everybody may write to, with a file that only its owner may read.
+    /// A directory that every user may write to, with a file that only its owner may read.
     fn place() -> (tempfile::TempDir, std::path::PathBuf) {
         let place = tempfile::tempdir().unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();

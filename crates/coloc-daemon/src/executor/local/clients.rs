@@ -87,7 +87,7 @@ fn on_its_server<'a>(
     neighbours.iter().copied().filter(move |other| own.is_some() && server_of(other) == own)
 }
 
-/// The server of an attempt has another limit since it came: what holds its neighbours from now on.
+/// The server of an attempt has another limit since it came: the enforcement of its neighbours from now on.
 pub(super) fn restated(
     record: &Record,
     enforcement: &EnforcementView,
@@ -123,12 +123,15 @@ fn with_server_memory(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coloc_api::view::Containment;
 
     fn enforcement(memory: u64, gpu_memory: &str) -> EnforcementView {
         let memory = Some(Bytes::from_mib(memory));
         EnforcementView {
+            containment: Containment::Session,
             processes: String::new(),
             gpu_memory: gpu_memory.to_owned(),
+            dmem: false,
             host_memory: None,
             mps: Some(MpsEnforcementView {
                 memory,

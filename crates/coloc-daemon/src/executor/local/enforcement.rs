@@ -6,8 +6,8 @@ use super::sharing::Admitted;
 use crate::executor::MemoryLimit;
 use crate::record::Record;
 use coloc_api::spec::TaskSpec;
-use coloc_api::view::{EnforcementView, MpsEnforcementView};
-use coloc_gpu::enforce::{Dmem, Enforcement, Facilities, Promise, Rung, cap, declare};
+use coloc_api::view::{Containment, EnforcementView, MpsEnforcementView};
+use coloc_gpu::enforce::{Dmem, Enforcement, Facilities, Promise, cap, declare};
 use coloc_model::{Bytes, Placement, Share, TaskId};
 
 impl MemoryLimit {
@@ -33,7 +33,7 @@ impl LocalExecutor {
         made.map_err(|error| format!("its control group could not be made: {error}"))
     }
 
-    /// Declares what holds an attempt. A limit that does not read back holds nothing.
+    /// Declares the enforcement of an attempt. A limit that does not read back holds nothing.
     pub(super) fn declare(
         &self,
         record: &Record,
@@ -53,11 +53,14 @@ impl LocalExecutor {
             watchdog: share != Share::Exclusive && !spec.exclusive,
         };
         let promise = self.promise(record, spec, memory);
+        let (containment, processes) = match (group, &self.groups) {
+            (Ok(_), Ok(groups)) => (groups.containment(), groups.says()),
+            (Err(why), _) | (_, Err(why)) => (Containment::Session, format!("session: {why}")),
+        };
         EnforcementView {
-            processes: match (group, &self.groups) {
-                (Ok(_), Ok(groups)) => groups.says(),
-                (Err(why), _) | (_, Err(why)) => format!("session: {why}"),
-            },
+            containment,
+            processes,
+            dmem: facilities.dmem,
             gpu_memory: match memory.or(promise.instance) {
                 Some(_) => declare(&promise, &facilities).says(),
                 None => limit.why_none().to_owned(),
@@ -88,7 +91,7 @@ impl LocalExecutor {
             processes: 1,
             share,
             instance,
-            // Who has its GPUs to itself takes nothing from anybody.
+            // A task that has its GPUs to itself takes nothing from another task.
             framework: spec.framework.filter(|_| share != Share::Exclusive && !spec.exclusive),
             device: instance.unwrap_or_else(whole),
         }
@@ -134,11 +137,13 @@ impl LocalExecutor {
     /// it.
     pub(super) fn true_holds(&self, record: &Record) -> Option<Box<EnforcementView>> {
         let declared = record.enforcement.clone()?;
-        let by_group = declared.processes.starts_with("cgroup");
+        let by_group = declared.containment != Containment::Session;
         match self.run_dir(record).started() {
             Ok(Some(started)) if by_group && !started.in_group => Some(Box::new(EnforcementView {
+                containment: Containment::Session,
                 processes: "session: it could not enter its control group".to_owned(),
-                gpu_memory: match declared.gpu_memory.starts_with(Rung::Dmem.name()) {
+                dmem: false,
+                gpu_memory: match declared.dmem {
                     true => Enforcement { holds: Vec::new() }.says(),
                     false => declared.gpu_memory,
                 },
@@ -150,14 +155,14 @@ impl LocalExecutor {
         }
     }
 
-    /// An attempt is over: whoever is left in its group goes, and so does the group.
+    /// An attempt is over: every process that is left in its group goes, and so does the group.
     pub(super) fn end_group(&self, record: &Record) {
         if let Some(group) = self.group(record) {
             group.end();
         }
     }
 
-    /// Removes the groups of attempts that nobody knows to be running.
+    /// Removes the groups of attempts that are not known to be running.
     pub(super) fn sweep_groups(&self, running: &[(TaskId, u32)]) {
         if let Ok(groups) = &self.groups {
             let needed: Vec<TaskGroup> =

@@ -89,7 +89,7 @@ fn alive(process: Process, owner: Uid) -> Option<OwnedFd> {
     (same && (own || user == owner)).then_some(pidfd)
 }
 
-/// Who a process runs as. The owner of its directory in /proc is root for one that gave up root.
+/// The user a process runs as. The owner of its directory in /proc is root for one that gave up root.
 fn user_of(pid: u32) -> Option<Uid> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;

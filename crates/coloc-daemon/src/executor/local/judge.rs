@@ -4,7 +4,7 @@ use super::run::{Ended, Stopped};
 use crate::executor::outcome::{FailedAllocation, HostMemory, Verdict};
 use crate::record::Exit;
 
-/// Nobody reads more than this of a reason.
+/// No reason is kept longer than this.
 const LONGEST_REASON: usize = 400;
 const SIGKILL: i32 = 9;
 const SIGABRT: i32 = 6;
@@ -13,7 +13,7 @@ const SIGABRT: i32 = 6;
 /// is 1, and a kill by the kernel for want of host memory is no business of the GPU's.
 pub(super) fn judge(ended: &Ended, last_words: &[u8]) -> Verdict {
     match (ended.stopped, ended.exit) {
-        // Whoever saves a checkpoint when told to go often says 0, and has not done its work.
+        // A program that saves a checkpoint when told to go often exits with 0, and has not done its work.
         (Some(Stopped::TimeLimit), _) => Verdict::TimedOut,
         (Some(Stopped::Asked), _) => Verdict::Stopped,
         (None, Exit::Code(0)) => Verdict::Completed,
@@ -107,7 +107,7 @@ fn is_host_oom(exit: Exit, words: &str, told: Option<HostMemory>) -> bool {
         return true;
     }
     match exit {
-        // Nobody here sent it: the kernel's killer is the usual suspect, unless the kernel says that it was not.
+        // The shim did not send it: the kernel's killer is the usual suspect, unless the kernel says that it was not.
         Exit::Signal(SIGKILL) | Exit::Code(137) => told.is_none(),
         Exit::Signal(SIGABRT) | Exit::Code(_) => {
             words.lines().rev().take(40).any(|line| said.iter().any(|word| line.contains(word)))

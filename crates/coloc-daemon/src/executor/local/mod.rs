@@ -34,7 +34,7 @@ use cgroup::Groups;
 use coloc_api::request::SignalRequest;
 use coloc_api::spec::{TaskSpec, Warning};
 use coloc_api::text::RawText;
-use coloc_api::view::EnforcementView;
+use coloc_api::view::{Containment, EnforcementView};
 use coloc_gpu::device::Uuid;
 use coloc_gpu::driver::Xids;
 use coloc_gpu::health::Condition;
@@ -130,7 +130,7 @@ pub struct LocalExecutor {
     pub watcher: Watcher,
     /// What the processes of tasks that were launched or found can be known by.
     pub known: BTreeMap<TaskId, TaskRoots>,
-    /// Where those are told to the monitor that run.
+    /// Where the monitor is told of the tasks that run.
     pub roots: mpsc::Sender<Vec<TaskRoots>>,
     /// Hears critical errors of GPUs.
     pub xids: Xids,
@@ -294,7 +294,7 @@ impl Executor for LocalExecutor {
         let (task, attempt, owner) = (record.id, record.attempt, record.owner);
         let output = Output::at(self.run_dir(record), self.output(record, spec));
         let inbox = self.inbox.clone();
-        // Who has too many reads under way is looked at next time.
+        // A task whose user has too many reads under way is looked at next time.
         let _ = READERS.begin(output.reads(owner), move || {
             let end = output.end(owner, TAIL).unwrap_or_default();
             if let Some(sign) = sign_of_training(&end) {
@@ -307,10 +307,10 @@ impl Executor for LocalExecutor {
         self.known.get(&task).map(|roots| roots.leader)
     }
 
-    fn confinement(&self) -> String {
+    fn containment(&self) -> (Containment, String) {
         match &self.groups {
-            Ok(groups) => groups.says(),
-            Err(why) => format!("session: {why}"),
+            Ok(groups) => (groups.containment(), groups.says()),
+            Err(why) => (Containment::Session, format!("session: {why}")),
         }
     }
 
@@ -362,7 +362,7 @@ impl Executor for LocalExecutor {
     }
 }
 
-/// Whom a task runs as. A daemon that is not root can only be itself, and takes only its own user's tasks.
+/// The user that a task runs as. A daemon that is not root can only be itself, and takes only its own user's tasks.
 fn run_as(owner: Uid) -> Result<Option<RunAs>, NotStarted> {
     if !rustix::process::geteuid().is_root() || owner.0 == 0 {
         return Ok(None);

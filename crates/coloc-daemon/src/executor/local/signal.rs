@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 impl LocalExecutor {
-    /// A signal for an attempt, with those whom it is for; `None` if they are not there.
+    /// A signal for an attempt, with the processes that it is for; `None` if they are not there.
     pub(super) fn signalling(&self, record: &Record, request: SignalRequest) -> Option<Signalling> {
         let signal = Signal::from_named_raw(request.signal)?;
         let started = self.run_dir(record).started().ok().flatten()?;
@@ -30,7 +30,7 @@ fn everybody() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// A signal, and for whom it is.
+/// A signal, and the processes that it is for.
 #[derive(Debug)]
 pub(super) enum Signalling {
     /// To one process.

@@ -49,7 +49,7 @@ impl LocalExecutor {
     }
 }
 
-/// The order in memory that nobody else can reach, to be inherited.
+/// The order in memory that no other process can reach, to be inherited.
 fn descriptor_of(order: &Order) -> io::Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let mut file = File::from(rustix::fs::memfd_create("order", flags)?);

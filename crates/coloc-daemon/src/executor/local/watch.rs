@@ -42,7 +42,7 @@ impl Watcher {
                         }
                     }
                     Err(rustix::io::Errno::INTR) => {}
-                    // Only a mistake of ours can make a wait fail; without one nobody would ever end.
+                    // Only a mistake of ours can make a wait fail; without waiting no task would ever end.
                     Err(error) => unreachable!("waiting for shims: {error}"),
                 }
             }
@@ -87,7 +87,7 @@ fn end(watched: &Watched, epoll: &OwnedFd, key: u64, tell: &impl Fn(TaskId, u32,
     let found = watched.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
     if let Some((pidfd, how)) = found {
         let _ = epoll::delete(epoll, &pidfd);
-        // A shim that we started is ours to reap; one that was adopted is somebody else's.
+        // A shim that we started is ours to reap; one that was adopted is another process's.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         let _ = waitid(WaitId::PidFd(pidfd.as_fd()), options);
         tell(TaskId((key >> 32) as u32), key as u32, how());

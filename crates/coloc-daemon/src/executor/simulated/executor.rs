@@ -7,7 +7,9 @@ pub(crate) struct SimulatedExecutor(pub(crate) Arc<Machine>);
 
 fn enforcement() -> EnforcementView {
     EnforcementView {
+        containment: Containment::Session,
         processes: "simulated".to_owned(),
+        dmem: false,
         gpu_memory: "none".to_owned(),
         host_memory: None,
         mps: None,
@@ -137,8 +139,8 @@ impl Executor for SimulatedExecutor {
         None
     }
 
-    fn confinement(&self) -> String {
-        "simulated".to_owned()
+    fn containment(&self) -> (Containment, String) {
+        (Containment::Session, "simulated".to_owned())
     }
 
     fn set_grace(&mut self, _grace: Millis) {}

@@ -1,6 +1,6 @@
-//! Who is answered in a turn. Most questions take no time, and all of those that are there are answered. Those that are
-//! about many tasks take a part of a second: of these each user has one in a turn, and all together have a budget. So who
-//! sends sixty at once keeps others waiting for one.
+//! Which commands are answered in a turn. Most take no time, and all of these are answered. Heavy commands are about
+//! many tasks and take a part of a second: of these each user has one in a turn, and all together have a budget. So a
+//! user who sends sixty at once keeps others waiting for one.
 
 use crate::owner::commands::bulk::{CHANGES, COMERS};
 use crate::owner::{Caller, Command};
@@ -45,27 +45,28 @@ impl BatchBudget {
 /// How many tasks a command is about, where there are so many.
 fn weight(command: &Command, tasks: usize) -> usize {
     match command {
-        Command::Change(ids, _) => ids.len().min(CHANGES),
-        Command::Submit(submission) => {
+        Command::Change(ids, ..) => ids.len().min(CHANGES),
+        Command::Submit(submission, _) => {
             submission.array.as_ref().map_or(1, |array| array.indices.len().min(COMERS))
         }
-        Command::Page(_) => PAGE.min(tasks),
-        Command::Why(_) => EXPLANATION.min(tasks),
-        Command::List | Command::Snapshot => tasks,
-        Command::Show(_)
-        | Command::Teach(_)
-        | Command::Gpus
-        | Command::Status
-        | Command::Drain(_)
-        | Command::ServeGpus(_)
-        | Command::Settings
-        | Command::Reconfigure(_) => 1,
+        Command::Page(..) => PAGE.min(tasks),
+        Command::Why(..) => EXPLANATION.min(tasks),
+        Command::List(_) | Command::Snapshot(_) => tasks,
+        Command::Show(..)
+        | Command::Teach(..)
+        | Command::Gpus(_)
+        | Command::Status(_)
+        | Command::Drain(..)
+        | Command::ServeGpus(..)
+        | Command::Settings(_)
+        | Command::Reconfigure(..) => 1,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::owner::reply::Reply;
     use coloc_api::request::Change;
     use coloc_model::TaskId;
 
@@ -73,8 +74,12 @@ mod tests {
         Caller { uid: Uid(uid), admin: false }
     }
 
+    fn list() -> Command {
+        Command::List(Reply::channel().0)
+    }
+
     fn cancel(count: usize) -> Command {
-        Command::Change(vec![TaskId(1); count], Change::Cancel)
+        Command::Change(vec![TaskId(1); count], Change::Cancel, Reply::channel().0)
     }
 
     #[test]
@@ -87,7 +92,11 @@ mod tests {
         assert!(!batch_budget.has_room(user(1), &cancel(10_000), 0));
         assert!(!batch_budget.has_room(user(1), &cancel(100), 0));
         assert!((0..1000).all(|_| batch_budget.has_room(user(1), &cancel(1), 0)));
-        assert!((0..1000).all(|_| batch_budget.has_room(user(1), &Command::Status, 100_000)));
+        assert!((0..1000).all(|_| batch_budget.has_room(
+            user(1),
+            &Command::Status(Reply::channel().0),
+            100_000
+        )));
         assert!(
             (2..=4).all(|uid| batch_budget.has_room(user(uid), &cancel(10_000), 0)),
             "other users"
@@ -95,11 +104,11 @@ mod tests {
         assert!(!batch_budget.has_room(user(5), &cancel(10_000), 0), "the turn is long enough");
         let mut batch_budget = BatchBudget::default();
         assert!(
-            batch_budget.has_room(user(3), &Command::List, 1_000_000),
+            batch_budget.has_room(user(3), &list(), 1_000_000),
             "what is heavy has its turn too"
         );
         assert!(!batch_budget.has_room(user(4), &cancel(100), 0));
         let mut batch_budget = BatchBudget::default();
-        assert!((0..9).all(|_| batch_budget.has_room(user(3), &Command::List, 10)), "of few tasks");
+        assert!((0..9).all(|_| batch_budget.has_room(user(3), &list(), 10)), "of few tasks");
     }
 }

@@ -2,7 +2,9 @@
 //! between. Nothing is started before its end: of tasks that are all to be cancelled, none takes the place of another.
 
 use crate::journal::Array;
-use crate::owner::{Answer, Caller, Command, Input, Owner, Refused, Reply};
+use crate::owner::commands::{Changed, Submitted, changed};
+use crate::owner::reply::{PendingAnswer, Reply};
+use crate::owner::{Caller, Command, Input, Owner, Refused};
 use crate::record::Uid;
 use coloc_api::request::Change;
 use coloc_api::spec::TaskSpec;
@@ -15,47 +17,45 @@ pub(in crate::owner) const CHANGES: usize = 1_000;
 /// So many tasks of an array come in a turn. One row of the journal has all of them.
 pub(in crate::owner) const COMERS: usize = 5_000;
 
-/// Work that is under way. There is one at a time.
-pub(in crate::owner) struct BulkChange {
-    work: Work,
-    /// The answer, for when it is done.
-    answer: Option<(Reply, Answer)>,
-}
-
-enum Work {
+/// Work that is under way, with the answer for when it is done. There is one at a time.
+pub(in crate::owner) enum Bulk {
     Changes {
         caller: Caller,
         change: Change,
         left: std::vec::IntoIter<TaskId>,
+        each: Vec<Changed>,
+        reply: Reply<Vec<Changed>>,
     },
     /// Tasks of an array that is on the disk by the next turn.
     Array {
         array: Arc<Array>,
         spec: Arc<TaskSpec>,
         come: usize,
+        submitted: Submitted,
+        reply: Reply<Submitted>,
     },
 }
 
 /// It takes more than one turn.
 pub(in crate::owner) fn is_bulk(command: &Command) -> bool {
     match command {
-        Command::Change(tasks, _) => tasks.len() > CHANGES,
-        Command::Submit(submission) => {
+        Command::Change(tasks, ..) => tasks.len() > CHANGES,
+        Command::Submit(submission, _) => {
             submission.array.as_ref().is_some_and(|array| array.indices.len() > COMERS)
         }
         _ => false,
     }
 }
 
-/// Who had such work last, the latest at the end.
+/// The users who had such work last, the latest at the end.
 #[derive(Default)]
 pub(in crate::owner) struct BulkQueue(Vec<Uid>);
 
 impl BulkQueue {
-    /// Whose work is next: of all who wait, that of the user who had none for the longest.
+    /// The user whose work is next: of all users who wait, the one who had none for the longest.
     pub(in crate::owner) fn next(&mut self, inputs: &[Input]) -> Option<Uid> {
         let uid = |input: &Input| match input {
-            Input::Command(caller, command, _) if is_bulk(command) => Some(caller.uid),
+            Input::Command(caller, command) if is_bulk(command) => Some(caller.uid),
             _ => None,
         };
         let waiting: Vec<Uid> = inputs.iter().filter_map(uid).collect();
@@ -75,29 +75,10 @@ impl Owner {
         caller: Caller,
         tasks: Vec<TaskId>,
         change: Change,
+        reply: Reply<Vec<Changed>>,
     ) {
-        let work = Work::Changes { caller, change, left: tasks.into_iter() };
-        self.bulk = Some(BulkChange { work, answer: None });
-    }
-
-    /// Begins to have the tasks of a large array.
-    pub(in crate::owner) fn begin_array(&mut self, array: Arc<Array>, spec: Arc<TaskSpec>) {
-        self.bulk = Some(BulkChange { work: Work::Array { array, spec, come: 0 }, answer: None });
-    }
-
-    /// Keeps an answer until the work that it is about is done; gives back one that is about no such work.
-    pub(in crate::owner) fn answer_later(
-        &mut self,
-        reply: Reply,
-        answer: Answer,
-    ) -> Option<(Reply, Answer)> {
-        match &mut self.bulk {
-            Some(bulk) if bulk.answer.is_none() => {
-                bulk.answer = Some((reply, answer));
-                None
-            }
-            _ => Some((reply, answer)),
-        }
+        let each = Vec::with_capacity(tasks.len());
+        self.bulk = Some(Bulk::Changes { caller, change, left: tasks.into_iter(), each, reply });
     }
 
     /// Does the next part of the work that is under way.
@@ -105,48 +86,39 @@ impl Owner {
         &mut self,
         now: Time,
         effects: &mut Vec<Effect>,
-        answers: &mut Vec<(Reply, Answer)>,
-    ) {
-        let Some(mut bulk) = self.bulk.take() else { return };
-        let more = match &mut bulk.work {
-            Work::Changes { caller, change, left } => {
+    ) -> Option<PendingAnswer> {
+        match self.bulk.take()? {
+            Bulk::Changes { caller, change, mut left, mut each, reply } => {
                 for task in left.by_ref().take(CHANGES) {
-                    let result = self.change(now, *caller, task, change, effects);
-                    if let Some((_, Answer::Changed { each, .. })) = &mut bulk.answer {
-                        each.push((task, result));
-                    }
+                    each.push((task, self.change(now, caller, task, &change, effects)));
                 }
-                left.len() > 0
-            }
-            Work::Array { array, spec, come } => {
-                for record in array.tasks().skip(*come).take(COMERS) {
-                    self.have(record, spec);
+                if left.len() == 0 {
+                    return Some(changed(reply, each, change.tells()));
                 }
-                *come += COMERS;
-                *come < array.ids().len()
+                self.bulk = Some(Bulk::Changes { caller, change, left, each, reply });
             }
-        };
-        match bulk {
-            bulk if more => self.bulk = Some(bulk),
-            // It is on the disk, whatever becomes of this turn.
-            BulkChange { work: Work::Array { .. }, answer: Some((reply, answer)) } => {
-                let _ = reply.send(answer);
+            Bulk::Array { array, spec, come, submitted, reply } => {
+                for record in array.tasks().skip(come).take(COMERS) {
+                    self.have(record, &spec);
+                }
+                let come = come + COMERS;
+                if come >= array.ids().len() {
+                    // It is on the disk, whatever becomes of this turn.
+                    reply.send(Ok(submitted));
+                } else {
+                    self.bulk = Some(Bulk::Array { array, spec, come, submitted, reply });
+                }
             }
-            BulkChange { answer, .. } => answers.extend(answer),
         }
+        None
     }
 
     /// A large array that could not be written down never was.
     pub(in crate::owner) fn forget_unwritten_array(&mut self) {
-        let is_new = |bulk: &mut BulkChange| matches!(bulk.work, Work::Array { come: 0, .. });
-        let Some(BulkChange { work: Work::Array { array, .. }, answer }) =
-            self.bulk.take_if(is_new)
-        else {
-            return;
-        };
-        array.tasks().for_each(|record| self.never_was(&record));
-        if let Some((reply, _)) = answer {
-            let _ = reply.send(Answer::Refused(Refused::Journal(self.why_unwritten())));
+        let is_new = |bulk: &mut Bulk| matches!(bulk, Bulk::Array { come: 0, .. });
+        if let Some(Bulk::Array { array, reply, .. }) = self.bulk.take_if(is_new) {
+            array.tasks().for_each(|record| self.never_was(&record));
+            reply.send(Err(Refused::Journal(self.why_unwritten())));
         }
     }
 }
@@ -159,9 +131,8 @@ mod tests {
     fn users_take_turns() {
         let input = |uid: u32| {
             let caller = Caller { uid: Uid(uid), admin: false };
-            let (reply, _) = tokio::sync::oneshot::channel();
             let tasks = vec![TaskId(1); CHANGES + 1];
-            Input::Command(caller, Command::Change(tasks, Change::Cancel), reply)
+            Input::Command(caller, Command::Change(tasks, Change::Cancel, Reply::channel().0))
         };
         let mut inputs: Vec<Input> = [1, 1, 1, 2, 2, 3].map(input).into_iter().collect();
         let mut line = BulkQueue::default();

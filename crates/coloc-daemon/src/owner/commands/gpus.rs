@@ -1,4 +1,4 @@
-//! The GPUs as those outside see them.
+//! The GPUs as clients see them.
 
 use crate::owner::Owner;
 use coloc_api::view::{GpuView, ResidentView};

@@ -83,7 +83,7 @@ pub enum Invalid {
     Lifetime,
     #[error("there is no user {0:?}")]
     NoSuchUser(String),
-    /// The configuration cannot be had, in the words of who read it.
+    /// The configuration cannot be had, in the words of its reader.
     #[error("{0}")]
     Configuration(String),
 }

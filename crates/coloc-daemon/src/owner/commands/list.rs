@@ -1,5 +1,5 @@
-//! A long list, page by page: the owner writes each page as lines (`coloc_api::lines`) and sees to others in between, and nobody ever holds
-//! the whole list.
+//! A long list, page by page: the owner writes each page as lines (`coloc_api::lines`) and sees to others in between.
+//! The whole list is never held at once.
 
 use crate::owner::commands::view::task_view;
 use crate::owner::{Live, Owner};

@@ -20,6 +20,7 @@ pub use invalid::Invalid;
 
 use crate::journal::{Entry, Trouble};
 use crate::owner::Shown;
+use crate::owner::reply::{PendingAnswer, Reply};
 use crate::owner::{Owner, Page, PageRequest, Snapshot};
 use crate::record::Uid;
 use crate::settings::Settings;
@@ -29,12 +30,12 @@ use coloc_api::view::{GpuView, StatusView, TaskView, WhyView};
 use coloc_core::Effect;
 use coloc_model::{TaskId, TaskState, Time};
 
-/// Who asks.
+/// The user who asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Caller {
     /// The user, as the kernel says.
     pub uid: Uid,
-    /// May touch everybody's tasks.
+    /// May touch every user's tasks.
     pub admin: bool,
 }
 
@@ -43,94 +44,70 @@ impl Caller {
     pub(crate) const DAEMON: Caller = Caller { uid: Uid(0), admin: true };
 }
 
-/// What is asked for.
+/// What is asked for, and where the answer goes.
 #[derive(Debug)]
 pub enum Command {
     /// New tasks.
-    Submit(Box<Submission>),
+    Submit(Box<Submission>, Reply<Submitted>),
     /// Something is to be done with some tasks.
-    Change(Vec<TaskId>, Change),
+    Change(Vec<TaskId>, Change, Reply<Vec<Changed>>),
     /// Tasks that have not ended.
-    List,
+    List(Reply<Vec<TaskView>>),
     /// Some of them, written out.
-    Page(PageRequest),
-    /// One of them.
-    Show(TaskId),
+    Page(PageRequest, Reply<Page>),
+    /// One of them, if it has not ended.
+    Show(TaskId, Reply<Option<Box<Shown>>>),
     /// Why it waits.
-    Why(TaskId),
-    /// Everything that a look ahead needs.
-    Snapshot,
+    Why(TaskId, Reply<Box<WhyView>>),
+    /// Everything that a forecast needs.
+    Snapshot(Reply<Box<Snapshot>>),
     /// Believe what was measured.
-    Teach(Box<Teaching>),
+    Teach(Box<Teaching>, Reply<()>),
     /// The last look of the monitor.
-    Gpus,
+    Gpus(Reply<Vec<GpuView>>),
     /// How the daemon is.
-    Status,
+    Status(Reply<StatusView>),
     /// Start nothing new (true), or go on.
-    Drain(bool),
+    Drain(bool, Reply<()>),
     /// Have GPUs take nothing new, or tasks again.
-    ServeGpus(GpuService),
+    ServeGpus(GpuService, Reply<GpusServed>),
     /// What the settings are.
-    Settings,
+    Settings(Reply<Box<Settings>>),
     /// Have other settings.
-    Reconfigure(Box<Settings>),
+    Reconfigure(Box<Settings>, Reply<()>),
 }
 
-/// What is answered.
+/// Tasks that are on the disk.
 #[derive(Debug)]
-pub enum Answer {
-    /// The tasks are on the disk.
-    Submitted {
-        /// Their ids, in order.
-        ids: Vec<TaskId>,
-        /// What they are promised of their GPUs' memory, for people.
-        memory_rule: Option<String>,
-    },
-    /// What became of each wish.
-    Changed {
-        /// By task.
-        each: Vec<(TaskId, Result<(), Refused>)>,
-        /// Running tasks are told to go, and all that was wanted is noted with that.
-        tells: bool,
-    },
-    /// Tasks.
-    Tasks(Vec<TaskView>),
-    /// A part of a list.
-    Page(Page),
-    /// A task, if it has not ended.
-    Task(Option<Box<Shown>>),
-    /// Why a task waits.
-    Why(Box<WhyView>),
-    /// How everything stands.
-    Snapshot(Box<Snapshot>),
-    /// The GPUs.
-    Gpus(Vec<GpuView>),
-    /// GPUs that take nothing new, or tasks again, and what is to be known of them.
-    GpusServed(Vec<GpuView>, Vec<String>),
-    /// How the daemon is.
-    Status(StatusView),
-    /// It is believed, and on the disk.
-    Taught,
-    /// Whether nothing new is taken and started; it is on the disk.
-    Draining(bool),
-    /// What is in force, with what somebody chose.
-    Settings(Box<Settings>),
-    /// Done.
-    Done,
-    /// No.
-    Refused(Refused),
+pub struct Submitted {
+    /// Their ids, in order.
+    pub ids: Vec<TaskId>,
+    /// What they are promised of their GPUs' memory, for people.
+    pub memory_rule: Option<String>,
+}
+
+/// What became of a change of one task.
+pub type Changed = (TaskId, Result<(), Refused>);
+
+/// GPUs that take nothing new, or tasks again.
+#[derive(Debug)]
+pub struct GpusServed {
+    /// How they are now.
+    pub gpus: Vec<GpuView>,
+    /// What is to be known of them.
+    pub notes: Vec<String>,
 }
 
 /// Why not.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refused {
-    /// It is somebody else's.
+    /// It is another user's.
     #[error("task {0} belongs to another user")]
     NotYours(TaskId),
-    /// Only who runs the daemon, or root, may.
+    /// Only the user that runs the daemon, or root, may.
     #[error("only an administrator may do that")]
     NotAdmin,
-    /// Only they may go before everybody else.
+    /// Only they may go before all other users.
     #[error("only an administrator may give a priority above 0")]
     PriorityAboveZero,
     /// It has ended, or never was.
@@ -149,8 +126,8 @@ pub enum Refused {
         /// What to do instead.
         advice: &'static str,
     },
-    /// Nobody holds it.
-    #[error("task {task} is {phase}, and nobody holds it")]
+    /// It is not held.
+    #[error("task {task} is {phase}, and not held")]
     NotHeld {
         /// The task.
         task: TaskId,
@@ -177,8 +154,8 @@ pub enum Refused {
     /// The journal cannot be written: what was wanted is not on the disk yet.
     #[error("it is not written down yet, and running tasks hear of it only when it is: {0}")]
     NotKept(Trouble),
-    /// To look ahead would take too long.
-    #[error("{tasks} tasks have not ended: nobody looks ahead with more than {most}")]
+    /// A forecast would take too long.
+    #[error("expected times are worked out with at most {most} tasks, and {tasks} have not ended")]
     TooManyToForecast {
         /// How many there are.
         tasks: usize,
@@ -211,64 +188,80 @@ impl Refused {
     }
 }
 
+/// Says what became of changes, if that is on the disk: in the journal, or for running tasks that are told to go (`tells`) in the
+/// intent file.
+pub(in crate::owner) fn changed(
+    reply: Reply<Vec<Changed>>,
+    each: Vec<Changed>,
+    tells: bool,
+) -> PendingAnswer {
+    reply.unless(Ok(each), move |each, flushed| {
+        let is_kept = |task: TaskId| tells && (flushed.is_noted)(task);
+        let is_lost = |(task, done): &Changed| done.is_ok() && !is_kept(*task);
+        flushed.unwritten.filter(|_| each.iter().any(is_lost)).map(Refused::NotKept)
+    })
+}
+
 impl Owner {
+    /// Does what is asked for. The answer is given at the end of the batch; `None` where it comes with a later one.
     pub(in crate::owner) fn obey(
         &mut self,
         now: Time,
         caller: Caller,
         command: Command,
         effects: &mut Vec<Effect>,
-    ) -> Answer {
-        match command {
-            Command::Submit(submission) => match self.submit(caller, *submission) {
-                Ok((ids, memory_rule)) => Answer::Submitted { ids, memory_rule },
-                Err(refused) => Answer::Refused(refused),
-            },
-            Command::Change(tasks, change) if tasks.len() > bulk::CHANGES => {
-                let (each, tells) = (Vec::with_capacity(tasks.len()), change.tells());
-                self.begin_changes(caller, tasks, change);
-                Answer::Changed { each, tells }
+    ) -> Option<PendingAnswer> {
+        let only_admin = |allowed: Result<(), Refused>| match caller.admin {
+            true => allowed,
+            false => Err(Refused::NotAdmin),
+        };
+        Some(match command {
+            Command::Submit(submission, reply) => return self.submit(caller, *submission, reply),
+            Command::Change(tasks, change, reply) if tasks.len() > bulk::CHANGES => {
+                self.begin_changes(caller, tasks, change, reply);
+                return None;
             }
-            Command::Change(tasks, change) => {
+            Command::Change(tasks, change, reply) => {
                 let each = tasks.into_iter();
                 let each =
                     each.map(|task| (task, self.change(now, caller, task, &change, effects)));
-                Answer::Changed { each: each.collect(), tells: change.tells() }
+                changed(reply, each.collect(), change.tells())
             }
-            Command::List => {
-                Answer::Tasks(self.tasks.values().map(|live| self.view(live)).collect())
+            Command::List(reply) => {
+                reply.anyway(Ok(self.tasks.values().map(|live| self.view(live)).collect()))
             }
-            Command::Page(request) => Answer::Page(self.page(&request)),
-            Command::Show(task) => Answer::Task(self.detail(task).map(Box::new)),
-            Command::Why(task) => match self.why(now, task) {
-                Some(why) => Answer::Why(Box::new(why)),
-                None => Answer::Refused(Refused::NoSuchTask(task)),
-            },
-            Command::Snapshot => match self.snapshot(now) {
-                Ok(snapshot) => Answer::Snapshot(Box::new(snapshot)),
-                Err(refused) => Answer::Refused(refused),
-            },
-            Command::Teach(_) if !caller.admin => Answer::Refused(Refused::NotAdmin),
-            Command::Teach(teaching) => self.teach(now, *teaching, effects),
-            Command::Gpus => Answer::Gpus(self.gpu_views()),
-            Command::Status => Answer::Status(self.status()),
-            Command::Drain(_) if !caller.admin => Answer::Refused(Refused::NotAdmin),
-            Command::Drain(draining) => {
-                self.draining = draining;
-                self.pending.push(Entry::Draining(draining));
-                Answer::Draining(draining)
+            Command::Page(request, reply) => reply.anyway(Ok(self.page(&request))),
+            Command::Show(task, reply) => reply.anyway(Ok(self.detail(task).map(Box::new))),
+            Command::Why(task, reply) => {
+                let why = self.why(now, task).ok_or(Refused::NoSuchTask(task));
+                reply.anyway(why.map(Box::new))
             }
-            Command::ServeGpus(request) => {
+            Command::Snapshot(reply) => reply.anyway(self.snapshot(now).map(Box::new)),
+            Command::Teach(teaching, reply) => {
+                let taught = only_admin(Ok(())).and_then(|()| self.teach(now, *teaching, effects));
+                reply.once_written(taught, Refused::Journal)
+            }
+            Command::Gpus(reply) => reply.anyway(Ok(self.gpu_views())),
+            Command::Status(reply) => reply.anyway(Ok(self.status())),
+            Command::Drain(draining, reply) => {
+                let allowed = only_admin(Ok(()));
+                if allowed.is_ok() {
+                    self.draining = draining;
+                    self.pending.push(Entry::Draining(draining));
+                }
+                reply.once_written(allowed, Refused::NotKept)
+            }
+            Command::ServeGpus(request, reply) => {
                 let served = self.serve_gpus(now, caller, &request, effects);
-                served.unwrap_or_else(Answer::Refused)
+                reply.once_written(served, Refused::NotKept)
             }
-            Command::Settings => Answer::Settings(Box::new(self.settings.clone())),
-            Command::Reconfigure(_) if !caller.admin => Answer::Refused(Refused::NotAdmin),
-            Command::Reconfigure(settings) => match self.reconfigure(now, *settings, effects) {
-                Ok(()) => Answer::Done,
-                Err(refused) => Answer::Refused(refused),
-            },
-        }
+            Command::Settings(reply) => reply.anyway(Ok(Box::new(self.settings.clone()))),
+            Command::Reconfigure(settings, reply) => {
+                let done =
+                    only_admin(Ok(())).and_then(|()| self.reconfigure(now, *settings, effects));
+                reply.anyway(done)
+            }
+        })
     }
 
     pub(in crate::owner) fn change(

@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use coloc_core::{Effect, Event, Scheduler};
 use coloc_model::{Fleet, Share, TaskId, TaskState, Time};
 
-/// A scheduler that knows the machine and what is agreed with people, but no task yet.
+/// A scheduler that knows the machine and the accounts, but no task yet.
 pub(crate) fn scheduler(
     fleet: &Fleet,
     settings: &Settings,
@@ -26,7 +26,7 @@ fn scheduler_by(
     account_table: &AccountTable,
 ) -> Scheduler {
     let mut accounts = account_table.accounts();
-    // Those who are known need their accounts at once; others get theirs when they come.
+    // Known users need their accounts at once; others get theirs when they come.
     for uid in account_table.named() {
         names.user(uid.0);
     }
@@ -109,7 +109,7 @@ impl Owner {
 
     /// Tells a new scheduler of everything that the old one was told.
     fn introduce(&mut self, now: Time, effects: &mut Vec<Effect>) {
-        // What the old one wanted and nobody has done, the new one may want differently.
+        // What the old one wanted and was not done, the new one may want differently.
         self.deferred.clear();
         let in_core: Vec<TaskId> =
             self.tasks.values().filter(|live| live.in_core).map(|live| live.record.id).collect();
@@ -130,7 +130,7 @@ impl Owner {
             };
             self.scheduler.note(now, event, effects);
             if goes {
-                // Whoever is on the way out has been told so already.
+                // A task that is on the way out has been told so already.
                 let mut again = Vec::new();
                 self.scheduler.note(now, Event::StopRequested(task), &mut again);
                 again.retain(|wish| !matches!(wish, Effect::Stop(_)));

@@ -1,4 +1,4 @@
-//! How everything stands, handed out so that somebody else can look ahead while the owner goes on.
+//! How everything stands, handed out so that another thread can make a forecast while the owner goes on.
 
 use crate::clock::Clock;
 use crate::owner::lifecycle::eligibility::{conditions, facts};
@@ -45,7 +45,7 @@ pub struct TaskSnapshot {
     pub placement: Option<Placement>,
     /// The scheduler knows it.
     pub in_core: bool,
-    /// Whose it is.
+    /// The user who submitted it.
     pub owner: Uid,
     /// What it waits for before the scheduler hears of it.
     pub conditions: Conditions,
@@ -80,7 +80,7 @@ impl Owner {
     fn standing(&mut self, now: Time, id: TaskId) -> Option<TaskSnapshot> {
         let task = self.as_core_task(id)?;
         let Live { record, spec, in_core, .. } = self.tasks.get(&id)?;
-        // Somebody is still in the way of a launch that was decided.
+        // Another task is still in the way of a launch that was decided.
         let deferred = || {
             self.deferred.iter().find_map(|wish| match wish {
                 Effect::Launch { task, placement } if *task == id => Some(placement.clone()),

@@ -2,9 +2,11 @@
 
 use crate::bounds;
 use crate::journal::{Array, Entry, Keyed};
-use crate::owner::commands::bulk::COMERS;
+use crate::owner::commands::Submitted;
+use crate::owner::commands::bulk::{Bulk, COMERS};
 use crate::owner::commands::invalid::Invalid;
 use crate::owner::lifecycle::promises::memory_of;
+use crate::owner::reply::{PendingAnswer, Reply};
 use crate::owner::{Caller, Live, Owner, Refused};
 use crate::record::{Record, SpecId};
 use coloc_api::request::{ArrayRequest, Submission};
@@ -54,7 +56,7 @@ fn check_form(spec: &TaskSpec, array: Option<&ArrayRequest>) -> Result<(), Inval
     if let Some(array) = array {
         match array.indices.len() {
             0 => return Err(Invalid::EmptyArray),
-            bulk if bulk > bounds::ARRAY => {
+            many if many > bounds::ARRAY => {
                 return Err(Invalid::LargeArray);
             }
             _ if has_equal(&array.indices) => {
@@ -73,16 +75,34 @@ fn check_form(spec: &TaskSpec, array: Option<&ArrayRequest>) -> Result<(), Inval
 }
 
 impl Owner {
-    /// Takes a submission, all of it or nothing. It counts once it is on the disk. Says what it is promised of GPUs' memory.
+    /// Takes a submission, all of it or nothing. It counts once it is on the disk. The tasks of a large array come in parts, and
+    /// the answer when all have come.
     pub(in crate::owner) fn submit(
         &mut self,
         caller: Caller,
         submission: Submission,
-    ) -> Result<(Vec<TaskId>, Option<String>), Refused> {
+        reply: Reply<Submitted>,
+    ) -> Option<PendingAnswer> {
+        match self.take_submission(caller, submission) {
+            Ok((submitted, Some((array, spec)))) => {
+                self.bulk = Some(Bulk::Array { array, spec, come: 0, submitted, reply });
+                None
+            }
+            Ok((submitted, None)) => Some(reply.once_written(Ok(submitted), Refused::Journal)),
+            Err(refused) => Some(reply.anyway(Err(refused))),
+        }
+    }
+
+    /// Says what was submitted, and which large array of it has to come yet.
+    fn take_submission(
+        &mut self,
+        caller: Caller,
+        submission: Submission,
+    ) -> Result<(Submitted, Option<(Arc<Array>, Arc<TaskSpec>)>), Refused> {
         if let Some(key) = &submission.key
             && let Some(tasks) = self.submitted_before(caller, key)?
         {
-            return Ok((tasks, None));
+            return Ok((Submitted { ids: tasks, memory_rule: None }, None));
         }
         self.may_submit(caller, &submission.spec)?;
         let Submission { mut spec, array, held, key, singleton } = submission;
@@ -90,7 +110,7 @@ impl Owner {
         self.has_room(caller, array.as_ref().map_or(1, |array| array.indices.len()), &spec)?;
         spec.singleton |= singleton;
         self.estimate(&mut spec);
-        // The way in of whoever submitted, which is nobody else's business and not the task's.
+        // How the submitting user reaches the daemon is a secret, and none of the task's business.
         let is_way_in =
             |(name, _): &Variable| matches!(name.as_bytes(), b"COLOC_TOKEN" | b"COLOC_HOST");
         if spec.environment.iter().any(is_way_in) {
@@ -109,12 +129,13 @@ impl Owner {
         self.next_task += count;
         self.user_usage.many_came(&record, count);
         let memory_rule = self.memory_rule(&record, &spec);
+        let mut to_come = None;
         match array {
             Some(ArrayRequest { indices, at_once }) => {
                 let array = Arc::new(Array::new(record, at_once, indices));
                 self.pending.push(Entry::Array(array.clone()));
                 match array.ids().len() > COMERS {
-                    true => self.begin_array(array, spec),
+                    true => to_come = Some((array, spec)),
                     false => array.tasks().for_each(|record| self.have(record, &spec)),
                 }
             }
@@ -125,13 +146,13 @@ impl Owner {
         }
         let what = match count {
             1 => "submitted".to_owned(),
-            bulk => format!("submitted as an array of {bulk}"),
+            many => format!("submitted as an array of {many}"),
         };
         self.pending.push(Entry::Story(first, StoryLine { at: now, what }));
         self.pending.extend(
             key.map(|key| Entry::Key(Keyed { owner: caller.uid, key, at: now, first, count })),
         );
-        Ok((Keyed::tasks(first, count), memory_rule))
+        Ok((Submitted { ids: Keyed::tasks(first, count), memory_rule }, to_come))
     }
 
     /// Whether a user may submit such tasks now.

@@ -1,9 +1,9 @@
-//! What somebody measured of tasks, for the scheduler to believe.
+//! What a user measured of tasks, for the scheduler to believe.
 
 use crate::bounds;
 use crate::journal::Entry;
 use crate::owner::commands::invalid::Invalid;
-use crate::owner::{Answer, Owner, Refused};
+use crate::owner::{Owner, Refused};
 use coloc_api::request::Teaching;
 use coloc_api::spec::TaskSpec;
 use coloc_core::{Effect, Event};
@@ -16,24 +16,24 @@ impl Owner {
         now: Time,
         teaching: Teaching,
         effects: &mut Vec<Effect>,
-    ) -> Answer {
+    ) -> Result<(), Refused> {
         let Teaching { command, script, directory, lesson } = teaching;
         if command.is_empty() {
-            return Answer::Refused(Invalid::NoCommand.into());
+            return Err(Invalid::NoCommand.into());
         }
         // As a task has it that is submitted so.
         let spec = TaskSpec { script, ..TaskSpec::new(String::new(), command, directory) };
         if let Err(error) = bounds::check(&spec, 1, &self.settings.bounds) {
-            return Answer::Refused(Invalid::from(error).into());
+            return Err(Invalid::from(error).into());
         }
         if self.disk_full {
-            return Answer::Refused(Refused::Journal(self.why_unwritten()));
+            return Err(Refused::Journal(self.why_unwritten()));
         }
         let signature = spec.signature();
         self.pending.push(Entry::Lesson(signature.clone(), lesson));
         let signature = self.names.number(signature);
         self.scheduler.note(now, Event::Taught { signature, lesson }, effects);
-        Answer::Taught
+        Ok(())
     }
 
     /// What an earlier daemon was taught.
@@ -41,7 +41,7 @@ impl Owner {
         let now = self.clock.now();
         for (signature, lesson) in lessons {
             let signature = self.names.number(signature);
-            // Nobody waits yet, so nothing is wished for.
+            // No task waits yet, so there are no effects.
             self.scheduler.note(now, Event::Taught { signature, lesson }, &mut Vec::new());
         }
     }

@@ -65,9 +65,9 @@ impl Owner {
         self.changed(task, Some(told(update)));
         let Some(live) = self.tasks.get(&task) else { return Ok(()) };
         let (in_core, waits) = (live.in_core, !phase.is_on_gpus());
-        // Who came back from an end for want of memory has its place by that, which only a new entry changes.
+        // A task that came back from an end for want of memory has its place by that, which only a new entry changes.
         let anew = update.begin_ms.is_some() || update.after.is_some() || live.record.ooms > 0;
-        // So has who may run elsewhere: it is something else to the scheduler.
+        // So has a task that may run elsewhere: it is something else to the scheduler.
         let anew = anew || update.gpu_kinds.is_some();
         // And a task that has its GPUs already, and waits until others are off them: what it asked for counts there.
         let anew = anew || self.is_deferred(task);
@@ -125,7 +125,7 @@ fn told(update: &TaskUpdate) -> String {
         update.begin_ms.map(|_| "begin".to_owned()),
         update.after.as_ref().map(|after| match after.len() {
             0 => "waits for no other task".to_owned(),
-            bulk => format!("waits for {bulk} tasks"),
+            many => format!("waits for {many} tasks"),
         }),
         update.retries.map(|retries| format!("{retries} retries")),
         update.on_oom.map(|on_oom| format!("on-oom {on_oom:?}").to_lowercase()),

@@ -25,7 +25,7 @@ pub(crate) fn memory_view(promised: Option<&Promised>, memory_rule: Option<Strin
 pub struct Shown {
     /// What is shown.
     pub detail: TaskDetail,
-    /// Whose the output is.
+    /// The user whose output it is.
     pub owner: Uid,
     /// Where it is.
     pub output: PathBuf,
@@ -153,6 +153,7 @@ impl Owner {
     }
 
     pub(in crate::owner) fn status(&self) -> StatusView {
+        let (containment, processes) = self.executor.containment();
         StatusView {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             tasks: self.tasks.len(),
@@ -160,7 +161,8 @@ impl Owner {
             disk_full: self.disk_full,
             draining: self.draining,
             pid: std::process::id(),
-            processes: self.executor.confinement(),
+            containment,
+            processes,
             trouble: self.machine_trouble(),
         }
     }

@@ -6,7 +6,7 @@
 mod scenarios;
 mod simulation;
 
-use super::{Answer, Caller, Command, Input, Live, Owner, Parts, Reply};
+use super::{Caller, Command, Input, Live, Owner, Parts, Refused, Reply};
 use crate::clock::VirtualTime;
 use crate::executor::simulated::{Machine, SimulatedExecutor, completed, failed, stopped};
 use crate::executor::{Blame, End, Verdict};
@@ -68,6 +68,9 @@ pub(super) struct OwnerKit {
     /// What running tasks hold on each of their GPUs.
     used: Bytes,
 }
+
+/// An answer on its way.
+type Answer<T> = tokio::sync::oneshot::Receiver<Result<T, Refused>>;
 
 /// A program that trains, on one GPU.
 fn train() -> TaskSpec {
@@ -150,7 +153,7 @@ impl OwnerKit {
         }
     }
 
-    /// Whatever the owner had in mind, and nobody had heard, is lost.
+    /// Whatever the owner had in mind, and had not told, is lost.
     fn die(&mut self) {
         self.owner = None;
         self.inputs.clear();
@@ -216,29 +219,30 @@ impl OwnerKit {
     }
 
     /// Asks for something; the answer comes with a turn.
-    fn ask(&mut self, command: Command) -> tokio::sync::oneshot::Receiver<Answer> {
-        let (reply, answer): (Reply, _) = tokio::sync::oneshot::channel();
+    fn ask<T: 'static>(&mut self, command: impl FnOnce(Reply<T>) -> Command) -> Answer<T> {
+        let (reply, answer) = Reply::channel();
         let caller = Caller { uid: Uid(rustix::process::geteuid().as_raw()), admin: true };
-        self.inputs.push(Input::Command(caller, command, reply));
+        self.inputs.push(Input::Command(caller, command(reply)));
         answer
     }
 
     /// Asks for something, whatever the answer is.
-    fn tell(&mut self, command: Command) {
+    fn tell<T: 'static>(&mut self, command: impl FnOnce(Reply<T>) -> Command) {
         drop(self.ask(command));
     }
 
-    fn obey(&mut self, command: Command) -> Answer {
+    fn obey<T: 'static>(
+        &mut self,
+        command: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<T, Refused> {
         let mut answer = self.ask(command);
         self.run_until_idle();
         answer.try_recv().expect("an answer")
     }
 
     fn submit_all(&mut self, submission: Submission) -> Vec<TaskId> {
-        match self.obey(Command::Submit(Box::new(submission))) {
-            Answer::Submitted { ids, .. } => ids,
-            other => panic!("{other:?}"),
-        }
+        let submitted = self.obey(|reply| Command::Submit(Box::new(submission), reply));
+        submitted.expect("nothing is wrong with it").ids
     }
 
     fn submit(&mut self, spec: TaskSpec) -> TaskId {
@@ -246,12 +250,9 @@ impl OwnerKit {
     }
 
     /// Changes a task; says what was refused.
-    fn change(&mut self, task: TaskId, change: Change) -> Result<(), super::Refused> {
-        match self.obey(Command::Change(vec![task], change)) {
-            Answer::Changed { mut each, .. } => each.remove(0).1,
-            Answer::Refused(refused) => Err(refused),
-            other => panic!("{other:?}"),
-        }
+    fn change(&mut self, task: TaskId, change: Change) -> Result<(), Refused> {
+        let changed = self.obey(|reply| Command::Change(vec![task], change, reply));
+        changed.and_then(|mut each| each.remove(0).1)
     }
 
     /// The attempt of a task that runs ends in this way.

@@ -3,13 +3,15 @@
 //!
 //! `COLOC_SIMULATION_SEED=N` replays a seed, and `COLOC_SIMULATION_SEEDS=N` runs so many.
 
+mod actions;
 mod checks;
-mod happenings;
 mod random;
 
 use super::*;
+use crate::owner::{Changed, Submitted};
 use random::Random;
 use std::collections::BTreeSet;
+use tokio::sync::oneshot::error::TryRecvError;
 
 /// Seeds that a test runs by default: a minute's worth on two cores without optimization.
 const SEEDS: u64 = 2_000;
@@ -51,6 +53,12 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
+/// What was asked for.
+enum Asked {
+    Submission(Answer<Submitted>),
+    Change(Answer<Vec<Changed>>, Change),
+}
+
 /// A run under way.
 struct Run {
     kit: OwnerKit,
@@ -61,7 +69,7 @@ struct Run {
     /// Tasks whose submission was answered.
     acknowledged: BTreeSet<TaskId>,
     /// What was asked for and not answered yet.
-    asked: Vec<(tokio::sync::oneshot::Receiver<Answer>, Option<Change>)>,
+    asked: Vec<Asked>,
     counts: Counts,
 }
 
@@ -112,16 +120,18 @@ impl Run {
     fn hear(&mut self) {
         let alone = self.asked.len() == 1;
         let mut waiting = Vec::new();
-        for (mut answer, change) in std::mem::take(&mut self.asked) {
-            match (answer.try_recv(), change) {
-                (Ok(Answer::Submitted { ids, .. }), _) => self.acknowledge(&ids),
-                (Ok(Answer::Changed { each, .. }), Some(change)) if alone => {
-                    self.check_changed(&each, &change);
-                }
-                (Err(tokio::sync::oneshot::error::TryRecvError::Empty), change) => {
-                    waiting.push((answer, change));
-                }
-                _ => {}
+        for mut asked in std::mem::take(&mut self.asked) {
+            match &mut asked {
+                Asked::Submission(answer) => match answer.try_recv() {
+                    Ok(Ok(submitted)) => self.acknowledge(&submitted.ids),
+                    Err(TryRecvError::Empty) => waiting.push(asked),
+                    _ => {}
+                },
+                Asked::Change(answer, change) => match answer.try_recv() {
+                    Ok(Ok(each)) if alone => self.check_changed(&each, change),
+                    Err(TryRecvError::Empty) => waiting.push(asked),
+                    _ => {}
+                },
             }
         }
         self.asked = waiting;

@@ -1,4 +1,4 @@
-//! When attempts are to be looked at, by a clock that nobody sets.
+//! When attempts are to be looked at, by the monotonic clock.
 
 use coloc_model::TaskId;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ impl Deadlines {
         self.by_time.keys().next().map(|&(at, _)| at)
     }
 
-    /// Those whose moment has come. They are forgotten.
+    /// Attempts whose moment has come. They are forgotten.
     pub(in crate::owner) fn due(&mut self, now: Instant) -> Vec<(TaskId, u32)> {
         let mut due = Vec::new();
         while let Some(entry) = self.by_time.first_entry()

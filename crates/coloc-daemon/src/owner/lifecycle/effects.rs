@@ -33,7 +33,7 @@ impl Owner {
                         self.to_launch.push_back(task);
                     }
                 }
-                // Who has not been launched yet will not be: the scheduler has taken its place back.
+                // A task that has not been launched yet will not be: the scheduler has taken its place back.
                 Effect::Preempt(task) if self.take_back(task) => {}
                 Effect::Preempt(task) => self.preempt(task),
                 Effect::Stop(task) if self.take_back(task) => {
@@ -53,8 +53,8 @@ impl Owner {
         }
     }
 
-    /// Launches tasks for a while; the others have their turn when those have been answered who asked meanwhile. What
-    /// is not on the disk is not launched.
+    /// Launches tasks for a while; the others have their turn when clients that asked meanwhile have been answered.
+    /// What is not on the disk is not launched.
     fn launch_some(&mut self, now: Time, written: bool) {
         let (began, mut again) = (self.clock.instant(), Vec::new());
         while let Some(task) = self.to_launch.pop_front() {
@@ -109,7 +109,7 @@ impl Owner {
         true
     }
 
-    /// Somebody who is being preempted is still on one of the GPUs, or is the task itself.
+    /// A task that is being preempted is still on one of the GPUs, or is the task itself.
     fn is_in_the_way(&self, task: TaskId, placement: &Placement) -> bool {
         let wanted: Vec<GpuId> = placement.gpus().collect();
         self.at_work().any(|live| {

@@ -17,8 +17,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Tasks that have not ended, and the journal for those that have. Times are the scheduler's, by the world's clock: begin
-/// times are given by that.
+/// Tasks that have not ended, and the journal for tasks that have. Times are the scheduler's, by the world's clock:
+/// begin times are given by that.
 pub(in crate::owner) struct Known<'a> {
     pub(in crate::owner) tasks: &'a BTreeMap<TaskId, Live>,
     pub(in crate::owner) journal: &'a Journal,
@@ -100,7 +100,7 @@ pub(crate) fn ended(
     Ok(Some(Facts { end, ..facts(&record, clock) }))
 }
 
-/// Whose task it is; a singleton waits for its user's alone.
+/// The user whose task it is; a singleton waits for its user's alone.
 pub(crate) fn user(owner: Uid) -> UserId {
     UserId(owner.0)
 }

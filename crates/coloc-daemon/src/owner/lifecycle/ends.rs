@@ -19,7 +19,7 @@ fn out_of_host_memory(told: Option<HostMemory>) -> String {
             "ran out of host memory: the kernel killed it".to_owned()
         }
         Some(_) => "ran out of host memory".to_owned(),
-        None => "ran out of host memory, or was killed by somebody".to_owned(),
+        None => "ran out of host memory, or was killed from outside".to_owned(),
     }
 }
 
@@ -132,7 +132,7 @@ impl Owner {
             other => self.failed(task, other),
         };
         self.note_end(now, Event::Ended { task, outcome }, effects);
-        // Whoever waits for another try is in the scheduler's hands again.
+        // A task that waits for another try is in the scheduler's hands again.
         if let Some(live) = self.tasks.get_mut(&task)
             && matches!(outcome, Outcome::OutOfMemory { .. })
         {

@@ -29,7 +29,7 @@ impl Intent {
 }
 
 impl Owner {
-    /// Notes what is wanted of a running task. It is told once that is on the disk.
+    /// Records what is wanted of a running task. It is told once that is on the disk.
     pub(in crate::owner) fn intend(&mut self, task: TaskId, intent: Intent, what: String) {
         let Some(live) = self.tasks.get_mut(&task) else { return };
         live.record.want(intent);
@@ -37,8 +37,8 @@ impl Owner {
         self.changed(task, Some(what));
     }
 
-    /// A running task is to go, because of what was noted. One whose attempt has ended meanwhile stays where it is: its
-    /// next attempt is not meant.
+    /// A running task is to go, because of an intent that was written down. One whose attempt has ended meanwhile stays
+    /// where it is: its next attempt is not meant.
     pub(in crate::owner) fn stop(&mut self, task: TaskId) {
         let Some(live) = self.tasks.get(&task).filter(|live| live.record.phase.is_on_gpus()) else {
             return;
@@ -50,8 +50,8 @@ impl Owner {
         self.to_stop.push((task, live.record.attempt, request));
     }
 
-    /// Sends the signals whose reasons are on the disk: all if the journal was written, else those of tasks whose reasons
-    /// are noted beside it.
+    /// Sends the signals whose reasons are on the disk: all if the journal was written, else those of tasks whose
+    /// reasons are in the intent file.
     pub(in crate::owner) fn send_signals(&mut self, written: bool) {
         #[cfg(test)]
         let written = written

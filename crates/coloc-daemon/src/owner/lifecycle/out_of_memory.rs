@@ -1,4 +1,4 @@
-//! A task ran out of GPU memory: what it wanted, and whose doing that was.
+//! A task ran out of GPU memory: what it wanted, and which task's doing that was.
 
 use crate::executor::outcome::{self, FailedAllocation};
 use crate::owner::{Ending, Owner};

@@ -127,7 +127,7 @@ impl Owner {
         let died = live.record.ooms > 0;
         let limit = match self.scheduler.policy().contract {
             Some(_) => self.scheduler.promised(task).and_then(|promised| promised.limit),
-            // Who said what it needs is held to it until it has died of it; then its booking beside others counts.
+            // A task that said its need is held to it until it has died of it; then its booking beside others counts.
             None if died => self.booked_to_share(task),
             None => live.spec.gpu_memory,
         };

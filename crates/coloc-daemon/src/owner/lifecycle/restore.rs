@@ -14,8 +14,8 @@ use std::time::Duration;
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 impl Owner {
-    /// Waiting tasks wait again, running ones are adopted, and of those that ended meanwhile it is found out
-    /// how. Nothing that was decided is decided again.
+    /// Waiting tasks wait again, running ones are adopted, and of tasks that ended meanwhile it is found out how.
+    /// Nothing that was decided is decided again.
     pub(in crate::owner) fn restore(
         &mut self,
         saved: Vec<(Record, Arc<TaskSpec>)>,
@@ -198,7 +198,7 @@ impl Owner {
         self.changed(task, Some("found running after a restart of the daemon".to_owned()));
     }
 
-    /// It was decided to launch it, and nobody did; and nobody will, since its attempt is claimed now.
+    /// Its launch was decided and not done; and it will not be done, since its attempt is claimed now.
     fn wait_again(&mut self, task: TaskId) {
         let Some(live) = self.tasks.get_mut(&task) else { return };
         live.record.phase = TaskState::Pending;

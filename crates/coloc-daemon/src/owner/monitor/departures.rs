@@ -1,5 +1,5 @@
-//! Tasks whose processes are gone from their GPUs and of whose end nobody has heard yet. What such a GPU shows is no
-//! longer of those who are on it by the books, so the scheduler is not told: it would learn that they do little.
+//! Tasks whose processes are gone from their GPUs before their end was heard of. What such a GPU shows is no longer of
+//! the tasks that the ledger has on it, so the scheduler is not told: it would learn that they do little.
 
 use crate::hardware::{Sighting, TaskSighting};
 use crate::owner::Owner;
@@ -7,15 +7,15 @@ use coloc_core::{Effect, Event};
 use coloc_model::{Bytes, GpuId, Millis, Placement, TaskId, TaskState, Time};
 use rustc_hash::FxHashMap;
 
-/// An end is heard of sooner. Whoever is gone longer only has nothing to do there.
+/// An end is heard of sooner. A task that is gone longer only has nothing to do there.
 const LONGEST: Millis = Millis::from_secs(10);
 
 /// When tasks were last seen on their GPUs.
 pub(in crate::owner) type LastSeen = FxHashMap<TaskId, Time>;
 
 impl Owner {
-    /// Tells the scheduler of memory that no task of its has. What tasks hold that it has taken off their GPUs, and that are
-    /// not gone yet, is such memory by the contract: who runs out of it was wronged.
+    /// Tells the scheduler of memory that no task of its has. What tasks hold that it has taken off their GPUs, and
+    /// that are not gone yet, is such memory by the contract: a task that runs out of it was wronged.
     pub(in crate::owner) fn see_foreign(
         &mut self,
         now: Time,

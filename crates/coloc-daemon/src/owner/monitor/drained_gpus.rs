@@ -7,7 +7,7 @@ use crate::executor::GpuError;
 use crate::hardware::Sighting;
 use crate::journal::{Drain, Entry, GpuRecord};
 use crate::owner::commands::invalid::Invalid;
-use crate::owner::{Answer, Caller, Owner, Refused};
+use crate::owner::{Caller, GpusServed, Owner, Refused};
 use crate::record::{Record, Uid};
 use coloc_api::moment::Moment;
 use coloc_api::request::{GpuName, GpuService, LONGEST_REASON, MOST_GPU_NAMES};
@@ -47,7 +47,7 @@ impl Owner {
     /// What an earlier daemon wrote down of GPUs.
     pub(in crate::owner) fn recall_gpus(&mut self, saved: Vec<GpuRecord>) {
         self.service.absent = saved;
-        // No task is there yet, so nothing is wished for.
+        // No task is there yet, so there are no effects.
         self.recall_absent_gpus(self.clock.now(), &mut Vec::new());
     }
 
@@ -227,7 +227,7 @@ impl Owner {
         caller: Caller,
         request: &GpuService,
         effects: &mut Vec<Effect>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<GpusServed, Refused> {
         if !caller.admin {
             return Err(Refused::NotAdmin);
         }
@@ -247,7 +247,7 @@ impl Owner {
         }
         let views = self.gpu_views().into_iter();
         let gpus = views.filter(|view| gpus.contains(&GpuId(view.index))).collect();
-        Ok(Answer::GpusServed(gpus, notes))
+        Ok(GpusServed { gpus, notes })
     }
 
     fn named_gpus(&self, names: &[GpuName]) -> Result<Vec<GpuId>, Refused> {

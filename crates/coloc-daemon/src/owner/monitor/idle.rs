@@ -33,8 +33,8 @@ fn is_idle(signal: &GpuSignal) -> bool {
     signal.activity.gpu.get() < NOTHING && signal.activity.sm.get() < NOTHING
 }
 
-/// Whether a task does nothing on a GPU, as far as anybody can tell: nobody does anything there, all processes there are
-/// those of others, or the driver tells whose kernels ran and none were its own. On a busy GPU that tells nobody apart, it may be anyone.
+/// Whether a task is seen to do nothing on a GPU: the GPU is idle, all processes there belong to others, or the driver
+/// tells whose kernels ran and none were its own. On a busy GPU whose driver does not tell, any task may be at work.
 fn does_nothing(task: TaskId, sample: &Sample) -> bool {
     let works = |process: &ProcessSample| process.sm.is_some_and(|sm| sm.get() >= NOTHING);
     let told = sample.processes.iter().any(works);

@@ -9,10 +9,10 @@ use coloc_model::{Bytes, Millis, TaskId, Time};
 
 /// Allocators overshoot and give back.
 const TIMEOUT: Millis = Millis::from_secs(10);
-/// A context more or less is nobody's fault.
+/// A context more or less is no task's fault.
 const SLACK: Bytes = Bytes::from_mib(512);
 
-/// Who holds too much. Who was ended for it stands in the records, which outlive this process.
+/// Tasks that hold too much. Tasks that were ended for it stand in the records, which outlive this process.
 pub(in crate::owner) struct MemoryWatchdog {
     dog: Watchdog,
 }
@@ -51,7 +51,7 @@ impl Owner {
         }
     }
 
-    /// Whoever was ended for its memory ran out of it.
+    /// A task that was ended for its memory ran out of it.
     pub(in crate::owner) fn for_its_memory(
         &mut self,
         task: TaskId,

@@ -1,4 +1,4 @@
-//! The monitor looked at the GPUs: what it saw is told to the scheduler and to those who watch tasks.
+//! The monitor looked at the GPUs: what it saw is told to the scheduler and to clients that watch tasks.
 
 use crate::hardware::{Sighting, TaskSighting};
 use crate::owner::Owner;

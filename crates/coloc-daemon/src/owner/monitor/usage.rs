@@ -27,7 +27,7 @@ impl Owner {
 }
 
 /// How much longer a task takes for its neighbours, and its part of what its GPUs do, mean over them. What a shared GPU
-/// does is divided by what was expected of those on it.
+/// does is divided by what was expected of the tasks on it.
 fn part(
     gpus: &Gpus,
     sighting: &Sighting,

@@ -1,4 +1,4 @@
-//! Which words an operation takes. A word that nobody reads would be a wrong estimate without a hint.
+//! Which words an operation takes. A word that it does not read would be a wrong estimate without a hint.
 
 use super::TextError;
 use super::call::Call;
@@ -73,8 +73,8 @@ impl Taken {
     }
 }
 
-/// Refuses words that the operation would not read. Operations that are not known pass: who looks them up
-/// refuses them.
+/// Refuses words that the operation would not read. Operations that are not known pass: the caller that looks
+/// them up refuses them.
 pub(super) fn check(call: &Call<'_>) -> Result<(), TextError> {
     let name = call.operation.strip_suffix('!').unwrap_or(&call.operation);
     let Some(taken) = Taken::by(name) else { return Ok(()) };

@@ -6,10 +6,10 @@ use super::fields::Fields;
 use super::{ConfigError, ConfigFault, FieldProblem};
 use crate::graph::{Activation, FlagKind, Graph};
 
-/// Labels of a classifier where nobody says.
+/// Labels of a classifier where the config does not say.
 const USUAL_LABELS: u32 = 2;
 
-/// Rows of T5's table of relative positions where nobody says.
+/// Rows of T5's table of relative positions where the config does not say.
 const USUAL_BUCKETS: u32 = 32;
 
 /// What a config says beside sizes, and what had to be assumed.

@@ -150,7 +150,7 @@ impl<'a> Model<'a> {
     }
 
     /// Parameters behind the layers that an encoder's graph leaves out: products before the logits of each token,
-    /// and a pooler whose result nobody trains. The logits' bias, which some count twice, is not among them.
+    /// and a pooler whose result is not trained. The logits' bias, which some count twice, is not among them.
     fn left_out(&self, head: Head) -> u64 {
         let pooler = |index: usize| {
             index.checked_sub(1).is_some_and(|before| self.after[before].kind.ends_with("Pooler"))
@@ -194,7 +194,7 @@ impl<'a> Model<'a> {
             let none = !self.layer.iter().any(turns);
             return none.then_some("its release does so by default, as layers without rotary positions of their own show");
         }
-        // PyTorch 2.15 prints it, those of 2024 did not; transformers 5, with one class for both ways, lies between.
+        // PyTorch 2.15 prints it, releases of 2024 did not; transformers 5, with one class for both ways, lies between.
         self.layer
             .iter()
             .any(named)

@@ -118,7 +118,7 @@ struct Ending {
     head: Head,
     classifiers: u32,
     mean: bool,
-    /// Parameters of a pooler, which nobody trains.
+    /// Parameters of a pooler, which is not trained.
     left_out: u64,
 }
 

@@ -183,7 +183,7 @@ impl Columns {
             input: self.input.and_then(|start| shape_list(field(start))),
             output: shape_list(field(self.output)),
             kernel: kernel.and_then(|sides| Some((*sides.first()?, *sides.get(1)?))),
-            // Those that are not trained stand in brackets.
+            // Parameters that are not trained stand in brackets.
             parameters: number(parameters.trim_matches(['(', ')'])).unwrap_or(0),
         })
         .filter(|entry| !entry.kind.is_empty())

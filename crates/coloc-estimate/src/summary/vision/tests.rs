@@ -30,7 +30,7 @@ fn attention(graph: &Graph) -> Attention {
     graph.nodes().iter().find_map(|node| of(&node.op)).expect("a transformer attends")
 }
 
-/// Parameters as told, and no more doubt than a model that nobody measured has.
+/// Parameters as told, and no more doubt than a model that was not measured has.
 fn is_whole(graph: &Graph, parameters: u64) -> bool {
     use FlagKind::{HiddenLayers, SummaryMismatch, UnknownOperation};
     let sound =

@@ -42,7 +42,7 @@ pub(super) fn set_mode(nvml: &Nvml, device: &Device<'_>, on: bool) -> Result<(),
     let mut activation = sys::nvmlReturn_enum_NVML_SUCCESS;
     // SAFETY: see the module.
     check(WHAT, unsafe { set(device.handle(), u32::from(on), &mut activation) })?;
-    // The call may succeed and the change still wait for a reset, or for somebody to leave.
+    // The call may succeed and the change still wait for a reset, or for a process to leave.
     check(WHAT, activation)
 }
 

@@ -85,7 +85,7 @@ impl Driver for NvmlDriver {
         query::versions(&self.nvml)
     }
     fn count(&mut self) -> Result<u32, DriverError> {
-        // Whoever counts is about to look at all of them.
+        // A caller that counts is about to look at all of them.
         self.handles.forget();
         self.nvml.device_count().map_err(|error| translate("counting devices", error))
     }

@@ -89,7 +89,7 @@ pub fn dmon_feed(program: PathBuf, period: Duration) -> Feed {
     })
 }
 
-/// A child that is ended when nobody reads it any more.
+/// A child that is ended when its output is not read any more.
 struct Ended(Child);
 
 impl Drop for Ended {

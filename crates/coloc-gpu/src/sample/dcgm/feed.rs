@@ -147,7 +147,7 @@ impl Feed {
     }
 
     /// The newest reading of a GPU's instance, if it is younger than `fresh`. Only sources that know the driver's
-    /// numbers tell: those of `dcgmi` are DCGM's own.
+    /// numbers tell: the numbers of `dcgmi` are DCGM's own.
     pub fn latest_instance(
         &self,
         gpu: &Identity,

@@ -102,7 +102,7 @@ impl Reading {
         *self.field(field) = Some(Fraction::saturating(value));
     }
 
-    /// The same where somebody tells a value twice: an idle part of a device must not hide the one that works.
+    /// The same where a source tells a value twice: an idle part of a device must not hide the one that works.
     fn set_larger(&mut self, field: Field, value: f64) {
         if self.field(field).is_none_or(|before| value >= before.get()) {
             self.set(field, value);

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(20);
 /// From a polite request to end to a kill.
 const GRACE: Duration = Duration::from_secs(5);
-/// From fewer words of progress nobody tells a speed,
+/// From fewer words of progress no speed can be told,
 const ENOUGH: usize = 6;
-/// but nobody is waited for longer than this many times what was asked for.
+/// but no copy is waited for longer than this many times what was asked for.
 const MOST_TIMES: u32 = 10;
 /// A line that goes on is cut here.
 const LONGEST_LINE: usize = 8192;
@@ -42,7 +42,7 @@ pub(super) enum CopiesError {
         /// Its last words.
         words: String,
     },
-    /// Somebody wanted it to end.
+    /// A signal asked it to end.
     #[error("stopped before it was done")]
     Stopped,
     /// It said too little.
@@ -66,7 +66,7 @@ pub(super) struct Listening {
     pub(super) pattern: Pattern,
     pub(super) warmup: Duration,
     pub(super) seconds: Duration,
-    /// Somebody wants the experiment to end.
+    /// A signal asked the experiment to end.
     pub(super) stop: Arc<AtomicBool>,
 }
 
@@ -89,7 +89,7 @@ struct Copy {
     ended: Option<Instant>,
 }
 
-/// Everybody who runs. Whoever is left is ended with it.
+/// All copies that run. A copy that is left is ended with it.
 struct Copies {
     all: Vec<Copy>,
     heard: mpsc::Receiver<(usize, Instant, Vec<u8>)>,
@@ -165,7 +165,7 @@ impl Copies {
         Ok(copies)
     }
 
-    /// The time that counts is over: it was long enough, and whoever speaks rarely has been waited for.
+    /// The time that counts is over: it was long enough, and a copy that speaks rarely has been waited for.
     fn are_heard(&self, from: Instant, now: Instant, seconds: Duration) -> bool {
         let span = now.duration_since(from);
         let heard = |copy: &Copy| copy.progress.words_since(from) >= ENOUGH;

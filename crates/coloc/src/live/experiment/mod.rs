@@ -1,7 +1,7 @@
 //! An experiment with real processes: copies of a command on one GPU, one way of sharing after the other.
 //!
-//! It runs as a task of the daemon that has a GPU to itself, so it fights nobody: whatever it starts is on that GPU
-//! alone, and ends with the task.
+//! It runs as a task of the daemon that has a GPU to itself, so it competes with no other task: whatever it starts is
+//! on that GPU alone, and ends with the task.
 
 mod copies;
 mod gauge;

@@ -1,4 +1,4 @@
-//! When and where each task ran, live and simulated: the first difference explains those after it.
+//! When and where each task ran, live and simulated: the first difference explains the later ones.
 
 use crate::error::CliError;
 use crate::live::replay::{Replay, Replayed};

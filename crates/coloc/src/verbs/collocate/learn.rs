@@ -48,7 +48,7 @@ fn profiles(found: &Found) -> Option<(InterferenceProfile, Option<InterferencePr
         None => None,
     };
     let (mut losses, mut others) = (Vec::new(), Vec::new());
-    // In partitions nobody feels neighbours; taking turns says less than working at the same time.
+    // In partitions no task feels neighbours; taking turns says less than working at the same time.
     let tried = |share: Share| {
         let several = |together: &Together| together.slowdowns.len() > 1;
         found.trials.iter().any(|t| t.share == share && t.outcome.as_ref().is_ok_and(several))

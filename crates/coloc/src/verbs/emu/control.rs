@@ -157,7 +157,7 @@ pub(super) struct Exporter {
 impl Exporter {
     pub(super) fn run(&self) -> Result<(), CliError> {
         let ready = |address: String| {
-            // Whoever reads the address from a closed pipe does not need it.
+            // A program that closed the pipe does not need the address.
             let _ = print_text(&format!("serving http://{address}/metrics (emulated GPUs)"));
         };
         coloc_emu_tools::dcgm::serve(&self.listen, ready)

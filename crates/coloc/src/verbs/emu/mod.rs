@@ -1,4 +1,4 @@
-//! `coloc emu`: emulated GPUs for those who have none.
+//! `coloc emu`: emulated GPUs for users who have none.
 
 mod control;
 mod phases;

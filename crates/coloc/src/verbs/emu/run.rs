@@ -99,7 +99,7 @@ pub(super) struct Stop {
 impl Stop {
     pub(super) fn run(&self) -> Result<(), CliError> {
         let failed = |source| CliError::Write { file: self.dir.clone(), source };
-        // Whoever may not remove it must not end it for others either.
+        // A user who may not remove it must not end it for others either.
         install::may_remove(&self.dir).map_err(failed)?;
         match Emulator::open(&self.dir) {
             Ok(emulator) => emulator.close().map_err(RunError::from)?,

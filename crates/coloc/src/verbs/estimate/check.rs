@@ -1,4 +1,4 @@
-//! Options that would change nothing are refused: whoever gives one expects something of it.
+//! Options that would change nothing are refused: a user who gives one expects something of it.
 
 use super::{EstimateArgs, EstimateError, Who};
 use crate::estimating::LayersError;

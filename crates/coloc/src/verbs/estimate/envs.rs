@@ -24,7 +24,7 @@ struct Entry {
     name: String,
     #[serde(flatten)]
     constants: Environment,
-    /// Measured runs behind it; nothing is known of those of shipped ones.
+    /// Measured runs behind it; for shipped ones the number is not known.
     rows: Option<usize>,
     source: String,
     borrowed: Option<environments::Borrowed>,

@@ -32,7 +32,7 @@ pub(crate) enum EstimateError {
         "this command never ran to its end in this directory; --estimator ladder asks the layers then"
     )]
     NeverRan,
-    #[error("nobody can tell ({0})")]
+    #[error("it cannot be told ({0})")]
     NobodyKnows(String),
     #[error("unknown estimator {0:?}; known are replay, horus and gpumemnet")]
     UnknownEstimator(String),

@@ -23,7 +23,7 @@ pub(super) struct EstimateAnswer<'a> {
     fits: Option<bool>,
     bound_fits: Option<bool>,
     breakdown_bytes: Option<Breakdown>,
-    /// Who was asked before somebody answered.
+    /// Estimators that were asked before one answered.
     #[serde(skip_serializing_if = "<[Step]>::is_empty")]
     asked: &'a [Step],
 }

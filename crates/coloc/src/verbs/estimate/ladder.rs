@@ -26,7 +26,7 @@ pub(super) fn all(args: &EstimateArgs) -> Result<(Estimate, Vec<Step>), Estimate
     let environment = environments::chosen(args.env.as_deref())?;
     let replay = ReplayEstimator::within(environment.constants);
     let (past, problem) = match past_of(args) {
-        // Nobody said that there is a daemon.
+        // The user did not say that there is a daemon.
         Err(error @ EstimateError::History { .. }) if args.state.is_none() => {
             (None, Some(error.to_string()))
         }
@@ -53,7 +53,7 @@ pub(super) fn all(args: &EstimateArgs) -> Result<(Estimate, Vec<Step>), Estimate
     Ok((estimate, steps))
 }
 
-/// Who was asked and why they did not answer.
+/// Which estimators were asked and why they did not answer.
 fn in_words(steps: &[Step]) -> String {
     let declined = steps
         .iter()

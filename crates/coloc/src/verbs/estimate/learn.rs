@@ -130,8 +130,8 @@ fn gathered(args: &LearnArgs) -> Result<Vec<Run>, EstimateError> {
     }
 }
 
-/// A task of a daemon. One that was seen with less than its replay did not last until it held everything, or until
-/// somebody looked.
+/// A task of a daemon. One that was seen with less than its replay did not last until it held everything, or until the
+/// monitor looked.
 fn of_task(task: &Measured) -> Run {
     let (measured_mib, replayed_mib) = (task.peak.mib(), task.replayed.allocator.mib());
     let short = measured_mib <= replayed_mib;

@@ -104,7 +104,7 @@ impl LayersArgs {
     }
 }
 
-/// Who is asked.
+/// Which estimator is asked.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
 enum Who {
     #[default]
@@ -160,7 +160,7 @@ fn estimate(args: &EstimateArgs) -> Result<String, EstimateError> {
     show(args, &estimate, fit, &asked)
 }
 
-/// Optimizer steps of a dry run where nobody says: the second has all that stays, the third shows that nothing grows.
+/// Optimizer steps of a dry run by default: the second has all that stays, the third shows that nothing grows.
 const STEPS: u32 = 3;
 
 fn dry_run(args: &EstimateArgs) -> Result<Estimate, EstimateError> {

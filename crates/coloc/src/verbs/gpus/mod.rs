@@ -1,5 +1,5 @@
-//! `coloc gpus`: the GPUs, who is on them, and how busy they are: as the daemon knows them where there is one, and as the
-//! devices tell where they are here.
+//! `coloc gpus`: the GPUs, the processes on them, and how busy they are: as the daemon knows them where there is one,
+//! and as the devices tell where they are here.
 
 mod daemon;
 
@@ -52,7 +52,7 @@ impl Gpus {
         let daemon = if self.local { None } else { daemon::ask(&self.socket)? };
         let devices = (!elsewhere).then(|| self.devices(daemon.as_ref()));
         match (daemon, devices) {
-            // Who is told of GPUs that are not here has nothing to read.
+            // Where the daemon's GPUs are elsewhere, there are no devices here to read.
             (Some(daemon), None) => daemon.print(self.json),
             (Some(daemon), Some(Err(error))) => {
                 // Where there is no driver at all, there is nothing to complain of.
@@ -114,7 +114,7 @@ impl Gpus {
     }
 }
 
-/// Samples until every GPU's SM activity was seen, or patience ends.
+/// Samples until every GPU's SM activity was seen, or the timeout ends.
 fn take_activity(answer: &mut Snapshot, mut monitor: Monitor) {
     let began = Instant::now();
     loop {

@@ -94,7 +94,7 @@ impl Queue {
         self.list()?;
         loop {
             std::thread::sleep(period);
-            // Whoever was there once may come back.
+            // A daemon that was there once may come back.
             Reconnect::default().again(|| self.list())?;
         }
     }

@@ -1,5 +1,5 @@
-//! Where this daemon may make groups. The tree belongs to somebody, usually to systemd: only a part of it that was
-//! handed over is ours to change.
+//! Where this daemon may make groups. The tree usually belongs to systemd: only a part of it that was handed over is
+//! ours to change.
 
 use super::{Controller, Groups};
 use std::fs;
@@ -7,18 +7,18 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Names a folder of the cgroup file system to use, for those who know better.
+/// Names a folder of the cgroup file system to use, for administrators who know better.
 pub const BASE_VARIABLE: &str = "COLOC_CGROUP";
 /// What the variable says to do without groups.
 const WITHOUT: &str = "none";
-/// The subgroup that the daemon itself is in, so that its own group has no processes: only such a group can have
-/// limits on those below it.
+/// The subgroup that the daemon itself is in, so that its own group has no processes: only such a group can have limits
+/// on the groups below it.
 const OWN_SUBGROUP: &str = "daemon";
 /// Where the file system of groups usually is.
 const USUAL_ROOT: &str = "/sys/fs/cgroup";
 /// What `statfs` calls it (linux/magic.h).
 const CGROUP2_MAGIC: rustix::fs::FsWord = 0x6367_7270;
-/// The group below the top of a tree that nobody arranges.
+/// The group below the top of a tree that no other program arranges.
 pub(super) const TOP: &str = "coloc";
 
 /// Why there are no groups.
@@ -30,13 +30,13 @@ pub enum NoGroups {
     /// There is no file system of them.
     #[error("cgroup v2 is not mounted")]
     NotMounted,
-    /// They are somebody else's.
+    /// They belong to another program.
     #[error(
         "the cgroup {} was not handed over to coloc; start it as a service (`coloc init`), whose unit has Delegate=yes",
         .0.display()
     )]
     NotDelegated(PathBuf),
-    /// What was chosen is no part of the file system of groups: it would hold nobody.
+    /// What was chosen is no part of the file system of groups: it would hold no process.
     #[error(
         "{BASE_VARIABLE}={} is not a folder of the cgroup v2 file system, so no process could be held by it; \
          name one below {}, or unset it", path.display(), root.display()
@@ -75,7 +75,7 @@ pub(super) fn find(prefix: &str) -> Result<Groups, NoGroups> {
     let Mounted { root, own } = mounted.ok_or(NoGroups::NotMounted)?;
     let here = root.join(&own);
     if own.as_os_str().is_empty() {
-        // The top, as in a container; nobody else arranges things here.
+        // The top, as in a container; no other program arranges things here.
         let switched = [here.clone(), here.join(TOP)];
         return choose_root(root, PathBuf::from(TOP), prefix, &switched);
     }
@@ -188,7 +188,7 @@ fn mount_point(mountinfo: &str) -> Option<PathBuf> {
 /// This process's group below the mount point.
 fn own_group(text: &str) -> Option<PathBuf> {
     let own = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    // A group outside of what this namespace sees is nobody's here.
+    // A group outside of what this namespace sees is of no use here.
     (!own.split('/').any(|part| part == "..")).then(|| PathBuf::from(own))
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Processes and threads that a task may have: far beyond any training, and short of what hurts a machine.
 const MOST_PROCESSES: u32 = 32_768;
-/// Those who were killed are gone within this many looks.
+/// Killed processes are gone within this many looks.
 const LOOKS: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -66,7 +66,7 @@ impl TaskGroup {
         Ok(limits)
     }
 
-    /// Opens what a shim needs of it. To be done as root: afterwards the shim is somebody else.
+    /// Opens what a shim needs of it. To be done as root: afterwards the shim is another user.
     pub fn open(&self) -> io::Result<GroupFiles> {
         let open = |file: &str| OpenOptions::new().write(true).open(self.path.join(file));
         Ok(GroupFiles {
@@ -92,7 +92,7 @@ impl TaskGroup {
         })
     }
 
-    /// Kills whoever is left in it and removes it; what cannot be removed yet is swept later.
+    /// Kills every process that is left in it and removes it; what cannot be removed yet is swept later.
     pub fn end(&self) {
         for _ in 0..LOOKS {
             match fs::remove_dir(&self.path) {
@@ -135,13 +135,13 @@ fn field(text: &str, name: &str) -> Option<u64> {
 pub struct GroupFiles {
     /// A process can be born in it.
     pub folder: File,
-    /// Whoever writes `0` here is in the group.
+    /// A process that writes `0` here is in the group.
     pub enter: File,
     kill: Option<File>,
 }
 
 impl GroupFiles {
-    /// Kills everybody in the group; says whether the kernel can do that.
+    /// Kills every process in the group; says whether the kernel can do that.
     pub fn kill(&self) -> bool {
         self.kill.as_ref().is_some_and(|mut kill| kill.write_all(b"1").is_ok())
     }

@@ -10,6 +10,7 @@ mod group;
 pub use delegation::{BASE_VARIABLE, NoGroups};
 pub use group::{GroupFiles, GroupLimits, TaskGroup};
 
+use coloc_api::view::Containment;
 use coloc_model::{Bytes, TaskId};
 use std::fs;
 use std::io;
@@ -63,12 +64,20 @@ impl Groups {
         self.controllers.contains(&controller)
     }
 
-    /// The file system's root, for who sets limits by a group's name.
+    /// The file system's root, for a caller that sets limits by a group's name.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// In words: what groups are good for here.
+    /// What groups are good for here.
+    pub fn containment(&self) -> Containment {
+        match self.controllers.is_empty() {
+            true => Containment::Cgroup,
+            false => Containment::CgroupWithLimits,
+        }
+    }
+
+    /// The same in words.
     pub fn says(&self) -> String {
         let names: Vec<&str> =
             self.controllers.iter().map(|controller| controller.name()).collect();
@@ -107,7 +116,7 @@ impl Groups {
         }
     }
 
-    /// Kills what is left in groups of ours that nobody needs, and removes them.
+    /// Kills what is left in groups of ours that no attempt needs, and removes them.
     pub fn sweep(&self, needed: &[TaskGroup]) {
         let Ok(entries) = fs::read_dir(self.root.join(&self.base)) else { return };
         for entry in entries.flatten() {

@@ -35,7 +35,7 @@ pub enum RunError {
     },
 }
 
-/// Who decided about an attempt: its program starts once its shim has claimed it, and never once the daemon has revoked it.
+/// What decided about an attempt: its program starts once its shim has claimed it, never once the daemon revoked it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Claim {
     /// The shim, with the processes that there are.
@@ -156,7 +156,7 @@ impl RunDir {
         Ok(self.claimed()? == Some(Claim::Revoked))
     }
 
-    /// Who decided about the attempt, once that is so.
+    /// What decided about the attempt, once that is so.
     pub fn claimed(&self) -> Result<Option<Claim>, RunError> {
         let read = || -> io::Result<Option<(Vec<u8>, &str)>> {
             let dir = self.open()?;

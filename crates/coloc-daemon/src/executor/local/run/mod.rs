@@ -44,7 +44,7 @@ pub struct Order {
     pub directory: RawText,
     /// The whole environment.
     pub environment: Vec<(RawText, RawText)>,
-    /// Who to become, where the daemon is root.
+    /// The user to become, where the daemon is root.
     pub user: Option<RunAs>,
     /// Where output goes instead of the log.
     pub output: Option<RawText>,
@@ -58,7 +58,7 @@ pub struct Order {
     pub warning: Option<Warning>,
     /// From a polite request to end to a kill.
     pub grace: Millis,
-    /// Those files are begun anew.
+    /// The user's files are begun anew.
     pub truncate: bool,
     /// The control group that the program is to be in.
     pub group: Option<GroupPlace>,
@@ -103,7 +103,7 @@ pub struct Started {
     /// The program is in its control group.
     #[serde(default)]
     pub in_group: bool,
-    /// The shim knows SIGUSR1 as the wish to warn the program before it ends it.
+    /// The shim takes SIGUSR1 as the request to warn the program before it ends it.
     #[serde(default)]
     pub can_warn: bool,
     /// Which start of the machine this was: after another one, none of these processes is there.

@@ -1,8 +1,8 @@
 //! An attempt's output as one stream of bytes, although its log is turned over: positions count from the first byte that was
 //! ever written.
 //!
-//! A file that a user chose is opened with that user's rights, never with root's: whoever names a file that is not theirs
-//! learns of it what they could have read themselves, and so does an administrator who reads their output.
+//! A file that a user chose is opened with that user's rights, never with root's: a user who names a file that is not
+//! theirs learns of it what they could have read themselves, and so does an administrator who reads their output.
 
 use super::RunDir;
 use super::files::{LOG, OLDER_LOG};
@@ -16,10 +16,10 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The log is turned over again and again while somebody reads: more often than this is bad luck.
+/// The log is turned over again and again while a client reads: more often than this is bad luck.
 const TRIES: usize = 5;
 
-/// The last words of a task are waited for this long: whoever decides about tasks waits with them.
+/// The last words of a task are waited for this long: the owner waits with them.
 const LAST_WORDS_WAIT: Duration = Duration::from_secs(1);
 
 /// The file that notes at which position the log begins. It is written before the log is begun anew.
@@ -85,7 +85,7 @@ impl Output {
         if path == run.log() { Output::Log(run) } else { Output::Chosen(path) }
     }
 
-    /// Whose threads read it.
+    /// The user whose threads read it.
     pub(crate) fn reads(&self, owner: Uid) -> Reads {
         match self {
             Output::Log(_) => Reads::Log(owner),
@@ -114,8 +114,8 @@ impl Output {
     }
 }
 
-/// The end of a task's output, which was to go to this place: at most `most` bytes of it. Who calls waits for a second at
-/// most, and not at all for a user whose files hang.
+/// The end of a task's output, which was to go to this place: at most `most` bytes of it. The caller waits for a second
+/// at most, and not at all for a user whose files hang.
 pub(crate) fn tail(run: &RunDir, path: &Path, owner: Uid, most: u64) -> io::Result<Vec<u8>> {
     let output = Output::at(run.clone(), path.to_owned());
     READERS.wait(output.reads(owner), LAST_WORDS_WAIT, move || output.end(owner, most))?
@@ -126,8 +126,8 @@ fn open_as(owner: Uid, path: &Path) -> io::Result<File> {
     with_identity(owner, || open_regular(path))?
 }
 
-/// Opens what is a file on a disk. A link may lead there, but for those of /proc: they lead to what this process has, which
-/// is not the user's.
+/// Opens what is a file on a disk. A link may lead there, but for links of /proc: they lead to what this process has,
+/// which is not the user's.
 fn open_regular(path: &Path) -> io::Result<File> {
     // A pipe that no process writes to would be waited for, a terminal would become ours.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

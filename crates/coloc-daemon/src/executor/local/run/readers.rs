@@ -18,7 +18,7 @@ const QUEUE: usize = 256;
 /// Reads that wait, of one user.
 const QUEUE_OF_ONE_USER: usize = 32;
 
-/// Whose files a read opens.
+/// The user whose files a read opens.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Reads {
     /// Logs of the daemon's, for a user.

@@ -1,7 +1,7 @@
 //! Control daemons of MPS, one for each user and set of GPUs, and the limits of their servers.
 //!
-//! All of a user's tasks on a GPU have one server, which has one limit for whoever comes. It is that of the largest of them,
-//! and the environment of each tightens it to its own. So nobody who takes its variables away gets more than the largest.
+//! All of a user's tasks on a GPU have one server with one limit for all clients. It is that of the largest of them,
+//! and the environment of each tightens it to its own. So no task that drops its variables gets more than the largest.
 
 use crate::executor::local::run::is_there;
 use crate::record::Uid;
@@ -76,7 +76,7 @@ pub struct Newcomer<'a> {
     pub gpus: &'a [Uuid],
     /// What it may use.
     pub limits: ClientLimits,
-    /// What those may use that are on its server.
+    /// What the tasks on its server may use.
     pub others: &'a [ClientLimits],
     /// The memory of the largest of its GPUs.
     pub whole: Bytes,
@@ -116,7 +116,7 @@ impl Server {
 
 type Errand = Receiver<Result<Server, SharingError>>;
 
-/// Tells whoever waits that an errand has ended.
+/// Tells the waiting launches that an errand has ended.
 #[derive(Clone)]
 struct Bell(Arc<dyn Fn() + Send + Sync>);
 
@@ -159,13 +159,13 @@ impl Mps {
         }
     }
 
-    /// Whoever heard [`SharingError::NotYet`] is told so when it is worth asking again.
+    /// A caller that was told [`SharingError::NotYet`] is told so when it is worth asking again.
     pub fn ring(&mut self, bell: impl Fn() + Send + Sync + 'static) {
         self.bell = Bell(Arc::new(bell));
     }
 
-    /// Makes a task a client of its user's server on these GPUs, which answers by then and lets nobody have more than the
-    /// largest of its tasks. It waits for nobody: while the control daemon is talked to, it is [`SharingError::NotYet`].
+    /// Makes a task a client of its user's server on these GPUs, which answers by then and gives no client more than
+    /// the largest of its tasks. It never waits: while the control daemon is talked to, it is `NotYet`.
     pub fn admit(&mut self, newcomer: &Newcomer<'_>) -> Result<Admitted, SharingError> {
         let layout = DaemonLayout::new(&self.state, newcomer.owner.0, newcomer.gpus)?;
         let all = newcomer.others.iter().copied().chain([newcomer.limits]);
@@ -246,7 +246,7 @@ impl Mps {
         }
     }
 
-    /// Has a thread of its own talk to the control daemon, one at a time, so that one that hangs holds up nobody.
+    /// Has a thread of its own talk to the control daemon, one at a time, so that one that hangs holds up no launch.
     fn set_up(
         &mut self,
         layout: &DaemonLayout,
@@ -268,7 +268,7 @@ impl Mps {
             // It goes after what it tells of.
             let _bell = AtTheEnd(bell);
             let tell = tell;
-            // Nobody may be listening any more.
+            // The receiver may be gone.
             let _ = tell.send(bring_up(&state, &program, &layout, known, limits, whole));
         };
         std::thread::Builder::new()
@@ -279,7 +279,7 @@ impl Mps {
         Err(SharingError::NotYet)
     }
 
-    /// Folders of daemons, ours and those that an earlier daemon of ours set up: `mps/UID/GPUS/pipe`.
+    /// Folders of daemons, ours and the ones that an earlier daemon of ours set up: `mps/UID/GPUS/pipe`.
     fn layouts(&self) -> Vec<DaemonLayout> {
         let below = |folder: &Path| {
             std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
@@ -329,7 +329,7 @@ fn bring_up(
     let trouble = match admitted {
         Ok(()) => None,
         Err(error @ MpsError::TimedOut { .. }) => return Err(error.into()),
-        // Without them the task still runs, and what holds it says so.
+        // Without them the task still runs, and its enforcement says so.
         Err(error) => Some((error.to_string(), Instant::now())),
     };
     let began = ProcessTable::default().alive_since(pid);
@@ -386,7 +386,7 @@ fn open_to(state: &Path, layout: &DaemonLayout) -> Result<(), SharingError> {
 /// launch waits for this.
 fn is_alive(pipe: &Path) -> bool {
     let pid = std::fs::read_to_string(pipe.join("nvidia-cuda-mps-control.pid"));
-    // Without the file nobody knows, and the daemon has answered before.
+    // Without the file its PID is not known, and the daemon has answered before.
     let is_there = |pid: u32| ProcessTable::default().alive_since(pid).is_some();
     pid.map_or(true, |pid| pid.trim().parse().is_ok_and(is_there))
 }

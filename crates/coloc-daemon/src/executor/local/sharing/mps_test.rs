@@ -64,7 +64,7 @@ fn whoever_is_slow_is_waited_for_by_nobody_and_ready_in_the_end() {
     mps.program = Program(place.path().join("nothing"));
     assert_eq!(mps.admit(&newcomer).unwrap(), admitted);
     assert!(!mps.has_lost(newcomer.owner, newcomer.gpus, admitted.server));
-    // One that falls silent keeps nobody from its server.
+    // A control daemon that falls silent keeps no task from its server.
     mps.program = silent(place.path());
     let larger = ClientLimits { memory: Some(Bytes::from_mib(8192)), ..limits };
     let newcomer = Newcomer { limits: larger, ..newcomer };

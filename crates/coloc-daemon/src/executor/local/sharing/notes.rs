@@ -1,5 +1,5 @@
 //! What coloc made of partitioned GPUs, written down before it is made: after a crash nothing of ours is taken for
-//! somebody else's, and nothing of theirs for ours.
+//! another program's, and nothing of another's for ours.
 
 use coloc_gpu::device::Uuid;
 use coloc_gpu::mig::Place;

@@ -1,5 +1,5 @@
 //! MIG instances for tasks. The scheduler decides where on a board an instance lies; here it is made, or taken over
-//! from somebody who no longer needs it. Instances that nobody wants any more are destroyed after a while.
+//! from a task that no longer needs it. Instances that no task wants any more are destroyed after a while.
 
 use super::notes::{Note, Notes};
 use coloc_gpu::device::Uuid;
@@ -85,7 +85,7 @@ impl PartitionError {
 pub struct Partitions {
     driver: Guarded,
     notes: Notes,
-    /// Since when nobody wants an instance of ours.
+    /// Since when no task wants an instance of ours.
     unused: FxHashMap<(Uuid, Place), Time>,
 }
 
@@ -118,7 +118,7 @@ impl Partitions {
         })?;
         let reused = applied.plan.assignments.iter().any(|given| given.reused.is_some());
         self.note(gpu, |note| {
-            // Whoever made what was found there keeps it.
+            // What another program made, and was found there, stays its own.
             if reused && !ours {
                 note.places.remove(&place);
             }
@@ -140,7 +140,7 @@ impl Partitions {
         if turned_on {
             self.ask(gpu, |driver, index| match driver.mig_board(index)?.instances.is_empty() {
                 true => mig::disable(driver, index),
-                // Somebody else uses what we turned on.
+                // Another program uses what we turned on.
                 false => Ok(()),
             })?;
             self.note(gpu, |note| note.turned_on = false)?;
@@ -176,7 +176,7 @@ impl Partitions {
         self.ask(gpu, condition).ok()
     }
 
-    /// Destroys what nobody has wanted for a while. `kept` are the instances of tasks.
+    /// Destroys what no task has wanted for a while. `kept` are the instances of tasks.
     pub fn sweep(&mut self, now: Time, kept: &[(Uuid, Place)]) {
         if self.notes.is_empty() {
             return;
@@ -236,7 +236,7 @@ impl Partitions {
         intent_file.map_err(|source| PartitionError::Notes { file, source })
     }
 
-    /// Asks until those who have just ended are off the driver's list.
+    /// Asks until processes that have just ended are off the driver's list.
     fn patiently<T: Send + 'static>(
         &self,
         gpu: &Uuid,

@@ -40,7 +40,7 @@ impl Program {
         let (failed, mut tell) = io::pipe()?;
         let shim = rustix::process::getpid();
         let Some(pid) = fork_into(group)? else {
-            // The shim's death would not be noticed by who holds its end too.
+            // A process that holds the shim's end too would not notice the shim's death.
             drop((go, failed));
             let error = become_it(may, &mut command, order, shim);
             let code = error.raw_os_error().unwrap_or(libc::EIO);
@@ -58,7 +58,7 @@ impl Program {
 
     /// Lets it begin, and waits until it has.
     pub(super) fn begin(mut self) -> io::Result<Pid> {
-        // Who died before that says so below.
+        // A child that died before that says so below.
         let _ = self.go.write_all(&[1]);
         let mut code = [0; size_of::<i32>()];
         match self.failed.read_exact(&mut code) {
@@ -106,7 +106,7 @@ fn become_it(mut may: PipeReader, command: &mut Command, order: &Order, shim: Pi
         }
         // With the user's rights, so that no submission gives more than the daemon itself may have.
         order.limits.iter().for_each(|limit| limit.lower());
-        // Whoever kills the shim kills the task: nothing must run that nobody watches. The shim may have died before that.
+        // Killing the shim kills the task: nothing must run without a shim. The shim may have died before that.
         set_parent_process_death_signal(Some(Signal::KILL))?;
         if getppid() == Some(shim) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
     };

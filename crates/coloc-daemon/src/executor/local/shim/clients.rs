@@ -1,4 +1,4 @@
-//! Ending those of a task's processes that are clients of MPS. One that is killed in the middle of a kernel can take its
+//! Ending the processes of a task that are clients of MPS. One that is killed in the middle of a kernel can take its
 //! server down, and all others with it; so the server lets go of it first.
 
 use super::tree;
@@ -7,7 +7,7 @@ use coloc_gpu::mps::{Control, DaemonLayout, MpsError, Program, cancel_plan};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A control daemon that takes longer to answer keeps nobody from ending.
+/// A control daemon that takes longer to answer keeps no task from ending.
 const DEADLINE: Duration = Duration::from_secs(2);
 
 /// Has the MPS server let go of everything that the shim has started, if there is one, and kills it then. Says what was in
@@ -22,7 +22,7 @@ pub(super) fn end(order: &Order) -> Result<(), MpsError> {
     }
 }
 
-/// Has the server of a pipe directory let go of those of these processes that are its clients, and kills them then.
+/// Has the server of a pipe directory let go of its clients among these processes, and kills them then.
 pub(crate) fn end_clients(pipe: PathBuf, processes: &[u32]) -> Result<(), MpsError> {
     if processes.is_empty() {
         return Ok(());

@@ -24,7 +24,7 @@ struct Sink {
     place: Place,
 }
 
-/// Whose file that is.
+/// Our log, or a file of the user's.
 #[derive(Debug)]
 enum Place {
     /// Our log.
@@ -146,7 +146,7 @@ impl Log {
     }
 }
 
-/// Whose task it is.
+/// The user whose task it is.
 fn user_of(order: &Order) -> Uid {
     let own = || rustix::process::geteuid().as_raw();
     Uid(order.user.as_ref().map_or_else(own, |user| user.uid))

@@ -1,9 +1,9 @@
 //! The shim: one small process for each running task.
 //!
-//! It outlives the daemon, so that a restart finds tasks running and learns how those ended that did not
-//! wait for it. It leads the task's session, keeps its log, minds its time limit, and sees to it that
-//! nothing of the task is left when it is over. A root daemon's shim is root to its end: the task can
-//! neither stop nor kill it. Only the program becomes the task's user.
+//! It outlives the daemon, so that a restart finds tasks running and learns how tasks ended that did not wait for it.
+//! It leads the task's session, keeps its log, minds its time limit, and sees to it that nothing of the task is left
+//! when it is over. A root daemon's shim is root to its end: the task can neither stop nor kill it. Only the program
+//! becomes the task's user.
 
 mod child;
 mod clients;
@@ -43,7 +43,7 @@ const LAST_COPY: Duration = Duration::from_secs(2);
 const TELL_TIMEOUT: Duration = Duration::from_secs(600);
 /// The exit code of a program that could not be started, as shells have it.
 const CANNOT_START: i32 = 127;
-/// Others wait for the GPUs of a task that has to go: nobody gets longer than this to save its work.
+/// Other tasks wait for the GPUs of a task that has to go: no task gets longer than this to save its work.
 pub(crate) const LONGEST_FAREWELL: Duration = Duration::from_secs(300);
 
 /// A shim that could not do its work.
@@ -229,7 +229,7 @@ fn why_not(order: &Order, error: &io::Error) -> String {
     format!("cannot start {program}: {error}")
 }
 
-/// The program's control group, with what it takes to enter it and to kill everybody in it.
+/// The program's control group, with what it takes to enter it and to kill every process in it.
 struct Group {
     group: TaskGroup,
     group_files: GroupFiles,
@@ -245,11 +245,11 @@ impl Group {
 /// Kills everything that the shim has started, clients of MPS in the order that is safe for others.
 fn kill_all(order: &Order, group: Option<&Group>) {
     if let Err(error) = clients::end(order) {
-        // Nobody reads this but who looks for it: the daemon's own errors go there too.
+        // Only an administrator who looks for it reads this: the daemon's own errors go there too.
         eprintln!("coloc shim: killed without its MPS server's knowledge: {error}");
     }
     let killed = group.is_some_and(|group| group.group_files.kill());
-    // Without a group, and for whoever is not in it.
+    // Without a group, and for processes that are not in it.
     tree::kill_all(killed);
 }
 
@@ -262,7 +262,7 @@ fn become_user(user: &RunAs) -> io::Result<()> {
     Ok(setuid(Uid::from_raw(user.uid))?)
 }
 
-/// A stream with a byte in it once somebody sent that signal.
+/// A stream with a byte in it once that signal was sent.
 fn on(signal: Signal) -> Result<UnixStream, ShimError> {
     let (reader, writer) = UnixStream::pair().map_err(system("make a pipe"))?;
     reader.set_nonblocking(true).map_err(system("use a pipe"))?;

@@ -14,8 +14,8 @@ const QUICK_ROUNDS: usize = 100;
 /// A process that the kernel does not let go, or that forks faster than this machine kills, is given up after this long.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Kills all descendants. Orphans are ours too: a shim adopts them. Those who were `killed` as a group a moment ago may
-/// still be there.
+/// Kills all descendants. Orphans are ours too: a shim adopts them. Processes that were `killed` as a group a moment
+/// ago may still be there.
 pub(super) fn kill_all(killed: bool) {
     if killed {
         std::thread::sleep(PAUSE);
@@ -28,7 +28,7 @@ pub(super) fn kill_all(killed: bool) {
         for pid in left {
             let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
         }
-        // The dead are left to whoever adopts them: the shim ends soon.
+        // Dead processes are left to the process that adopts them: the shim ends soon.
         std::thread::sleep(PAUSE);
     }
 }

@@ -53,7 +53,7 @@ impl Watch<'_> {
                 let why = if asked { Stopped::Asked } else { Stopped::TimeLimit };
                 self.stopped = Some(why);
                 leave = None;
-                // The daemon wrote down what it asks for; this is nobody's wish but the submission's.
+                // The daemon wrote down what it asks for; a time limit is asked for by the submission alone.
                 if !asked {
                     let _ = self.dir.write_stopping(why);
                 }
@@ -79,7 +79,7 @@ impl Watch<'_> {
         Duration::from_millis(warning.before.0).min(LONGEST_FAREWELL)
     }
 
-    /// Sleeps until the program ended (true), somebody asks, or the time has come.
+    /// Sleeps until the program ended (true), the daemon asks, or the time has come.
     fn wait(&self, pidfd: &OwnedFd, until: Option<Instant>) -> Result<bool, ShimError> {
         let mut watched = [
             PollFd::new(pidfd, PollFlags::IN),

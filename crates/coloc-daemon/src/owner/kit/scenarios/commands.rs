@@ -42,7 +42,7 @@ fn a_requeued_task_starts_again() {
 fn a_requeue_at_the_moment_of_its_end_does_not_stop_the_next_attempt() {
     let mut kit = one_gpu();
     let task = kit.submit(train());
-    kit.tell(Command::Change(vec![task], Change::Requeue));
+    kit.tell(|reply| Command::Change(vec![task], Change::Requeue, reply));
     kit.machine.end(task, 1, failed());
     kit.run_until_idle();
     kit.advance(120);
@@ -70,7 +70,7 @@ fn a_task_does_not_end_because_the_journal_cannot_be_read() {
 fn a_hold_does_not_undo_a_cancel() {
     let mut kit = one_gpu();
     let (_runs, waits) = (kit.submit(train()), kit.submit(train()));
-    kit.tell(Command::Change(vec![waits], Change::Cancel));
+    kit.tell(|reply| Command::Change(vec![waits], Change::Cancel, reply));
     let held = kit.change(waits, Change::Hold);
     assert!(matches!(held, Err(Refused::WrongPhase { .. })), "{held:?}");
     assert_eq!(kit.phase(waits), TaskState::Cancelled);
@@ -86,8 +86,8 @@ fn what_no_gpu_can_give_is_refused_and_changes_nothing() {
         TaskSpec { gpu_kinds: vec!["h100".to_owned()], ..train() },
         after(TaskId(7), DependencyKind::AfterOk),
     ] {
-        let answer = kit.obey(Command::Submit(Box::new(Submission::of(wrong))));
-        assert!(matches!(answer, Answer::Refused(Refused::Invalid(_))), "{answer:?}");
+        let answer = kit.obey(|reply| Command::Submit(Box::new(Submission::of(wrong)), reply));
+        assert!(matches!(answer, Err(Refused::Invalid(_))), "{answer:?}");
     }
     assert!(kit.owner().tasks.is_empty() && kit.owner().next_task == 1);
 }
@@ -109,7 +109,7 @@ fn what_a_task_asks_for_counts_although_its_gpus_were_chosen() {
     let limit = |seconds| TaskSpec { time_limit: Some(Millis::from_secs(seconds)), ..train() };
     let mut kit = OwnerKit::new("2xA100-40GB", policy);
     let long = [kit.submit(limit(1000)), kit.submit(limit(1000))];
-    kit.tell(Command::Submit(Box::new(Submission::of(limit(10)))));
+    kit.tell(|reply| Command::Submit(Box::new(Submission::of(limit(10))), reply));
     kit.turn();
     let short = TaskId(3);
     assert!(kit.owner().is_deferred(short), "another task is being preempted for it");
@@ -138,7 +138,7 @@ fn what_was_taught_outlives_a_restart() {
     let TaskSpec { command, directory, .. } = train();
     let lesson = Lesson { peak: Some(gib(3)), ..Lesson::default() };
     let teaching = Teaching { command, script: None, directory, lesson };
-    assert!(matches!(kit.obey(Command::Teach(Box::new(teaching))), Answer::Taught));
+    kit.obey(|reply| Command::Teach(Box::new(teaching), reply)).unwrap();
     kit.restart();
     assert_eq!(kit.owner().status().lessons, 1);
 }
@@ -147,13 +147,13 @@ fn what_was_taught_outlives_a_restart() {
 fn a_drained_daemon_takes_and_starts_nothing_until_it_is_resumed() {
     let mut kit = one_gpu();
     let (first, second) = (kit.submit(train()), kit.submit(train()));
-    kit.obey(Command::Drain(true));
+    kit.obey(|reply| Command::Drain(true, reply)).unwrap();
     kit.restart();
     kit.complete(first);
     assert_eq!(kit.phase(second), TaskState::Pending);
-    let refused = kit.obey(Command::Submit(Box::new(Submission::of(train()))));
-    assert!(matches!(refused, Answer::Refused(Refused::Draining)));
-    kit.obey(Command::Drain(false));
+    let refused = kit.obey(|reply| Command::Submit(Box::new(Submission::of(train())), reply));
+    assert!(matches!(refused, Err(Refused::Draining)));
+    kit.obey(|reply| Command::Drain(false, reply)).unwrap();
     assert_eq!(kit.phase(second), TaskState::Running);
 }
 
@@ -161,10 +161,11 @@ fn a_drained_daemon_takes_and_starts_nothing_until_it_is_resumed() {
 fn a_drained_gpu_stays_so_and_its_tasks_go_on() {
     let mut kit = OwnerKit::new("2xA100-40GB", whole());
     let serve = |drained| {
-        Command::ServeGpus(GpuService { gpus: vec![GpuName::Index(0)], drained, reason: None })
+        let request = GpuService { gpus: vec![GpuName::Index(0)], drained, reason: None };
+        |reply| Command::ServeGpus(request, reply)
     };
     let first = kit.submit(train());
-    kit.obey(serve(true));
+    kit.obey(serve(true)).unwrap();
     kit.restart();
     let others = [kit.submit(train()), kit.submit(train())];
     assert_eq!(kit.phases(others), [TaskState::Running, TaskState::Pending]);
@@ -172,7 +173,7 @@ fn a_drained_gpu_stays_so_and_its_tasks_go_on() {
     let view = &kit.owner().gpu_views()[0];
     assert!(view.drained && view.tasks == [first.0] && view.uuid == "GPU-0");
     kit.complete(first);
-    kit.obey(serve(false));
+    kit.obey(serve(false)).unwrap();
     assert_eq!(kit.gpus(others[1]), [0]);
 }
 
@@ -182,7 +183,8 @@ fn another_policy_leaves_running_tasks_where_they_are() {
     let limit = |seconds| TaskSpec { time_limit: Some(Millis::from_secs(seconds)), ..train() };
     let tasks = [kit.submit(limit(50)), kit.submit(limit(40)), kit.submit(limit(30))];
     kit.settings.policy.queue = Queue::Sjf;
-    kit.obey(Command::Reconfigure(Box::new(kit.settings.clone())));
+    let settings = Box::new(kit.settings.clone());
+    kit.obey(|reply| Command::Reconfigure(settings, reply)).unwrap();
     assert_eq!(kit.phases(tasks), [TaskState::Running, TaskState::Pending, TaskState::Pending]);
     kit.complete(tasks[0]);
     assert_eq!(kit.phase(tasks[2]), TaskState::Running, "the shortest goes first now");
@@ -192,11 +194,11 @@ fn another_policy_leaves_running_tasks_where_they_are() {
 fn what_is_asked_of_a_task_tells_where_it_stands() {
     let mut kit = one_gpu();
     let (runs, waits) = (kit.submit(train()), kit.submit(train()));
-    let Answer::Why(why) = kit.obey(Command::Why(waits)) else { panic!("it waits") };
+    let why = kit.obey(|reply| Command::Why(waits, reply)).unwrap();
     assert_eq!(why.summary, "no GPU would take it now");
-    let Answer::Task(Some(shown)) = kit.obey(Command::Show(runs)) else { panic!("it runs") };
+    let shown = kit.obey(|reply| Command::Show(runs, reply)).unwrap().expect("it runs");
     assert_eq!(shown.detail.log, format!("/simulated/{runs}.1"));
-    let Answer::Snapshot(all) = kit.obey(Command::Snapshot) else { panic!("there are few") };
+    let all = kit.obey(Command::Snapshot).unwrap();
     let placed: Vec<bool> = all.tasks.iter().map(|task| task.placement.is_some()).collect();
     assert_eq!(placed, [true, false]);
     let same = kit.owner_mut().names.number(train().signature());

@@ -81,13 +81,13 @@ fn wherever_it_crashes_a_task_runs_once() {
     for point in 0..12 {
         let mut kit = one_gpu();
         kit.disk.crash_in(Some(point));
-        kit.tell(Command::Submit(Box::new(Submission::of(train()))));
+        kit.tell(|reply| Command::Submit(Box::new(Submission::of(train())), reply));
         kit.run_until_idle();
         kit.disk.crash_in(None);
         kit.restart();
         kit.advance(5);
         assert_eq!(kit.machine.broken(), [] as [String; 0], "a crash at point {point}");
-        // It was written down, or nobody was told that it was.
+        // It was written down, or the client was not told that it was.
         let written = kit.disk.row(TaskId(1)).is_some();
         assert_eq!(kit.machine.alive().len(), usize::from(written), "a crash at point {point}");
     }
@@ -98,9 +98,9 @@ fn on_a_full_disk_nothing_new_is_taken_and_running_tasks_can_be_cancelled() {
     let mut kit = OwnerKit::new("2xA100-40GB", whole());
     let tasks = [kit.submit(train()), kit.submit(train())];
     kit.disk.fill(true);
-    let refused = kit.obey(Command::Submit(Box::new(Submission::of(train()))));
-    assert!(matches!(refused, Answer::Refused(Refused::Journal(_))), "{refused:?}");
-    // The first has the room that was kept, the second is noted beside the journal.
+    let refused = kit.obey(|reply| Command::Submit(Box::new(Submission::of(train())), reply));
+    assert!(matches!(refused, Err(Refused::Journal(_))), "{refused:?}");
+    // The first has the room that was kept, the second is written to the intent file.
     for task in tasks {
         kit.change(task, Change::Cancel).unwrap();
     }
@@ -195,10 +195,10 @@ fn a_task_that_was_cancelled_while_it_was_preempted_does_not_come_back_after_a_r
     let mut kit = OwnerKit::new("1xA100-40GB", policy);
     let long = kit.submit(TaskSpec { time_limit: Some(Millis::from_secs(9000)), ..train() });
     let short = TaskSpec { time_limit: Some(Millis::from_secs(60)), ..train() };
-    kit.tell(Command::Submit(Box::new(Submission::of(short))));
+    kit.tell(|reply| Command::Submit(Box::new(Submission::of(short)), reply));
     assert!(kit.turn());
     assert_eq!(kit.phase(long), TaskState::Preempting);
-    kit.tell(Command::Change(vec![long], Change::Cancel));
+    kit.tell(|reply| Command::Change(vec![long], Change::Cancel, reply));
     assert!(kit.turn());
     kit.restart();
     kit.run_until_idle();
@@ -210,12 +210,12 @@ fn a_cancelled_task_of_which_the_machine_cannot_tell_is_preempted_and_does_not_c
     let policy = Policy { queue: Queue::Srtf, ..whole() };
     let mut kit = OwnerKit::new("1xA100-40GB", policy);
     let long = kit.submit(TaskSpec { time_limit: Some(Millis::from_secs(9000)), ..train() });
-    kit.tell(Command::Change(vec![long], Change::Cancel));
+    kit.tell(|reply| Command::Change(vec![long], Change::Cancel, reply));
     assert!(kit.turn());
     kit.machine.set_unclear(true);
     kit.restart();
     let short = TaskSpec { time_limit: Some(Millis::from_secs(60)), ..train() };
-    kit.tell(Command::Submit(Box::new(Submission::of(short))));
+    kit.tell(|reply| Command::Submit(Box::new(Submission::of(short)), reply));
     assert!(kit.turn());
     assert_eq!(kit.phase(long), TaskState::Preempting);
     kit.machine.set_unclear(false);

@@ -142,8 +142,9 @@ impl Run {
             self.kit.inputs.push(Input::Seen(Box::new(sighting)));
         }
         let gpus = self.kit.fleet.ids().map(|gpu| GpuName::Index(gpu.0)).collect();
-        self.kit.tell(Command::ServeGpus(GpuService { gpus, drained: false, reason: None }));
-        self.kit.tell(Command::Drain(false));
+        let serve = GpuService { gpus, drained: false, reason: None };
+        self.kit.tell(|reply| Command::ServeGpus(serve, reply));
+        self.kit.tell(|reply| Command::Drain(false, reply));
         for _ in 0..MOST_ROUNDS {
             self.turn();
             self.check();
@@ -154,7 +155,7 @@ impl Run {
             }
             let held = owner.tasks.values().filter(|live| live.record.held);
             let held: Vec<TaskId> = held.map(|live| live.record.id).collect();
-            self.kit.tell(Command::Change(held, Change::Release));
+            self.kit.tell(|reply| Command::Change(held, Change::Release, reply));
             for ((task, attempt), found) in self.kit.machine.alive() {
                 self.kit.machine.begin(task, attempt);
                 let end = if found.stopping { stopped() } else { completed() };

@@ -25,8 +25,8 @@ impl Random {
         self.next() % end.max(1)
     }
 
-    pub(super) fn one_in(&mut self, bulk: u64) -> bool {
-        self.below(bulk) == 0
+    pub(super) fn one_in(&mut self, many: u64) -> bool {
+        self.below(many) == 0
     }
 
     /// One of these.

@@ -1,4 +1,4 @@
-//! The daemon and the look ahead rule alike: of random tasks, those that the daemon would start now are foreseen to start now.
+//! The daemon and the forecast rule alike: tasks that the daemon would start now are forecast to start now.
 
 use super::*;
 use crate::forecast::{RunTimes, forecast};
@@ -13,7 +13,7 @@ use coloc_model::{Bytes, Memory, Millis, Share, SignatureId, Task};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// A task that may stand in any way, and ask for anything of those before it.
+/// A task that may stand in any way, and ask for anything of the tasks before it.
 #[derive(Clone, Debug)]
 struct Random {
     standing: u8,

@@ -32,7 +32,7 @@ fn only_what_is_held_is_released() {
     home.wait_for_state(1, "running");
     let named = home.try_run(&["release", "1"]);
     assert_eq!((named.status.code(), text(&named.stdout).as_str()), (Some(1), ""));
-    assert!(text(&named.stderr).contains("task 1 is running, and nobody holds it"));
+    assert!(text(&named.stderr).contains("task 1 is running, and not held"));
     assert_eq!(home.run(&["release", "all"]), "Released 2\n");
 }
 
@@ -54,7 +54,7 @@ fn names_in_paths_are_filled_in() {
     assert!(memory.contains("asked 1.00 GiB") || memory.contains("at most 1"), "{memory}");
 }
 
-/// Who runs this test.
+/// The user who runs this test.
 fn coloc_daemon_user() -> String {
     let output = std::process::Command::new("id").arg("-un").output().expect("id runs");
     text(&output.stdout).trim().to_owned()
@@ -70,7 +70,7 @@ fn a_daemon_that_is_there_already_is_said_to_be_there() {
         assert!(said.contains("another daemon uses") && !said.contains("remove"), "{said}");
         assert!(!said.contains("listening at"), "{said}");
     }
-    // A variable is no wish to ask somebody.
+    // A variable is no request to ask a daemon.
     let past = coloc().args(["whatif", "--state"]).arg(&state).env("COLOC_SOCKET", "/x").output();
     let said = text(&past.expect("it runs").stderr);
     assert!(said.contains("has run and ended"), "{said}");

@@ -1,20 +1,20 @@
 //! People who mean harm, or do it without meaning to.
 
-use super::home::{Home, coloc, text};
-use super::http::ask;
+use crate::live::home::{Home, coloc, text};
+use crate::live::http::ask;
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Output;
 
-/// More connections than the daemon may have: whoever says nothing makes room.
+/// More connections than the daemon may have: a client that says nothing makes room.
 #[test]
 fn a_thousand_silent_connections_keep_nobody_out_for_long() {
     let few_files = ["sh", "-c", "ulimit -n 512; exec \"$@\""];
     let home = Home::within(&few_files, &["--emulate", "1xA100-40GB"]);
     let socket = home.socket();
     let crowd = std::thread::spawn(move || {
-        // Whoever finds no room waits in a queue of the kernel's.
+        // A client that finds no room waits in a queue of the kernel's.
         (0..1000).map_while(|_| UnixStream::connect(&socket).ok()).collect::<Vec<_>>()
     });
     home.wait_for("a turn", |home| home.try_run(&["run", "--", "true"]).status.success());
@@ -67,7 +67,7 @@ fn a_second_daemon_says_why_it_ends_and_disturbs_nobody() {
         assert!(said.contains(&expected), "{expected} is not in {said}");
     }
     assert!(home.try_run(&["run", "--", "true"]).status.success());
-    // What is no socket is nobody's to take away.
+    // What is no socket is not the daemon's to take away.
     let file = place.path().join("precious");
     std::fs::write(&file, "do not remove").expect("a file");
     let third = daemon(&place.path().join("third"), &file);

@@ -143,7 +143,7 @@ fn who_leaves_a_task_is_told_that_it_goes_on() {
     attached.env("COLOC_SOCKET", home.socket());
     let attached = attached.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut attached = attached.expect("it starts");
-    // Who copies the task's output has long heard its id.
+    // A program that copies the task's output has long heard its id.
     let mut heard = [0; 3];
     attached.stdout.as_mut().expect("a pipe").read_exact(&mut heard).expect("its words");
     assert_eq!(&heard, b"on\n");

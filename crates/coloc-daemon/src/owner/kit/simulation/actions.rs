@@ -39,10 +39,10 @@ impl Run {
         self.last = what;
     }
 
-    fn ask(&mut self, command: Command, change: Option<Change>) {
-        self.did(format!("{command:?}").chars().take(200).collect());
-        let answer = self.kit.ask(command);
-        self.asked.push((answer, change));
+    /// Asks for something, whatever the answer is.
+    fn tell<T: 'static>(&mut self, what: String, command: impl FnOnce(Reply<T>) -> Command) {
+        self.did(what);
+        self.kit.tell(command);
     }
 
     /// One of the tasks that were ever acknowledged.
@@ -99,7 +99,9 @@ impl Run {
         let key = random.one_in(5).then(|| format!("key-{}", random.below(6)));
         let held = random.one_in(8);
         let submission = Submission { array, key, held, ..Submission::of(spec) };
-        self.ask(Command::Submit(Box::new(submission)), None);
+        self.did(format!("{submission:?}").chars().take(200).collect());
+        let answer = self.kit.ask(|reply| Command::Submit(Box::new(submission), reply));
+        self.asked.push(Asked::Submission(answer));
     }
 
     fn change(&mut self) {
@@ -116,7 +118,9 @@ impl Run {
             7..8 => Change::Signal(SignalRequest { signal: 10, full: self.random.one_in(2) }),
             _ => Change::Update(self.update()),
         };
-        self.ask(Command::Change(tasks, change.clone()), Some(change));
+        self.did(format!("{change:?} of {tasks:?}").chars().take(200).collect());
+        let answer = self.kit.ask(|reply| Command::Change(tasks, change.clone(), reply));
+        self.asked.push(Asked::Change(answer, change));
     }
 
     fn update(&mut self) -> TaskUpdate {
@@ -228,36 +232,35 @@ impl Run {
 
     fn ask_something(&mut self) {
         let task = self.some_task().unwrap_or(TaskId(1));
-        let commands = [
-            Command::List,
-            Command::Show(task),
-            Command::Why(task),
-            Command::Snapshot,
-            Command::Gpus,
-            Command::Status,
-        ];
-        let chosen = self.random.below(commands.len() as u64) as usize;
-        if let Some(command) = commands.into_iter().nth(chosen) {
-            self.ask(command, None);
+        match self.random.below(6) {
+            0 => self.tell("a list".to_owned(), Command::List),
+            1 => self.tell(format!("show {task}"), |reply| Command::Show(task, reply)),
+            2 => self.tell(format!("why {task}"), |reply| Command::Why(task, reply)),
+            3 => self.tell("a snapshot".to_owned(), Command::Snapshot),
+            4 => self.tell("the GPUs".to_owned(), Command::Gpus),
+            _ => self.tell("the status".to_owned(), Command::Status),
         }
     }
 
     fn administer(&mut self) {
         let drained = self.random.one_in(2);
-        let command = match self.random.below(3) {
-            0 => Command::Drain(drained),
-            1 => Command::ServeGpus(GpuService {
-                gpus: vec![GpuName::Index(self.random.below(self.kit.fleet.len() as u64) as u32)],
-                drained,
-                reason: None,
-            }),
+        match self.random.below(3) {
+            0 => self.tell(format!("drain: {drained}"), |reply| Command::Drain(drained, reply)),
+            1 => {
+                let gpu = self.random.below(self.kit.fleet.len() as u64) as u32;
+                let request = GpuService { gpus: vec![GpuName::Index(gpu)], drained, reason: None };
+                let what = format!("drain GPU {gpu}: {drained}");
+                self.tell(what, |reply| Command::ServeGpus(request, reply));
+            }
             _ => {
                 let policy = self.random.policy_like(&self.kit.settings.policy);
                 // A restart has what was configured, too.
                 self.kit.settings.policy = policy;
-                Command::Reconfigure(Box::new(self.kit.settings.clone()))
+                let settings = Box::new(self.kit.settings.clone());
+                self.tell("other settings".to_owned(), |reply| {
+                    Command::Reconfigure(settings, reply)
+                });
             }
-        };
-        self.ask(command, None);
+        }
     }
 }

@@ -38,7 +38,7 @@ fn a_task_runs_on_the_kinds_that_it_names_and_on_no_other() {
     let why = home.run(&["why", &third.to_string()]);
     assert!(why.contains("does not run on"), "{why}");
     assert_eq!(home.show(third)["gpu_kinds"], json!(["T4-16GB"]));
-    // It is known after a restart and under another policy, until somebody wishes otherwise.
+    // It is known after a restart and under another policy, until a user changes it.
     home.kill();
     home.boot();
     assert_eq!(home.state(third), "pending");

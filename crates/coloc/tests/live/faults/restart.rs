@@ -1,6 +1,6 @@
 //! What was acknowledged is never lost, and nothing runs twice, however the daemon ends.
 
-use super::home::Home;
+use crate::live::home::Home;
 use std::path::Path;
 
 /// A task that leaves a line in a file each time it runs.
@@ -26,7 +26,7 @@ fn tasks_are_where_they_were_after_a_kill() {
     let held = home.submit(&["--hold", "--", "sh", "-c", &count(&files[3], "true")]);
     home.wait_for("both run", |_| times(&files[0]) == 1 && times(&files[1]) == 1);
     home.kill();
-    // One ends while nobody looks.
+    // One ends while no daemon looks.
     std::thread::sleep(std::time::Duration::from_millis(600));
     home.boot();
     home.wait_for_state(ends, "failed");
@@ -72,19 +72,19 @@ fn a_training_outlives_the_daemon_on_its_gpu() {
 fn a_directory_keeps_its_emulated_gpus() {
     let mut home = Home::new(&["--emulate", "1xA100-40GB"]);
     home.stop();
-    let other = super::home::coloc()
+    let other = crate::live::home::coloc()
         .args(["daemon", "--emulate", "2xA100-40GB", "--state"])
         .arg(home.path().join("state"))
         .output()
         .expect("it runs");
     assert_eq!(other.status.code(), Some(2));
-    assert!(super::home::text(&other.stderr).contains("has other emulated GPUs"));
+    assert!(crate::live::home::text(&other.stderr).contains("has other emulated GPUs"));
 }
 
 #[test]
 fn one_daemon_a_directory() {
     let home = Home::new(&["--emulate", "1xA100-40GB"]);
-    let second = super::home::coloc()
+    let second = crate::live::home::coloc()
         .args(["daemon", "--emulate", "1xA100-40GB", "--state"])
         .arg(home.path().join("state"))
         .arg("--socket")
@@ -92,7 +92,7 @@ fn one_daemon_a_directory() {
         .output()
         .expect("it runs");
     assert_eq!(second.status.code(), Some(1));
-    assert!(super::home::text(&second.stderr).contains("another daemon uses"));
+    assert!(crate::live::home::text(&second.stderr).contains("another daemon uses"));
     home.run(&["queue"]);
 }
 

@@ -1,8 +1,8 @@
 //! What one user may have of a daemon, and that others do not notice when a user wants more.
 
-use super::home::{Home, text};
-use super::http::{Reply, ask_over};
-use super::users::{as_nobody, shared_home, submit_as_nobody};
+use crate::live::home::{Home, text};
+use crate::live::http::{Reply, ask_over};
+use crate::live::users::{as_nobody, shared_home, submit_as_nobody};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 use serde_json::json;
@@ -75,7 +75,7 @@ fn bytes_in_flight_of_one_user() {
                     break;
                 }
             }
-            // Whoever is taken is not answered: the last megabyte is missing.
+            // A request that is taken is not answered: the last megabyte is missing.
             stream.set_read_timeout(Some(Duration::from_millis(1))).expect("a limit");
             let mut answer = [0; 2048];
             let length = stream.read(&mut answer).unwrap_or(0);
@@ -275,7 +275,7 @@ fn heavy_requests_of_one_user_have_one_turn_at_a_time() {
 #[test]
 fn places_are_kept_for_administrators() {
     if !rustix::process::geteuid().is_root() {
-        return super::home::skipped("only root can be two users");
+        return crate::live::home::skipped("only root can be two users");
     }
     // 256 connections beside the files that the daemon needs for itself.
     let few_files = ["sh", "-c", "ulimit -n 448; exec \"$@\""];

@@ -1,7 +1,7 @@
-//! GPUs that are lost, drivers that are reloaded, calls that hang: tasks start again elsewhere, nothing is started where
-//! nothing can run, and everybody is told.
+//! GPUs that are lost, drivers that are reloaded, calls that hang: tasks start again elsewhere, nothing is started
+//! where nothing can run, and every user is told.
 
-use super::home::{Home, coloc, text};
+use crate::live::home::{Home, coloc, text};
 use serde_json::Value;
 
 const COLOC: &str = env!("CARGO_BIN_EXE_coloc");
@@ -144,7 +144,7 @@ fn a_gpu_that_is_lost_over_a_restart_mixes_no_tasks_up() {
     home.wait_for("both", |_| said().lines().count() == 2);
     let on = |home: &Home, id: u32| home.show(id)["gpu_ids"][0].as_u64().expect("a GPU");
     let (lost, fine) = if on(&home, lost) == 0 { (lost, fine) } else { (fine, lost) };
-    let fault = super::home::coloc()
+    let fault = crate::live::home::coloc()
         .args(["emu", "fault", "lost", "0"])
         .env("COLOC_EMU_DIR", home.path().join("state/emulated"))
         .status();

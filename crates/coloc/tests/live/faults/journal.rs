@@ -1,7 +1,7 @@
 //! A journal that is damaged, cut, lost or put back: nothing that was acknowledged goes without a word, and no task has
 //! the end of another.
 
-use super::home::{Home, coloc, text};
+use crate::live::home::{Home, coloc, text};
 use coloc_api::spec::TaskSpec;
 use coloc_api::view::StoryLine;
 use coloc_daemon::journal::{Journal, JournalError};

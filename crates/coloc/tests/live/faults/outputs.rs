@@ -1,7 +1,7 @@
 //! Outputs that users chose: read with their rights, from regular files only, and without keeping others waiting.
 
-use super::home::{Home, text};
-use super::users::{as_nobody, shared_home, submit_as_nobody};
+use crate::live::home::{Home, text};
+use crate::live::users::{as_nobody, shared_home, submit_as_nobody};
 use std::os::unix::fs::chown;
 
 const NOBODY: u32 = 65_534;
@@ -81,7 +81,7 @@ fn on_a_terminal(home: &Home, arguments: &str) -> Option<String> {
     match output {
         Ok(output) => Some(text(&output.stdout)),
         Err(_) => {
-            super::home::skipped("there is no script(1), which makes a terminal");
+            crate::live::home::skipped("there is no script(1), which makes a terminal");
             None
         }
     }
@@ -108,6 +108,6 @@ fn ask_for_log(home: &Home, id: u32) -> std::thread::JoinHandle<u16> {
     let socket = home.socket();
     std::thread::spawn(move || {
         let stream = std::os::unix::net::UnixStream::connect(socket).expect("a place");
-        super::http::ask_over(stream, &format!("GET /v1/tasks/{id}/log"), "", b"").status
+        crate::live::http::ask_over(stream, &format!("GET /v1/tasks/{id}/log"), "", b"").status
     })
 }

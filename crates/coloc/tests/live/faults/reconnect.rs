@@ -1,7 +1,7 @@
-//! Who stays with a task stays through restarts of the daemon.
+//! A client that stays with a task stays through restarts of the daemon.
 
-use super::home::{Home, coloc, text};
-use super::http::ask;
+use crate::live::home::{Home, coloc, text};
+use crate::live::http::ask;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, Read as _};
 use std::process::{Child, Stdio};
@@ -19,8 +19,8 @@ fn hear(program: &mut Child, words: &str) {
     assert_eq!(text(&heard), words);
 }
 
-/// Waits until so many are connected to the daemon, no more and no fewer: who has just left may be
-/// counted for another moment, and who comes and goes must not be taken for who is to stay.
+/// Waits until so many clients are connected to the daemon, no more and no fewer: one that has just left may be counted
+/// for another moment, and one that comes and goes must not be taken for one that is to stay.
 fn wait_for_guests(home: &Home, guests: usize) {
     home.wait_for("they ask", |home| {
         let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
@@ -105,7 +105,7 @@ fn a_submission_that_is_sent_again_is_not_a_second_one() {
     assert!(text(&wrong.stderr).contains("1 to 200 bytes"), "{}", text(&wrong.stderr));
 }
 
-/// A held task, as a program of somebody else's would send it.
+/// A held task, as another program would send it.
 fn submission(more: &Value) -> Vec<u8> {
     let mut body = json!({
         "spec": { "name": "x", "command": ["true"], "directory": "/", "gpus": 1 }, "held": true,

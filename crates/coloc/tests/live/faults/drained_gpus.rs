@@ -1,9 +1,9 @@
-//! GPUs that take nothing new: faulty ones, and those that an administrator drained. What runs on them goes on, and they
+//! GPUs that take nothing new: faulty ones, and GPUs that an administrator drained. What runs on them goes on, and they
 //! come back when an administrator says so.
 
-use super::home::{Home, text};
-use super::loss::{LONG, beside, fault, train, works_on};
-use super::users::{as_nobody, shared_home};
+use super::lost_gpus::{LONG, beside, fault, train, works_on};
+use crate::live::home::{Home, text};
+use crate::live::users::{as_nobody, shared_home};
 use serde_json::Value;
 
 const TWO: [&str; 4] = ["--emulate", "2xA100-40GB", "--time-scale", "20"];
@@ -79,7 +79,7 @@ fn memory_that_waits_for_a_remap_stops_new_tasks_and_no_running_one() {
     assert_eq!(home.state(id), "running");
     home.run(&["cancel", &id.to_string()]);
     home.wait_for_state(id, "cancelled");
-    // It comes back when an administrator says so, who is told what is still wrong.
+    // It comes back when an administrator says so. The administrator is told what is still wrong.
     let resumed = home.try_run(&["resume", "--gpu", &name]);
     let said = text(&resumed.stderr);
     assert!(resumed.status.success() && said.contains("a row remap is pending"), "{said}");
@@ -147,7 +147,7 @@ fn waiting_for_a_drained_gpu_ends_with_its_last_task() {
     let home = Home::new(&["--emulate", "1xA100-40GB"]);
     let id = home.submit(&["--", "sleep", "600"]);
     home.wait_for_state(id, "running");
-    let mut waiting = super::home::coloc()
+    let mut waiting = crate::live::home::coloc()
         .args(["drain", "--gpu", "0", "--wait"])
         .env("COLOC_SOCKET", home.socket())
         .spawn()

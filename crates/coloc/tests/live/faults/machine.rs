@@ -1,6 +1,6 @@
 //! Faults of the machine are not the tasks': launching waits for better times, and says why.
 
-use super::home::{Home, coloc, text};
+use crate::live::home::{Home, coloc, text};
 use std::path::Path;
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! Odd input is taken as it is, or refused with a word that helps.
 
-use super::home::{Home, coloc, text};
+use crate::live::home::{Home, coloc, text};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 

@@ -1,12 +1,12 @@
-//! What a daemon does when there is too little of something: room on the disk, patience, connections.
+//! What a daemon does when there is too little of something: room on the disk, time, connections.
 
-use super::home::{Home, skipped, text};
+use crate::live::home::{Home, skipped, text};
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Nobody fills it by accident.
+/// No test fills it by accident.
 const DISK: &str = "size=16m";
 
 /// A daemon whose state is on a small disk of its own, which goes away with it.
@@ -162,7 +162,7 @@ fn hundreds_who_say_nothing_keep_nobody_out() {
     drop(silent);
 }
 
-/// Whoever does not read is told what was missed, and costs neither memory nor others' time.
+/// A client that does not read is told what was missed, and costs neither memory nor others' time.
 #[test]
 fn slow_readers_of_events_and_lists() {
     let home = Home::new(&["--emulate", "1xA100-40GB"]);

@@ -1,8 +1,8 @@
 //! Tasks that do not want to go, and shims that hang: limits and cancels hold all the same, a restart waits for no
 //! shim, and what was given up never starts.
 
-use super::home::{Home, skipped};
-use super::users::{shared_home, submit_as_nobody};
+use crate::live::home::{Home, skipped};
+use crate::live::users::{shared_home, submit_as_nobody};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 /// A restart may take half a second, and ten times that on a busy machine.
 const SLOWEST_START: Duration = Duration::from_secs(5);
-/// Longer than a shim is waited for by anybody.
+/// Longer than a shim is ever waited for.
 const HANG: Duration = Duration::from_secs(6);
 const FLAGS: [&str; 4] = ["--emulate", "1xA100-40GB", "--grace", "0.5"];
 
-/// Whose daemon it is; its tasks are another user's where it is root's.
+/// The user whose daemon it is; its tasks are another user's where it is root's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Daemon {
     Roots,
@@ -28,7 +28,7 @@ const AS_NOBODY: &str = "mkdir -p \"$0\" && chown -R 65534:65534 \"$(dirname \"$
     exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$@\"";
 
 impl Daemon {
-    /// A daemon of that kind. Who is not root has one of its own only.
+    /// A daemon of that kind. A user who is not root has one of its own only.
     fn home(self, flags: &[&str]) -> Option<(Sweep, Home)> {
         let home = match (self, rustix::process::geteuid().is_root()) {
             (Daemon::Roots, _) => shared_home(flags)?,
@@ -51,7 +51,7 @@ struct Sweep(PathBuf);
 
 impl Drop for Sweep {
     fn drop(&mut self) {
-        super::processes::end_all(&self.0);
+        crate::live::processes::end_all(&self.0);
     }
 }
 
@@ -75,7 +75,7 @@ impl Yard {
         pids.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
     }
 
-    /// A pipe with a name that everybody may use.
+    /// A pipe with a name that every user may use.
     fn fifo(&self) -> PathBuf {
         let fifo = self.path("fifo");
         let made = Command::new("mkfifo").arg("-m").arg("666").arg(&fifo).status();
@@ -168,7 +168,7 @@ fn who_stops_its_shim_is_stopped_across_a_restart_and_requeued() {
     nothing_runs(&home, &yard);
 }
 
-/// Who writes to a pipe that is not read ends as it must.
+/// A task that writes to a pipe that is not read ends as it must.
 fn pipes_hold_nobody_up(daemon: Daemon, is_open: bool) {
     let Some((_sweep, home)) = daemon.home(&FLAGS) else { return };
     let yard = Yard::new();
@@ -181,7 +181,7 @@ fn pipes_hold_nobody_up(daemon: Daemon, is_open: bool) {
     let script = format!("echo $$ >> {}; yes", yard.path("pids").display());
     let words = ["-o", &fifo, "--", "sh", "-c", &script];
     let late = daemon.submit(&home, &[&["-t", "1s"][..], &words].concat());
-    // A pipe that nobody reads may be refused at the start.
+    // A pipe that no process reads may be refused at the start.
     let ends: &[&str] = if is_open { &["timed_out"] } else { &["timed_out", "failed"] };
     home.wait_for("an end", |home| ends.contains(&home.state(late).as_str()));
     let unwanted = daemon.submit(&home, &words);
