@@ -11,7 +11,7 @@ use coloc_model::{Bytes, Fleet, GpuId, GpuModel, ModelSet, Share, Task, TaskId};
 
 /// A task that no GPU of this fleet can ever run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{}", self.told())]
+#[error("task {task} {}", self.why())]
 pub struct RejectedTask {
     /// The task.
     pub task: TaskId,
@@ -24,11 +24,12 @@ pub struct RejectedTask {
 }
 
 impl RejectedTask {
-    fn told(&self) -> String {
-        let RejectedTask { task, wanted, available, scope, advice } = self;
+    /// What it asks for that cannot be had.
+    pub fn why(&self) -> String {
+        let RejectedTask { wanted, available, scope, advice, .. } = self;
         match wanted {
-            0 => format!("task {task} asks for no GPU; a task has at least 1"),
-            _ => format!("task {task} needs {wanted} GPUs {scope} at most {available}; {advice}"),
+            0 => "asks for no GPU; a task has at least 1".to_owned(),
+            _ => format!("needs {wanted} GPUs {scope} at most {available}; {advice}"),
         }
     }
 }

@@ -34,19 +34,7 @@ impl Scheduler {
                 "GPU {gpu}: stale index"
             );
         }
-        let idle = scheduler.gpus.iter().filter(|(_, state)| state.is_idle()).map(|(gpu, _)| gpu);
-        assert!(idle.eq(scheduler.gpus.idle_ids()), "the set of idle GPUs is stale");
-        if let Some(idle_by_node) = scheduler.gpus.idle_by_node() {
-            for node in scheduler.gpus.node_ids() {
-                let idle =
-                    scheduler.gpus.of_node(node).filter(|&gpu| scheduler.gpus.get(gpu).is_idle());
-                assert_eq!(
-                    idle_by_node.idle(node) as usize,
-                    idle.count(),
-                    "node {node}: stale idle_by_node"
-                );
-            }
-        }
+        self.check_idle();
         let mut in_queues: Vec<TaskId> = self.waiting().collect();
         let waiting = in_queues.len();
         in_queues.sort_unstable();
@@ -71,5 +59,17 @@ impl Scheduler {
             scheduler.tasks.len(),
             "queues name tasks that are not alive"
         );
+    }
+
+    /// The sets of idle GPUs say what the GPUs say.
+    fn check_idle(&self) {
+        let gpus = &self.state.gpus;
+        let idle = gpus.iter().filter(|(_, state)| state.is_idle()).map(|(gpu, _)| gpu);
+        assert!(idle.eq(gpus.idle_ids()), "the set of idle GPUs is stale");
+        let Some(by_node) = gpus.idle_by_node() else { return };
+        for node in gpus.node_ids() {
+            let idle = gpus.of_node(node).filter(|&gpu| gpus.get(gpu).is_idle()).count();
+            assert_eq!(by_node.idle(node) as usize, idle, "node {node}: idle GPUs are miscounted");
+        }
     }
 }

@@ -266,6 +266,10 @@ impl SchedulerState {
         if pass.is_over() || (self.policy.recovery.stops_others && !self.recovery.is_empty()) {
             return;
         }
+        self.start_reserved(pass);
+        if pass.is_over() {
+            return;
+        }
         match self.policy.queue {
             Queue::Fifo => fifo::run(self, pass),
             Queue::BestEffort | Queue::Fair => best_effort::run(self, pass),

@@ -2,22 +2,57 @@
 
 use crate::demand::Demand;
 use crate::gpus::Reservation;
-use crate::policy::Place;
+use crate::place::Search;
+use crate::policy::{Place, Queue};
 use crate::queue::backfill;
-use crate::scheduler::SchedulerState;
+use crate::scheduler::{Pass, SchedulerState};
 use coloc_model::{GpuId, TaskId, Time};
 
 impl SchedulerState {
-    /// Keeps GPUs of one node free for the longest waiting task once it has waited too long.
+    /// Keeps GPUs of one node free for a task that has waited too long: the first of those that ran out of memory, since
+    /// then, or the head of the queue.
     pub(crate) fn reserve_for_the_starving(&mut self, now: Time) {
-        let Some(starvation_limit) = self.policy.starvation_limit else { return };
-        let Some(head) = self.head() else { return };
-        if self.reserved.is_some()
-            || now.since(self.tasks.live(head).ticket.submitted) < starvation_limit
-        {
+        let Some(limit) = self.policy.starvation_limit.filter(|_| self.reserved.is_none()) else {
             return;
+        };
+        let starves = |since: Time| now.since(since) >= limit;
+        let recovering = self.recovery.iter().find(|&task| self.over_quota(task).is_none());
+        let recovering =
+            recovering.filter(|&task| starves(self.tasks.live(task).service_record.since));
+        let head = || self.head().filter(|&task| starves(self.tasks.live(task).ticket.submitted));
+        if let Some(task) = recovering.or_else(head) {
+            self.reserve_for(now, Some(task));
         }
-        self.reserve_for(now, Some(head));
+    }
+
+    /// Starts a task that GPUs are reserved for although another is asked before it. That one is refused because of the
+    /// reservation, and would keep the tasks behind it from being asked.
+    pub(crate) fn start_reserved(&mut self, pass: &mut Pass) {
+        let Some(task) = self.reserved.filter(|&task| self.is_asked_after_others(task)) else {
+            return;
+        };
+        if self.policy.queue.is_ranked() || self.over_quota(task).is_some() {
+            // By its rank it would be preempted at once, or it cannot start: the GPUs are of use to others.
+            self.reserve_for(pass.now, None);
+        } else if self.try_start(pass, task, Search::Everywhere) {
+            self.forget_refusals();
+        }
+    }
+
+    /// A waiting task is asked only when another one was, and not at all if that is refused.
+    fn is_asked_after_others(&self, task: TaskId) -> bool {
+        let Some(record) = self.tasks.get(task).filter(|record| record.run.is_none()) else {
+            return false;
+        };
+        if record.attempts.is_recovering() {
+            return false;
+        }
+        let first = match self.policy.queue {
+            queue if queue.is_ranked() => self.ranked.first_like(record),
+            Queue::BestEffort | Queue::Fair => self.waiting.first_like(&record.task),
+            _ => self.waiting.head(),
+        };
+        first != Some(task)
     }
 
     pub(crate) fn reserve_for(&mut self, now: Time, task: Option<TaskId>) {

@@ -147,6 +147,21 @@ pub enum Intent {
     Loss,
 }
 
+impl Intent {
+    /// What is happening to the task, for people.
+    pub(crate) fn tells(self) -> &'static str {
+        match self {
+            Intent::Cancel => "is being cancelled",
+            Intent::Requeue => "is being requeued",
+            Intent::Preempt => "is being preempted",
+            Intent::TimeLimit => "is being stopped at its time limit",
+            Intent::Memory => "is being ended by the memory watchdog",
+            Intent::Idle => "is being stopped: it left its GPUs idle",
+            Intent::Loss => "is being stopped: its GPU or MPS server is gone",
+        }
+    }
+}
+
 impl Record {
     /// Notes what is wanted of the running attempt. A cancelled task stays cancelled, whatever else is wanted of it.
     pub fn want(&mut self, intent: Intent) {

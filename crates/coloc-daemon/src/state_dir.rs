@@ -34,6 +34,9 @@ pub enum StateError {
     /// There is none.
     #[error("{}: there is no journal here; --state names the directory of a daemon", .0.display())]
     NoJournal(PathBuf),
+    /// It is another user's.
+    #[error("{}: the journal may not be read: ask as the user of the daemon, or as root", .0.display())]
+    Denied(PathBuf),
     /// There is nothing to go on without.
     #[error("{}: the journal is whole and the newest: there is nothing to accept", .0.display())]
     Newest(PathBuf),
@@ -113,6 +116,10 @@ pub fn check(state: &Path) -> Result<Report, StateError> {
     let journal = journal_in(state);
     if !journal.exists() && !journal.with_extension("mark").exists() {
         return Err(StateError::NoJournal(state.to_owned()));
+    }
+    let opened = std::fs::File::open(&journal);
+    if opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        return Err(StateError::Denied(state.to_owned()));
     }
     let mut report = Report {
         bytes: check::size(&journal),

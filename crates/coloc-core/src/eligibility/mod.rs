@@ -6,8 +6,8 @@ mod names;
 mod rules;
 
 pub use rules::{
-    ArrayMember, Conditions, Dependency, DependencyKind, End, Facts, Ineligible, Retry, Tasks,
-    retry_pause,
+    ArrayMember, Conditions, Dependency, DependencyKind, End, Facts, HELD, Ineligible, Retry,
+    Tasks, retry_pause,
 };
 
 use coloc_model::{Millis, TaskId, Time, UserId};

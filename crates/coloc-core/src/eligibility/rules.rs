@@ -113,6 +113,9 @@ pub trait Tasks {
     fn last_unended(&self, tasks: Range<TaskId>) -> Option<TaskId>;
 }
 
+/// What is said of a held task.
+pub const HELD: &str = "held: `coloc release` lets it go on";
+
 /// Why a task is not eligible, in Slurm's words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ineligible {
@@ -151,7 +154,7 @@ pub enum Ineligible {
 impl fmt::Display for Ineligible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Ineligible::Held => f.write_str("held: `coloc release` lets it go on"),
+            Ineligible::Held => f.write_str(HELD),
             Ineligible::BeginTime(_) => f.write_str("waits for its begin time"),
             Ineligible::Retry(Retry { failures, .. }) => write!(
                 f,

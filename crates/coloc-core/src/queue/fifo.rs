@@ -18,5 +18,9 @@ pub(crate) fn run(scheduler: &mut SchedulerState, pass: &mut Pass) {
             break;
         }
     }
+    if pass.is_over() {
+        // The next head may have been refused before one of a higher priority came: what improved must be offered to it.
+        scheduler.blocked_head = None;
+    }
     scheduler.improved = improved;
 }

@@ -232,6 +232,12 @@ impl Waiting {
         self.order.first_key_value().map(|(_, entry)| entry.task)
     }
 
+    /// The first of the tasks that have the shape of this one.
+    pub(crate) fn first_like(&self, task: &Task) -> Option<TaskId> {
+        let number = *self.numbers.get(&Shape::of(task, self.by_user))?;
+        self.shapes[number].tickets.first_key_value().map(|(_, &task)| task)
+    }
+
     /// The first of them.
     fn first(&self, count: usize) -> Vec<Entry> {
         self.order.values().take(count).copied().collect()

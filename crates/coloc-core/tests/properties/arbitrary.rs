@@ -31,9 +31,10 @@ fn any_task() -> impl Strategy<Value = TaskBuilder> {
     let exclusive = prop_oneof![9 => Just(false), 1 => Just(true)];
     let models: Vec<&[&str]> = vec![&[], &[], &[], &["A100-80GB"], &["A100-40GB", "A30-24GB"]];
     let asks = (exclusive, select(models), estimate);
-    (0u32..5, 0u32..2, gpus, asks, select(vec![0u64, 50, 120])).prop_map(
-        |(kind, user, gpus, (exclusive, models, estimate), span)| {
-            let mut built = task().kind(kind).user(user).gpus(gpus);
+    let goes = (select(vec![0u64, 50, 120]), select(vec![0i32, 0, 0, 0, -1, 2]));
+    (0u32..5, 0u32..2, gpus, asks, goes).prop_map(
+        |(kind, user, gpus, (exclusive, models, estimate), (span, priority))| {
+            let mut built = task().kind(kind).user(user).gpus(gpus).priority(priority);
             if exclusive {
                 built = built.exclusive();
             }

@@ -20,7 +20,7 @@ fn large_task_waits(policy: Policy, blocker: u32) -> (World, TaskId, TaskId) {
 }
 
 #[test]
-fn before_its_patience_ends_a_task_is_passed_over() {
+fn before_the_starvation_limit_a_task_is_passed_over() {
     let mut world = World::new("1xA100-40GB", PATIENT);
     world.submit_all([task().gib(30), task().gib(40)]);
     world.advance(secs(HOUR - 1));
@@ -200,4 +200,45 @@ fn only_gpus_that_are_large_enough_are_kept() {
     world.finish(running);
     assert_eq!(world.gpus(large), [1]);
     assert_eq!(world.now, at(HOUR));
+}
+
+#[test]
+fn a_reservation_is_not_in_the_way_of_its_own_task() {
+    use Queue::{Backfill, BestEffort, Fair, Fifo, Las2d, Srsf};
+    for queue in [BestEffort, Fair, Fifo, Backfill, Srsf, Las2d] {
+        let policy = Policy { queue, ..PATIENT };
+        let mut world = World::new("1xA100-40GB", policy);
+        let running = world.submit(task().kind(1).gib(40).secs(100));
+        let starving = world.submit(task().kind(2).gib(40).secs(200).priority(-1));
+        world.advance(secs(HOUR));
+        world.tell(Event::Wake);
+        // It asks the same of a GPU and goes before the one that GPUs are kept for.
+        let before = world.submit(task().kind(2).gib(40).secs(200));
+        world.finish(running);
+        // Where ranks decide, the one that ranks better would preempt the other.
+        let ranked = matches!(queue, Srsf | Las2d);
+        let (first, second) = if ranked { (before, starving) } else { (starving, before) };
+        assert!(world.runs(first), "{queue:?}: GPU 0 is empty");
+        world.finish(first);
+        assert!(world.runs(second), "{queue:?}");
+    }
+}
+
+#[test]
+fn a_task_that_ran_out_of_memory_does_not_starve() {
+    let mut world = World::new("1xA100-40GB", PATIENT);
+    let dies = world.submit(task().kind(1).gib(10));
+    let mut small = world.submit(task().kind(2).gib(10));
+    world.oom(dies, gib(35));
+    assert!(world.waits(dies), "39 GiB are not to be had");
+    for _ in 0..70 {
+        world.advance(secs(60));
+        let next = world.submit(task().kind(2).gib(10));
+        world.finish(small);
+        if world.waits(next) {
+            break;
+        }
+        small = next;
+    }
+    assert!(world.runs(dies), "GPUs are kept for it after an hour");
 }

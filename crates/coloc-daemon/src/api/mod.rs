@@ -82,6 +82,9 @@ pub struct ApiState {
     pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
 }
 
+/// An answer of the owner's that is on its way.
+type Awaited<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
+
 impl ApiState {
     /// Asks the owner and waits.
     async fn ask<T: Send + 'static>(
@@ -97,7 +100,7 @@ impl ApiState {
         &self,
         caller: Caller,
         command: impl FnOnce(Reply<T>) -> Command,
-    ) -> Result<Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>, Failure> {
+    ) -> Result<Awaited<T>, Failure> {
         let (reply, answer) = Reply::channel();
         let sent = self.inbox.try_send(Input::Command(caller, command(reply)));
         sent.map_err(|error| match error {

@@ -52,8 +52,9 @@ pub trait Executor {
     /// Looks for an attempt of before a restart, and adopts it if it runs. One that has not started by now never will.
     fn find(&mut self, record: &Record, spec: &TaskSpec) -> Found;
 
-    /// Clears away what is left of attempts other than these.
-    fn keep_only(&mut self, attempts: &[(TaskId, u32)]);
+    /// Clears away what is left of attempts other than these. What the journal does not know, because it was put back or lost
+    /// its end, goes on.
+    fn keep_only(&mut self, attempts: &[(TaskId, u32)], is_known: &dyn Fn(TaskId) -> bool);
 
     /// These tasks have, or may have, processes: what is seen on GPUs is told to be theirs.
     fn attribute_to(&mut self, tasks: &mut dyn Iterator<Item = TaskId>);

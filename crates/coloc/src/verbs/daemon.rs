@@ -91,6 +91,9 @@ impl Daemon {
         }
         let settings = self.settings(chosen_settings(&Config::load()?, &typed()))?;
         let state = said_path(self.state.as_ref()).cloned().unwrap_or_else(own_state);
+        // Shims are started elsewhere, and are told where their run directories are.
+        let state = std::path::absolute(&state)
+            .map_err(|source| CliError::Write { file: state, source })?;
         let emulated = std::env::var_os(HOME_VARIABLE).map(PathBuf::from);
         if let (Some(fleet), None) = (&self.emulate, &emulated) {
             // Whether a daemon has these GPUs is settled before the user is advised to remove them.

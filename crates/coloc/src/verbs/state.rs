@@ -109,7 +109,7 @@ fn told(first: String, done: &WentOn) -> String {
     }
     if !done.unknown.is_empty() {
         lines.push(format!(
-            "The journal does not know these tasks, which left run directories: {}. If any still runs, it goes on unwatched.",
+            "The journal does not know these tasks, which left run directories: {}. Those that still run go on unwatched.",
             tasks(&done.unknown)
         ));
     }

@@ -75,3 +75,43 @@ fn a_daemon_that_is_there_already_is_said_to_be_there() {
     let said = text(&past.expect("it runs").stderr);
     assert!(said.contains("has run and ended"), "{said}");
 }
+
+#[test]
+fn a_state_directory_may_be_named_from_where_one_is() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let socket = place.path().join("socket");
+    let mut daemon = coloc()
+        .args(["daemon", "--emulate", "1xA100-40GB", "--state", "state", "--socket"])
+        .arg(&socket)
+        .current_dir(place.path())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("the daemon starts");
+    let ask = |words: &[&str]| coloc().args(words).env("COLOC_SOCKET", &socket).output();
+    while !ask(&["queue"]).expect("it runs").status.success() {
+        assert!(daemon.try_wait().expect("ours").is_none(), "the daemon ended");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    ask(&["submit", "--gpu-mem", "1G", "--", "true"]).expect("it runs");
+    let ended = ask(&["wait", "1"]).expect("it runs");
+    let told = text(&ended.stderr) + &text(&ended.stdout);
+    daemon.kill().expect("it is ours");
+    daemon.wait().expect("it ends");
+    assert!(ended.status.success(), "{told}");
+}
+
+#[test]
+fn a_drain_and_a_hold_are_told_as_reasons() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let runs = home.submit(&["--gpu-mem", "30G", "--", "sleep", "600"]);
+    let waits = home.submit(&["--gpu-mem", "30G", "--", "true"]);
+    home.wait_for_state(runs, "running");
+    home.run(&["drain"]);
+    let reason = |home: &Home, id: u32| home.show(id)["reason"].as_str().unwrap_or("").to_owned();
+    assert!(reason(&home, waits).contains("draining"), "{}", reason(&home, waits));
+    assert!(home.run(&["why", &waits.to_string()]).contains("draining"));
+    home.run(&["hold", &waits.to_string()]);
+    assert!(reason(&home, waits).starts_with("held"), "{}", reason(&home, waits));
+    home.run(&["cancel", &runs.to_string()]);
+    assert!(home.run(&["queue", "--all"]).contains("held"));
+}

@@ -157,6 +157,12 @@ impl Ranked {
         rank(now, policy, &self.history, &Asks::of(record), service_record, running)
     }
 
+    /// The first of the waiting tasks that ask the same of GPUs.
+    pub(crate) fn first_like(&self, record: &Record) -> Option<TaskId> {
+        let class = &self.classes[record.service_record.class as usize];
+        class.waiting.first_key_value().map(|(_, &task)| task)
+    }
+
     /// Takes a task for running that was found so.
     pub(crate) fn adopt(&mut self, record: &Record) {
         self.running.push(Running::new(record.service_record.order_key, record));

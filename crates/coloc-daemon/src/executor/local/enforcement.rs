@@ -162,12 +162,16 @@ impl LocalExecutor {
         }
     }
 
-    /// Removes the groups of attempts that are not known to be running.
-    pub(super) fn sweep_groups(&self, running: &[(TaskId, u32)]) {
+    /// Removes the groups of attempts that are not known to be running, of tasks that the journal knows.
+    pub(super) fn sweep_groups(
+        &self,
+        running: &[(TaskId, u32)],
+        is_known: &dyn Fn(TaskId) -> bool,
+    ) {
         if let Ok(groups) = &self.groups {
             let needed: Vec<TaskGroup> =
                 running.iter().map(|&(task, attempt)| groups.group(task, attempt)).collect();
-            groups.sweep(&needed);
+            groups.sweep(&needed, is_known);
         }
     }
 }

@@ -272,8 +272,8 @@ impl Executor for LocalExecutor {
         }
     }
 
-    fn keep_only(&mut self, attempts: &[(TaskId, u32)]) {
-        self.sweep_groups(attempts);
+    fn keep_only(&mut self, attempts: &[(TaskId, u32)], is_known: &dyn Fn(TaskId) -> bool) {
+        self.sweep_groups(attempts, is_known);
     }
 
     fn attribute_to(&mut self, tasks: &mut dyn Iterator<Item = TaskId>) {

@@ -117,7 +117,7 @@ impl Executor for SimulatedExecutor {
         }
     }
 
-    fn keep_only(&mut self, _attempts: &[(TaskId, u32)]) {}
+    fn keep_only(&mut self, _attempts: &[(TaskId, u32)], _is_known: &dyn Fn(TaskId) -> bool) {}
 
     fn attribute_to(&mut self, _tasks: &mut dyn Iterator<Item = TaskId>) {}
 

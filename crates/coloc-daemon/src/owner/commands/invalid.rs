@@ -67,7 +67,7 @@ pub enum Invalid {
     BoundBelowPeak,
     #[error("{}", too_large(*declared, *needs, *gpus, *largest))]
     MuchMemory { declared: bool, needs: Bytes, gpus: u32, largest: Bytes },
-    #[error(transparent)]
+    #[error("the task {}", .0.why())]
     Rejected(#[from] RejectedTask),
     #[error("there is no signal {0} that could be sent")]
     NoSuchSignal(i32),

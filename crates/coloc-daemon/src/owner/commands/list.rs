@@ -38,7 +38,7 @@ impl Owner {
     pub(in crate::owner) fn page(&self, request: &PageRequest) -> Page {
         let mut rows = Vec::with_capacity(LONGEST_PAGE * USUAL_ROW);
         let mut user = (Uid(u32::MAX), crate::users::name(Uid(u32::MAX)));
-        let mut tasks = self.tasks.range(request.from..);
+        let (mut tasks, awaited) = (self.tasks.range(request.from..), self.awaited());
         let (mut written, mut is_theirs) = (0, request.user.is_none());
         for (_, Live { record, spec, .. }) in tasks.by_ref().take(MOST_LOOKED_AT) {
             if user.0 != record.owner {
@@ -46,7 +46,7 @@ impl Owner {
                 is_theirs = request.user.as_ref().is_none_or(|only| *only == user.1);
             }
             if is_theirs {
-                lines::write(&mut rows, &task_view(record, spec, &user.1));
+                lines::write(&mut rows, &task_view(record, spec, &user.1, &awaited));
                 written += 1;
             }
             if written == LONGEST_PAGE {

@@ -74,6 +74,9 @@ fn check_form(spec: &TaskSpec, array: Option<&ArrayRequest>) -> Result<(), Inval
     Ok(())
 }
 
+/// An array that comes in parts, with what all of its tasks are.
+type LargeArray = (Arc<Array>, Arc<TaskSpec>);
+
 impl Owner {
     /// Takes a submission, all of it or nothing. It counts once it is on the disk. The tasks of a large array come in parts, and
     /// the answer when all have come.
@@ -98,7 +101,7 @@ impl Owner {
         &mut self,
         caller: Caller,
         submission: Submission,
-    ) -> Result<(Submitted, Option<(Arc<Array>, Arc<TaskSpec>)>), Refused> {
+    ) -> Result<(Submitted, Option<LargeArray>), Refused> {
         if let Some(key) = &submission.key
             && let Some(tasks) = self.submitted_before(caller, key)?
         {

@@ -5,8 +5,10 @@ use crate::record::{Exit, Record, Uid};
 use coloc_api::spec::TaskSpec;
 use coloc_api::view::{GpuWhy, MemoryView, StatusView, TaskDetail, TaskView, WAITING, WhyView};
 use coloc_core::accounts::Whose;
+use coloc_core::eligibility::HELD;
 use coloc_core::{Explanation, Promised, Refusal};
 use coloc_model::{GpuId, Placement, TaskId, TaskState, Time};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// What a task is promised of its GPUs' memory, with the rule that it follows.
@@ -58,16 +60,14 @@ pub(crate) fn task_view<'a>(
     record: &'a Record,
     spec: &'a TaskSpec,
     user: &'a str,
+    waiting: &'a str,
 ) -> TaskView<&'a str> {
     TaskView {
         id: record.id.0,
         name: &spec.name,
         user,
         state: record.phase,
-        reason: record
-            .reason
-            .as_deref()
-            .or((record.phase == TaskState::Pending).then_some(WAITING)),
+        reason: record.reason.as_deref().or_else(|| usual_reason(record, waiting)),
         gpus: spec.gpus,
         gpu_ids: record.placement.iter().flat_map(Placement::gpus).map(|gpu| gpu.0).collect(),
         array_id: record.array.map(|place| place.array.0),
@@ -87,14 +87,35 @@ pub(crate) fn task_view<'a>(
     }
 }
 
+/// Why a task is where it is, if its record does not say. `waiting` is what all wait for that wait for nothing of their own.
+fn usual_reason<'a>(record: &Record, waiting: &'a str) -> Option<&'a str> {
+    match (record.phase, record.intent) {
+        (TaskState::Pending, _) if record.held => Some(HELD),
+        (TaskState::Pending, _) => Some(waiting),
+        (phase, Some(intent)) if phase.is_on_gpus() => Some(intent.tells()),
+        _ => None,
+    }
+}
+
 /// The same with texts of its own.
 pub(crate) fn whole_view(record: &Record, spec: &TaskSpec) -> TaskView {
-    task_view(record, spec, &crate::users::name(record.owner)).owned()
+    task_view(record, spec, &crate::users::name(record.owner), WAITING).owned()
 }
 
 impl Owner {
     pub(in crate::owner) fn view(&self, live: &Live) -> TaskView {
-        whole_view(&live.record, &live.spec)
+        let Live { record, spec, .. } = live;
+        task_view(record, spec, &crate::users::name(record.owner), &self.awaited()).owned()
+    }
+
+    /// What tasks wait for that could start.
+    pub(in crate::owner) fn awaited(&self) -> Cow<'static, str> {
+        self.why_nothing_starts().map_or(Cow::Borrowed(WAITING), Cow::Owned)
+    }
+
+    fn why_nothing_starts(&self) -> Option<String> {
+        let draining = "the daemon is draining: nothing new is launched; `coloc resume` goes on";
+        self.draining.then(|| draining.to_owned()).or_else(|| self.machine_trouble())
     }
 
     pub(in crate::owner) fn detail(&mut self, task: TaskId) -> Option<Shown> {
@@ -102,6 +123,7 @@ impl Owner {
         let live = self.tasks.get(&task)?;
         let output = self.executor.output(&live.record, &live.spec);
         let mut shown = Shown::new(&live.record, &live.spec, output);
+        shown.detail.task = self.view(live);
         shown.detail.memory = memory;
         shown.detail.enforcement = self.executor.enforcement(&live.record);
         shown.detail.story = self.journal.story(task).unwrap_or_default();
@@ -138,7 +160,7 @@ impl Owner {
 
     fn summary(&self, view: &TaskView, explained: Option<&Explanation>) -> String {
         if let (TaskState::Pending, Some(_), Some(trouble)) =
-            (view.state, explained, self.machine_trouble())
+            (view.state, explained, self.why_nothing_starts())
         {
             return trouble;
         }
@@ -182,9 +204,10 @@ fn summary(view: &TaskView, explained: Option<&Explanation>) -> String {
     }
     let willing = explained.verdicts.iter().filter(|verdict| verdict.refusals.is_empty()).count();
     match (willing, explained.gpus as usize) {
-        (willing, wanted) if willing >= wanted => {
-            format!("{} tasks are asked before it", explained.ahead)
-        }
+        (willing, wanted) if willing >= wanted => match explained.ahead {
+            1 => "1 task is asked before it".to_owned(),
+            ahead => format!("{ahead} tasks are asked before it"),
+        },
         (0, _) => match explained.awaits {
             Some(first) => format!(
                 "nothing is known of its memory, so it needs an empty GPU; task {first} is the first of its kind, and once \
@@ -192,6 +215,7 @@ fn summary(view: &TaskView, explained: Option<&Explanation>) -> String {
             ),
             None => "no GPU would take it now".to_owned(),
         },
+        (1, wanted) => format!("1 GPU would take it now, it wants {wanted} at once"),
         (willing, wanted) => format!("{willing} GPUs would take it now, it wants {wanted} at once"),
     }
 }

@@ -54,6 +54,9 @@ impl Owner {
             }
             End::NeverBegan(_) | End::Vanished | End::Unclear(_) => (None, None),
         };
+        if verdict.is_some() {
+            self.machine_is_well();
+        }
         let verdict = self.for_its_memory(task, verdict);
         let Some(live) = self.tasks.get_mut(&task) else { return };
         live.record.exit = exit;

@@ -20,6 +20,13 @@ pub(in crate::owner) struct Pause {
     until: Instant,
 }
 
+impl Pause {
+    /// There was no fault since it ended, for as long as it took.
+    fn is_forgotten(&self, now: Instant) -> bool {
+        now >= self.until + self.length
+    }
+}
+
 impl Owner {
     /// Nothing is launched just now.
     pub(in crate::owner) fn is_paused(&self) -> bool {
@@ -33,7 +40,10 @@ impl Owner {
 
     /// What is wrong with the machine, for people.
     pub(in crate::owner) fn machine_trouble(&self) -> Option<String> {
-        let pause = self.pause.as_ref()?;
+        if self.disk_full {
+            return Some(format!("nothing is launched: {}", self.why_unwritten()));
+        }
+        let pause = self.pause.as_ref().filter(|_| self.is_paused())?;
         Some(format!(
             "nothing is launched: {}; it is tried again every {} s",
             pause.why,
@@ -43,20 +53,30 @@ impl Owner {
 
     /// The machine could not do what a launch needs.
     pub(in crate::owner) fn machine_failed(&mut self, why: String) {
+        let now = self.clock.instant();
         let length = match &self.pause {
             Some(pause) if self.is_paused() => pause.length,
-            Some(pause) => (pause.length * 2).min(LONGEST_PAUSE),
-            None => SHORTEST_PAUSE,
+            Some(pause) if !pause.is_forgotten(now) => (pause.length * 2).min(LONGEST_PAUSE),
+            _ => SHORTEST_PAUSE,
         };
         if self.pause.as_ref().is_none_or(|pause| pause.why != why) {
             tracing::error!("nothing is launched for now: {why}");
         }
-        self.pause = Some(Pause { why, length, until: self.clock.instant() + length });
+        self.pause = Some(Pause { why, length, until: now + length });
     }
 
-    /// A launch worked: the machine is well again.
+    /// A launch worked. That the program began is not known yet: faults that a shim meets are told in a moment, and pauses grow
+    /// until there are none for as long as the last one took.
     pub(in crate::owner) fn machine_works(&mut self) {
         self.launches += 1;
+        let now = self.clock.instant();
+        if self.pause.as_ref().is_some_and(|pause| pause.is_forgotten(now)) {
+            self.machine_is_well();
+        }
+    }
+
+    /// A program began: the machine is well again.
+    pub(in crate::owner) fn machine_is_well(&mut self) {
         if self.pause.take().is_some() {
             tracing::info!("tasks are launched again");
         }

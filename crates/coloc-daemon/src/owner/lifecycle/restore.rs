@@ -74,7 +74,9 @@ impl Owner {
         }
         let on_gpus = self.tasks.values().filter(|live| live.record.phase.is_on_gpus());
         let running: Vec<_> = on_gpus.map(|live| (live.record.id, live.record.attempt)).collect();
-        self.executor.keep_only(&running);
+        let journal = &self.journal;
+        let is_known = |task| matches!(journal.task(task), Ok(Some(_)));
+        self.executor.keep_only(&running, &is_known);
         self.roots_changed = true;
         self.flush();
         self.carry_out(now, effects);

@@ -1,6 +1,6 @@
 //! What was acknowledged is never lost, and nothing runs twice, however the daemon ends.
 
-use crate::live::home::Home;
+use crate::live::home::{Home, coloc, text};
 use std::path::Path;
 
 /// A task that leaves a line in a file each time it runs.
@@ -136,4 +136,33 @@ fn what_ended_tasks_of_an_array_had_is_kept_when_the_others_are_changed() {
     assert_eq!(home.state(first), "completed");
     home.run(&["release", &(first + 1).to_string()]);
     home.wait_for_state(first + 1, "completed");
+}
+
+/// A journal that was put back does not know which tasks were started since. They go on unwatched.
+#[test]
+fn tasks_that_a_journal_does_not_know_are_not_killed() {
+    let mut home = Home::new(&["--emulate", "1xA100-40GB"]);
+    home.wait_for_state(home.submit(&["--", "true"]), "completed");
+    let backup = home.path().join("backup");
+    let state = home.path().join("state");
+    let about = |words: &[&str]| {
+        let done = coloc().arg("state").args(words).arg("--state").arg(&state).output();
+        let done = done.expect("it runs");
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        text(&done.stdout)
+    };
+    about(&["backup", backup.to_str().expect("a path")]);
+    let unknown = home.submit(&["--gpu-mem", "1G", "--", "sh", "-c", "echo $$; exec sleep 600"]);
+    let pid = |home: &Home| home.run(&["logs", &unknown.to_string()]).trim().to_owned();
+    home.wait_for("its process", |home| !pid(home).is_empty());
+    let pid = pid(&home);
+    home.kill();
+    let told = about(&["restore", backup.to_str().expect("a path")]);
+    assert!(told.contains("go on unwatched"), "{told}");
+    home.boot();
+    assert!(!home.try_run(&["show", &unknown.to_string()]).status.success(), "it is not known");
+    let process = std::path::PathBuf::from(format!("/proc/{pid}"));
+    assert!(process.exists(), "it goes on");
+    let killed = std::process::Command::new("kill").args(["-KILL", &pid]).status();
+    assert!(killed.expect("it runs").success());
 }

@@ -109,23 +109,37 @@ impl Groups {
 
     /// Takes away a place that was made for groups, once there are none. Only for when no task runs.
     pub fn leave(&self) {
-        self.sweep(&[]);
+        self.sweep(&[], &|_| true);
         if self.base == Path::new(delegation::TOP) {
             // Another daemon may have groups there.
             let _ = fs::remove_dir(self.root.join(&self.base));
         }
     }
 
-    /// Kills what is left in groups of ours that no attempt needs, and removes them.
-    pub fn sweep(&self, needed: &[TaskGroup]) {
+    /// Kills what is left in groups of ours that no attempt needs, and removes them. Processes of tasks that are not known
+    /// stay.
+    pub fn sweep(&self, needed: &[TaskGroup], is_known: &dyn Fn(TaskId) -> bool) {
         let Ok(entries) = fs::read_dir(self.root.join(&self.base)) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name();
-            let ours = name.to_str().is_some_and(|name| name.starts_with(&self.prefix));
+            let Some(attempt) = name.to_str().and_then(|name| name.strip_prefix(&self.prefix))
+            else {
+                continue;
+            };
             let needed = || needed.iter().any(|group| group.path() == entry.path());
-            if ours && entry.file_type().is_ok_and(|kind| kind.is_dir()) && !needed() {
-                let shown = format!("/{}", self.base.join(&name).display());
-                TaskGroup::at(entry.path(), shown).end();
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) || needed() {
+                continue;
+            }
+            let task = attempt.split('.').next().and_then(|task| task.parse().ok()).map(TaskId);
+            let shown = format!("/{}", self.base.join(&name).display());
+            match task.filter(|&task| !is_known(task)) {
+                // A group that has processes cannot be removed.
+                Some(task) if fs::remove_dir(entry.path()).is_err() => tracing::warn!(
+                    task = task.0,
+                    "the journal does not know this task: its processes in {shown} go on unwatched"
+                ),
+                Some(_) => {}
+                None => TaskGroup::at(entry.path(), shown).end(),
             }
         }
     }
@@ -184,7 +198,7 @@ mod tests {
         for other in ["coloc-00000000-1.1", "daemon"] {
             fs::create_dir(base.join(other)).expect("a folder");
         }
-        groups.sweep(std::slice::from_ref(&kept));
+        groups.sweep(std::slice::from_ref(&kept), &|_| true);
         assert!(kept.path().exists() && base.join("daemon").exists());
         assert!(base.join("coloc-00000000-1.1").exists(), "another daemon's");
         assert!(!left.path().exists());

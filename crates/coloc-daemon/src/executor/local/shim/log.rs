@@ -196,9 +196,13 @@ fn can_be_written(file: File) -> io::Result<File> {
     if kind.is_file() {
         return Err(io::Error::other("it is a file of the kernel's, and no place for output"));
     }
-    let what = FileType::from_raw_mode(meta.mode());
+    let what = match FileType::from_raw_mode(meta.mode()) {
+        FileType::Directory => "directory",
+        FileType::Socket => "socket",
+        _ => "device",
+    };
     Err(io::Error::other(format!(
-        "it is a {what:?}: output goes to plain files, pipes that are read, terminals and /dev/null"
+        "it is a {what}: output goes to plain files, pipes that are read, terminals and /dev/null"
     )))
 }
 
