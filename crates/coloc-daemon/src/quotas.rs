@@ -146,11 +146,8 @@ mod tests {
         assert_eq!(root.group, Some(GroupId(0)));
         assert_eq!(account_table.group_name(GroupId(0)), "root");
         assert_eq!(account_table.account(Uid(12345)).quota, gpus(0));
-        let unauthenticated_connection = account_table.account(Uid(54321));
-        assert_eq!(
-            (unauthenticated_connection.quota, unauthenticated_connection.group),
-            (gpus(4), None)
-        );
+        let newcomer = account_table.account(Uid(54321));
+        assert_eq!((newcomer.quota, newcomer.group), (gpus(4), None));
         let both = Quota { gpus: Some(8), memory: memory.memory };
         assert_eq!(account_table.accounts().group(GroupId(0)), both);
         assert!(account_table.accounts().have_quotas());

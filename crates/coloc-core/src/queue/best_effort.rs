@@ -15,7 +15,7 @@ struct Head {
     /// What goes before its turn: the priority. Under fair, only among tasks of one user.
     rank: u64,
     /// When its turn is, by the discipline's measure.
-    pass: u64,
+    due: u64,
     ticket: Ticket,
     shape: usize,
     task: TaskId,
@@ -35,10 +35,10 @@ pub(crate) fn run(scheduler: &mut SchedulerState, pass: &mut Pass) {
         }
     }
     let mut heads = BinaryHeap::from(heads);
-    while let Some(Reverse(Head { pass: expected, shape, task, .. })) = heads.pop() {
+    while let Some(Reverse(Head { due: expected, shape, task, .. })) = heads.pop() {
         // Its user may have been served since.
         if scheduler.policy.queue == Queue::Fair
-            && let Some(now) = head(scheduler, pass.now, shape).filter(|now| now.pass != expected)
+            && let Some(now) = head(scheduler, pass.now, shape).filter(|now| now.due != expected)
         {
             heads.push(Reverse(now));
             continue;
@@ -84,19 +84,19 @@ fn head(scheduler: &SchedulerState, now: Time, shape: usize) -> Option<Head> {
     if scheduler.policy.queue == Queue::Fair {
         return Some(Head {
             rank: 0,
-            pass: fair::pass(scheduler, now, queue.user),
+            due: fair::due(scheduler, now, queue.user),
             ticket,
             shape,
             task,
         });
     }
-    let mut pass = ticket.submitted;
+    let mut due = ticket.submitted;
     if scheduler.policy.short_first > 0.0 {
         let expected = scheduler.beliefs.expected_run_time(queue.signature).secs();
         let handicap = Millis::from_secs_f64(scheduler.policy.short_first * expected);
-        pass = pass + scheduler.policy.overtake_limit.map_or(handicap, |most| handicap.min(most));
+        due = due + scheduler.policy.overtake_limit.map_or(handicap, |most| handicap.min(most));
     }
-    Some(Head { rank: ticket.rank, pass: pass.0, ticket, shape, task })
+    Some(Head { rank: ticket.rank, due: due.0, ticket, shape, task })
 }
 
 /// Whether a task of the shape might fit: a blocked shape has a chance only on GPUs that improved. Asked

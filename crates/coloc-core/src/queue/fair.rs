@@ -6,6 +6,6 @@ use crate::scheduler::SchedulerState;
 use coloc_model::{Time, UserId};
 
 /// When a user's turn is: scores are not negative, so their bits compare as they do.
-pub(super) fn pass(scheduler: &SchedulerState, now: Time, user: UserId) -> u64 {
+pub(super) fn due(scheduler: &SchedulerState, now: Time, user: UserId) -> u64 {
     scheduler.holdings.score(now, user).to_bits()
 }

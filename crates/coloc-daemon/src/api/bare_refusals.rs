@@ -34,7 +34,7 @@ pub(super) fn refusal(status: &str, code: &str, error: &str) -> Vec<u8> {
 
 /// What is to be written in place of these bytes, if they are all of an answer by hyper itself: all of ours name their
 /// schema.
-fn bare_refusals(bytes: &[u8]) -> Option<Vec<u8>> {
+fn with_body(bytes: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() < 1024)?;
     let status = text.strip_prefix("HTTP/1.1 ").or_else(|| text.strip_prefix("HTTP/1.0 "))?;
     let (status, head) = status.split_once("\r\n")?;
@@ -58,7 +58,7 @@ impl<S: AsyncWrite + Unpin> BareRefusals<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<Option<usize>>> {
         if self.instead.is_none() {
-            self.instead = bare_refusals(bytes).map(|instead| (instead, 0));
+            self.instead = with_body(bytes).map(|instead| (instead, 0));
         }
         let Some((instead, done)) = &mut self.instead else { return Poll::Ready(Ok(None)) };
         while *done < instead.len() {
@@ -123,7 +123,7 @@ mod tests {
     fn only_an_answer_without_words_gets_some() {
         let bare = "HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\
                     date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n";
-        let text = String::from_utf8(bare_refusals(bare.as_bytes()).expect("words")).expect("text");
+        let text = String::from_utf8(with_body(bare.as_bytes()).expect("words")).expect("text");
         let (head, body) = text.split_once("\r\n\r\n").expect("a head");
         assert!(head.starts_with("HTTP/1.1 431 Request Header Fields Too Large\r\n"), "{head}");
         assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{head}");
@@ -134,7 +134,7 @@ mod tests {
         let more = format!("{bare}more");
         let long = format!("{}{bare}", " ".repeat(2000));
         for other in [ours.as_str(), &fine, &more, &long, "HTTP/1.1 4", ""] {
-            assert!(bare_refusals(other.as_bytes()).is_none(), "{other}");
+            assert!(with_body(other.as_bytes()).is_none(), "{other}");
         }
     }
 }

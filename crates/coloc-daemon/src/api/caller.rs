@@ -51,12 +51,9 @@ impl<S: Sync> FromRequestParts<S> for Peer {
 /// Lets in a user whom the kernel named, and one who has a token. Nothing of what others send is looked at.
 pub(super) async fn admit(api: State, mut request: Request, next: Next) -> Response {
     if request.extensions().get::<Peer>().is_none() {
-        let unauthenticated_connection =
-            request.extensions_mut().remove::<Arc<UnauthenticatedConnection>>();
-        let admitted = by_token(&api, &request).and_then(|peer| match unauthenticated_connection {
-            Some(unauthenticated_connection) => {
-                unauthenticated_connection.is_known(peer.caller(), &api.user_limits).map(|()| peer)
-            }
+        let newcomer = request.extensions_mut().remove::<Arc<UnauthenticatedConnection>>();
+        let admitted = by_token(&api, &request).and_then(|peer| match newcomer {
+            Some(newcomer) => newcomer.is_known(peer.caller(), &api.user_limits).map(|()| peer),
             None => Err(Failure::NoToken),
         });
         match admitted {

@@ -112,11 +112,11 @@ pub async fn serve_remote(listener: TcpListener, tls: TlsAcceptor, router: Route
         match listener.accept().await {
             Ok((stream, from)) => {
                 let (tls, router) = (tls.clone(), router.clone());
-                let unauthenticated_connection = unauthenticated.admit(from.ip());
+                let newcomer = unauthenticated.admit(from.ip());
                 tokio::spawn(async move {
                     tokio::select! {
-                        () = meet(stream, &tls, unauthenticated_connection.clone(), router) => {}
-                        () = unauthenticated_connection.sent_away() => {}
+                        () = meet(stream, &tls, newcomer.clone(), router) => {}
+                        () = newcomer.sent_away() => {}
                     }
                 });
             }
@@ -178,8 +178,8 @@ async fn converse(
         let mut request = request.map(Body::new);
         match who.clone() {
             Who::Known(peer) => drop(request.extensions_mut().insert(peer)),
-            Who::UnauthenticatedConnection(unauthenticated_connection) => {
-                drop(request.extensions_mut().insert(unauthenticated_connection))
+            Who::UnauthenticatedConnection(newcomer) => {
+                drop(request.extensions_mut().insert(newcomer))
             }
         }
         let answer = tokio::time::timeout(SLOWEST, router.call(request));

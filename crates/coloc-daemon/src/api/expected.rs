@@ -35,7 +35,7 @@ async fn look_ahead(
     peer: Peer,
     target: Option<TaskId>,
 ) -> Result<Vec<Expected>, Failure> {
-    let _turn = api.heavy_requests.take(peer.caller().uid).await?;
+    let _permit = api.heavy_requests.take(peer.caller().uid).await?;
     let _only = ONE_AT_A_TIME.acquire().await.map_err(|_| Failure::Stopping)?;
     let snapshot = *api.ask(peer.caller(), Command::Snapshot).await?;
     api.read(move |journal| {

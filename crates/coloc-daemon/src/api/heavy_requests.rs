@@ -47,7 +47,7 @@ impl HeavyRequests {
     fn of(&self, uid: Uid) -> Arc<Semaphore> {
         let mut by_user = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
         if by_user.len() > REMEMBERED {
-            by_user.retain(|_, heavy_requests| Arc::strong_count(heavy_requests) > 1);
+            by_user.retain(|_, permits| Arc::strong_count(permits) > 1);
         }
         by_user.entry(uid).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
     }

@@ -104,7 +104,7 @@ fn pages(
 
 /// Ended tasks are on the disk, the others with the owner.
 async fn all(api: State, peer: Peer, request: ListRequest, form: Form) -> Result<Vec<u8>, Failure> {
-    let turn = api.heavy_requests.take(peer.caller().uid).await?;
+    let permit = api.heavy_requests.take(peer.caller().uid).await?;
     let mut tasks = api.ask(peer.caller(), Command::List).await?;
     let since = Moment((request.since_s.max(0.0) * 1000.0) as u64);
     let write = move |journal: &Journal| {
@@ -120,7 +120,7 @@ async fn all(api: State, peer: Peer, request: ListRequest, form: Form) -> Result
         Ok(form.write(rows, &mut false))
     };
     let rows = api.read(write).await;
-    drop(turn);
+    drop(permit);
     rows?
 }
 

@@ -14,7 +14,7 @@ pub(super) async fn read(
     peer: Peer,
     Query(request): Query<PastRequest>,
 ) -> Result<Json<Past>, Failure> {
-    let _turn = api.heavy_requests.take(peer.caller().uid).await?;
+    let _permit = api.heavy_requests.take(peer.caller().uid).await?;
     let since = Moment((request.since_s.max(0.0) * 1000.0) as u64);
     let read = api.read(move |journal| past::read(journal, since, request.user.as_deref()));
     read.await.map(Json)

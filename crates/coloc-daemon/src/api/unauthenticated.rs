@@ -148,8 +148,8 @@ mod tests {
     use crate::record::Uid;
     use std::task::{Context, Poll, Waker};
 
-    fn is_sent_away(unauthenticated_connection: &UnauthenticatedConnection) -> bool {
-        let mut leaves = Box::pin(unauthenticated_connection.sent_away());
+    fn is_sent_away(newcomer: &UnauthenticatedConnection) -> bool {
+        let mut leaves = Box::pin(newcomer.sent_away());
         leaves.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
     }
 
@@ -163,21 +163,13 @@ mod tests {
         let one: Vec<_> = (0..30).map(|_| unauthenticated.admit(address(1))).collect();
         let two: Vec<_> = (0..10).map(|_| unauthenticated.admit(address(2))).collect();
         let _third = unauthenticated.admit(address(3));
-        let gone: Vec<bool> = one
-            .iter()
-            .map(|unauthenticated_connection| is_sent_away(unauthenticated_connection))
-            .collect();
+        let gone: Vec<bool> = one.iter().map(|newcomer| is_sent_away(newcomer)).collect();
         assert!(gone[0] && !gone[1..].contains(&true), "{gone:?}");
-        assert!(
-            !two.iter().any(|unauthenticated_connection| is_sent_away(unauthenticated_connection))
-        );
+        assert!(!two.iter().any(|newcomer| is_sent_away(newcomer)));
         drop(one);
         let many: Vec<_> =
             (0..OF_ONE_ADDRESS + 3).map(|_| unauthenticated.admit(address(2))).collect();
-        assert!(
-            two.iter().all(|unauthenticated_connection| is_sent_away(unauthenticated_connection)),
-            "too many of one address"
-        );
+        assert!(two.iter().all(|newcomer| is_sent_away(newcomer)), "too many of one address");
         drop((many, two));
         assert_eq!(unauthenticated.all().count, 1);
     }

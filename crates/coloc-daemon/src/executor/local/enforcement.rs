@@ -127,15 +127,15 @@ impl LocalExecutor {
         let gpus = record.placement.iter().flat_map(Placement::gpus);
         let addresses: Vec<&String> =
             gpus.filter_map(|gpu| self.addresses.get(gpu.index())).collect();
-        let enforcement = |address: &&String| {
+        let holds = |address: &&String| {
             dmem.limit(group.name(), address, memory).is_ok_and(|read| read.holds())
         };
-        !addresses.is_empty() && addresses.iter().all(enforcement)
+        !addresses.is_empty() && addresses.iter().all(holds)
     }
 
     /// What was declared of an attempt, as far as it came true: a program that could not enter its group is not held by
     /// it.
-    pub(super) fn true_holds(&self, record: &Record) -> Option<Box<EnforcementView>> {
+    pub(super) fn true_enforcement(&self, record: &Record) -> Option<Box<EnforcementView>> {
         let declared = record.enforcement.clone()?;
         let by_group = declared.containment != Containment::Session;
         match self.run_dir(record).started() {

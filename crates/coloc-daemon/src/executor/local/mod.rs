@@ -283,7 +283,7 @@ impl Executor for LocalExecutor {
     }
 
     fn enforcement(&self, record: &Record) -> Option<Box<EnforcementView>> {
-        self.true_holds(record)
+        self.true_enforcement(record)
     }
 
     fn output(&self, record: &Record, spec: &TaskSpec) -> PathBuf {

@@ -77,7 +77,7 @@ impl TaskGroup {
     }
 
     /// A process is in it.
-    pub fn enforcement(&self, pid: u32) -> bool {
+    pub fn has(&self, pid: u32) -> bool {
         let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         text.lines().any(|line| line.strip_prefix("0::") == Some(&self.name))
     }
@@ -156,7 +156,7 @@ mod tests {
     fn a_plain_folder_cannot_be_entered() {
         let dir = tempfile::tempdir().expect("a folder");
         let group = TaskGroup::at(dir.path().to_owned(), "/x".to_owned());
-        assert!(group.open().is_err() && !group.enforcement(std::process::id()));
+        assert!(group.open().is_err() && !group.has(std::process::id()));
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
         fs::write(dir.path().join("memory.peak"), "4096\n").expect("written");
         let expected = HostMemory { kills: 2, peak: Some(Bytes(4096)), limit: None };
         assert_eq!(group.host_memory(), Some(expected));
-        assert!(!group.enforcement(std::process::id()));
+        assert!(!group.has(std::process::id()));
     }
 
     proptest! {

@@ -232,8 +232,8 @@ impl Partitions {
 
     fn note(&mut self, gpu: &Uuid, change: impl FnOnce(&mut Note)) -> Result<(), PartitionError> {
         let file = self.notes.file().to_owned();
-        let intent_file = self.notes.change(gpu, change);
-        intent_file.map_err(|source| PartitionError::Notes { file, source })
+        let noted = self.notes.change(gpu, change);
+        noted.map_err(|source| PartitionError::Notes { file, source })
     }
 
     /// Asks until processes that have just ended are off the driver's list.

@@ -123,8 +123,7 @@ impl Prepared {
             Some(Err(error)) => (None, Some(error)),
             None => (None, None),
         };
-        let group =
-            group.filter(|group| main.is_some_and(|main| group.group.enforcement(main.pid)));
+        let group = group.filter(|group| main.is_some_and(|main| group.group.has(main.pid)));
         let log = match no_directory(&order) {
             // A file for its output may not be there either: what is wrong is told as what it is.
             Some(why) => Err(why),
