@@ -78,9 +78,11 @@ fn by_gang(fleet: &Fleet, policy: &Policy, counts: impl Fn(GpuModel) -> bool) ->
             _ => model.memory(),
         })
     };
-    let groups: Vec<Vec<Bytes>> = match policy.place {
-        Place::Any | Place::Consolidate => vec![fleet.ids().filter_map(memory).collect()],
-        _ => fleet.nodes().iter().map(|node| node.gpus().filter_map(memory).collect()).collect(),
+    let groups: Vec<Vec<Bytes>> = match policy.spans_nodes() {
+        true => vec![fleet.ids().filter_map(memory).collect()],
+        false => {
+            fleet.nodes().iter().map(|node| node.gpus().filter_map(memory).collect()).collect()
+        }
     };
     let mut largest: Vec<Bytes> = Vec::new();
     for mut group in groups {
@@ -164,9 +166,9 @@ impl SchedulerState {
                 && demand.need <= state.capacity
                 && counts(state)
         };
-        match self.policy.place {
-            Place::Any | Place::Consolidate => self.gpus.ids().filter(fits).count() as u32,
-            _ => {
+        match self.policy.spans_nodes() {
+            true => self.gpus.ids().filter(fits).count() as u32,
+            false => {
                 let of_node = |node| self.gpus.of_node(node).filter(fits).count() as u32;
                 self.gpus.node_ids().map(of_node).max().unwrap_or(0)
             }

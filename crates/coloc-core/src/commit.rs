@@ -103,7 +103,7 @@ impl SchedulerState {
         let before = run.charge;
         self.holdings.ended(now, user, &before);
         self.holdings.started(now, user, &charge);
-        if let Some(run) = self.tasks.get_mut(task).and_then(|record| record.run.as_mut()) {
+        if let Some(run) = self.run_mut(task) {
             run.charge = charge;
         }
     }

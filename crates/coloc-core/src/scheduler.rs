@@ -11,7 +11,7 @@ use crate::gpus::Gpus;
 use crate::inherit::Past;
 use crate::models::Models;
 use crate::pass::PassCounts;
-use crate::policy::{Place, Policy, Queue};
+use crate::policy::{Policy, Queue};
 use crate::queue::ranked::{self, Ranked};
 use crate::queue::{Waiting, allox, backfill, best_effort, fifo};
 use crate::recovery::RecoveryQueue;
@@ -108,9 +108,9 @@ impl Scheduler {
             blocked_head: None,
             fleet: fleet.clone(),
             largest: LargestMemory::of(fleet, &policy),
-            widest: match policy.place {
-                Place::Any | Place::Consolidate => fleet.len() as u32,
-                _ => fleet.widest_node() as u32,
+            widest: match policy.spans_nodes() {
+                true => fleet.len() as u32,
+                false => fleet.widest_node() as u32,
             },
             widest_node: fleet.widest_node() as u32,
             cursor: 0,

@@ -42,7 +42,7 @@ impl SchedulerState {
         activity: Option<Fraction>,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        let Some(run) = self.tasks.get_mut(task).and_then(|record| record.run.as_mut()) else {
+        let Some(run) = self.run_mut(task) else {
             return false;
         };
         // Until it is on its GPUs, a task that loads its program says nothing of how busy it will keep them.
@@ -92,7 +92,7 @@ impl SchedulerState {
         if self.policy.contract.is_some() {
             return;
         }
-        let Some(run) = self.tasks.get_mut(task).and_then(|record| record.run.as_mut()) else {
+        let Some(run) = self.run_mut(task) else {
             return;
         };
         // A task that was restarted since is watched on its own account.

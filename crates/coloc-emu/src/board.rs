@@ -100,20 +100,6 @@ impl Board {
         }
     }
 
-    /// The architecture's name.
-    pub fn architecture_name(&self) -> &'static str {
-        match self.architecture() {
-            2 => "Kepler",
-            3 => "Maxwell",
-            4 => "Pascal",
-            5 => "Volta",
-            6 => "Turing",
-            7 => "Ampere",
-            8 => "Ada Lovelace",
-            _ => "Hopper",
-        }
-    }
-
     /// Energy counters came with Volta.
     pub fn counts_energy(&self) -> bool {
         self.capability >= (7, 0)

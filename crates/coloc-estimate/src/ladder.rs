@@ -8,7 +8,7 @@ use crate::replay_estimator::ReplayEstimator;
 use crate::run::RunConfig;
 use serde::Serialize;
 
-/// What is known of a task when it is submitted.
+/// What is known of a task before it runs.
 #[derive(Clone, Copy, Default)]
 pub struct Known<'a> {
     /// Its command, if running it with fake tensors is allowed, and for how many steps.

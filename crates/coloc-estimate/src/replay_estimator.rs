@@ -82,12 +82,6 @@ impl<'a> ReplayEstimator<'a> {
         self.environment
     }
 
-    /// In another environment.
-    #[must_use]
-    pub fn in_environment(self, environment: Environment) -> Self {
-        ReplayEstimator { environment, ..self }
-    }
-
     /// Memory at the peak in MiB and its bound, from replays and the family's learned parts.
     fn memory(&self, graph: &Graph, run: &RunConfig, rule: &Replayed) -> (f64, f64) {
         let family = Family::of(graph);

@@ -165,7 +165,10 @@ fn an_environment_is_learned_and_used_by_its_name() {
     let above = |answer: &Value| answer["bound_mib"].as_f64().expect("a number") - peak(answer);
     assert!((above(&here) - above(&there) - spread).abs() < 0.01, "{here} {there}");
     let flagged = json(&dir, &["--task", "resnet", "--env", "torch-2.4"]);
-    assert!(flags_of(&flagged).contains("the memory of batch norm was not measured"), "{flagged}");
+    assert!(
+        flags_of(&flagged).contains("the memory of batch normalisation was not measured"),
+        "{flagged}"
+    );
 
     let listed = said(&dir, &["envs"]).ok();
     assert!(listed.contains("torch-2.4") && listed.contains("ships with coloc"), "{listed}");

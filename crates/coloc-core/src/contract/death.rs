@@ -10,8 +10,8 @@ use coloc_model::{Bytes, GpuId, TaskId, Time};
 const BELIEVABLE: f64 = 0.9;
 /// Neighbours are blamed so often for one task; then it is the task.
 const MOST_BLAME: u32 = 3;
-/// The attempt that has GPUs to itself.
-const LAST_ATTEMPT: u32 = 2;
+/// After running out of memory so often a task has GPUs to itself.
+const OOMS_BEFORE_LAST_RESORT: u32 = 2;
 
 /// What a task had when it ran out of memory.
 pub(crate) struct Death {
@@ -158,7 +158,7 @@ impl SchedulerState {
             OnOom::Exclusive => record.attempts.idle_retry = true,
             OnOom::Grow { .. } => {
                 record.attempts.last_resort =
-                    record.attempts.ooms >= rules.retries.min(LAST_ATTEMPT);
+                    record.attempts.ooms >= rules.retries.min(OOMS_BEFORE_LAST_RESORT);
             }
         }
         let signature = record.task.signature;
@@ -213,7 +213,7 @@ impl SchedulerState {
         record.attempts.wanted = record.attempts.wanted.max(Some(held));
         record.attempts.granted = record.attempts.granted.max(held.scale(1.1));
         record.attempts.last_resort =
-            record.attempts.ooms >= self.policy.recovery.retries.min(LAST_ATTEMPT);
+            record.attempts.ooms >= self.policy.recovery.retries.min(OOMS_BEFORE_LAST_RESORT);
         self.wait_to_recover(task);
     }
 }

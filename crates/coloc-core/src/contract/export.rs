@@ -96,7 +96,7 @@ impl SchedulerState {
         for gpu in gpus {
             self.honour(gpu, &demand, promised);
         }
-        let run = self.tasks.get_mut(demand.task).and_then(|record| record.run.as_mut());
+        let run = self.run_mut(demand.task);
         if let (Some(run), Some(promised)) = (run, promised) {
             run.limit = promised.limit;
             run.promised = demand.book.max(promised.bytes);
@@ -115,7 +115,7 @@ impl SchedulerState {
             (demand.book, demand.alone) = (promised.bytes, promised.alone);
         }
         self.book_on(now, &demand, placement);
-        let run = self.tasks.get_mut(demand.task).and_then(|record| record.run.as_mut());
+        let run = self.run_mut(demand.task);
         if let (Some(run), Some(_)) = (run, promised) {
             run.settled = true;
         }

@@ -23,7 +23,7 @@ impl SchedulerState {
             booking.bytes = booking.declared;
             booking.settled = false;
         });
-        if let Some(run) = self.tasks.get_mut(lender).and_then(|record| record.run.as_mut()) {
+        if let Some(run) = self.run_mut(lender) {
             run.settled_at = Bytes::ZERO;
         }
     }

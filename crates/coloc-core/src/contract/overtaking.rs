@@ -1,10 +1,10 @@
-//! A task that needs an empty GPU because nothing is known of it is not overtaken for ever.
+//! A task that needs an empty GPU, because nothing is known of it or for another reason, is not overtaken for ever.
 
 use crate::queue::Ticket;
 use crate::scheduler::SchedulerState;
 use coloc_model::{TaskId, Time};
 
-/// After so many later tasks were started before it, a GPU is emptied for it.
+/// After so many later tasks were started before it, a GPU is reserved for it.
 const MOST: u32 = 16;
 
 /// How often the first of the tasks that wait for an empty GPU was overtaken.
@@ -40,7 +40,7 @@ impl Overtaking {
 }
 
 impl SchedulerState {
-    /// Empties a GPU for a task of which nothing is known once it was overtaken too often.
+    /// Reserves a GPU for a task that needs an empty one, once it was overtaken too often.
     pub(crate) fn bound_overtaking(&mut self, now: Time) {
         let Some((task, _)) = self.overtaking.waits.filter(|_| self.overtaking.times >= MOST)
         else {

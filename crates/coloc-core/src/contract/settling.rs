@@ -129,7 +129,7 @@ impl SchedulerState {
         self.plan_to_settle(task);
     }
 
-    fn run_mut(&mut self, task: TaskId) -> Option<&mut Run> {
+    pub(crate) fn run_mut(&mut self, task: TaskId) -> Option<&mut Run> {
         self.tasks.get_mut(task).and_then(|record| record.run.as_mut())
     }
 

@@ -204,8 +204,8 @@ fn only_gpus_that_are_large_enough_are_kept() {
 
 #[test]
 fn a_reservation_is_not_in_the_way_of_its_own_task() {
-    use Queue::{Backfill, BestEffort, Fair, Fifo, Las2d, Srsf};
-    for queue in [BestEffort, Fair, Fifo, Backfill, Srsf, Las2d] {
+    use Queue::{Backfill, BestEffort, Fair, Fifo, Srsf};
+    for queue in [BestEffort, Fair, Fifo, Backfill, Srsf] {
         let policy = Policy { queue, ..PATIENT };
         let mut world = World::new("1xA100-40GB", policy);
         let running = world.submit(task().kind(1).gib(40).secs(100));
@@ -216,8 +216,7 @@ fn a_reservation_is_not_in_the_way_of_its_own_task() {
         let before = world.submit(task().kind(2).gib(40).secs(200));
         world.finish(running);
         // Where ranks decide, the one that ranks better would preempt the other.
-        let ranked = matches!(queue, Srsf | Las2d);
-        let (first, second) = if ranked { (before, starving) } else { (starving, before) };
+        let (first, second) = if queue == Srsf { (before, starving) } else { (starving, before) };
         assert!(world.runs(first), "{queue:?}: GPU 0 is empty");
         world.finish(first);
         assert!(world.runs(second), "{queue:?}");

@@ -9,9 +9,6 @@ use coloc_model::{Bytes, GpuModel};
 use rows::ROWS;
 use shapes::SHAPES;
 
-/// The kind of device that run times refer to.
-pub const REFERENCE: &str = "V100-16GB";
-
 /// One row of the measurements.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Job {

@@ -8,7 +8,7 @@ use crate::owner::commands::invalid::Invalid;
 use crate::owner::lifecycle::promises::memory_of;
 use crate::owner::reply::{PendingAnswer, Reply};
 use crate::owner::{Caller, Live, Owner, Refused};
-use crate::record::{Record, SpecId};
+use crate::record::{Record, SpecId, Uid};
 use coloc_api::request::{ArrayRequest, Submission};
 use coloc_api::script;
 use coloc_api::spec::{Dependency, DependencyKind, TaskSpec};
@@ -109,7 +109,7 @@ impl Owner {
         }
         self.may_submit(caller, &submission.spec)?;
         let Submission { mut spec, array, held, key, singleton } = submission;
-        self.check(&spec, array.as_ref())?;
+        self.check(caller.uid, &spec, array.as_ref())?;
         self.has_room(caller, array.as_ref().map_or(1, |array| array.indices.len()), &spec)?;
         spec.singleton |= singleton;
         self.estimate(&mut spec);
@@ -205,8 +205,10 @@ impl Owner {
         }
     }
 
+    /// Whether tasks of a submission can ever run, within the bounds and the quota of their user.
     pub(in crate::owner) fn check(
-        &self,
+        &mut self,
+        owner: Uid,
         spec: &TaskSpec,
         array: Option<&ArrayRequest>,
     ) -> Result<(), Refused> {
@@ -222,7 +224,7 @@ impl Owner {
         let task = Task {
             id: TaskId(self.next_task),
             signature: self.names.next(),
-            user: coloc_model::UserId(0),
+            user: self.user(owner),
             gpus: spec.gpus,
             exclusive: spec.exclusive,
             models: self.models(spec),

@@ -37,7 +37,7 @@ impl Owner {
         let known = self.updated.take().filter(|known| known.is_of(old, update));
         let spec = known.as_ref().map_or_else(|| Arc::new(update.over(&was)), Updated::spec);
         if !phase.is_on_gpus() {
-            self.check(&spec, None)?;
+            self.check(owner, &spec, None)?;
         }
         bounds::check(&spec, 1, &self.settings.bounds).map_err(Invalid::from)?;
         let other_order = update.after.is_some() || update.name.is_some();

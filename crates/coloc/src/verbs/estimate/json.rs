@@ -23,7 +23,7 @@ pub(super) struct EstimateAnswer<'a> {
     fits: Option<bool>,
     bound_fits: Option<bool>,
     breakdown_bytes: Option<Breakdown>,
-    /// Estimators that were asked before one answered.
+    /// Estimators that were asked, the one that answered last.
     #[serde(skip_serializing_if = "<[Step]>::is_empty")]
     asked: &'a [Step],
 }

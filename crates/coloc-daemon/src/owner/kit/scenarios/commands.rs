@@ -1,7 +1,9 @@
 //! What people ask for.
 
 use super::*;
+use crate::owner::{Caller, Input, Reply};
 use coloc_api::request::Teaching;
+use coloc_core::accounts::Quota;
 use coloc_model::{Lesson, TaskState};
 
 #[test]
@@ -203,4 +205,22 @@ fn what_is_asked_of_a_task_tells_where_it_stands() {
     assert_eq!(placed, [true, false]);
     let same = kit.owner_mut().names.number(train().signature());
     assert_eq!(all.tasks[0].task.signature, same, "one command is one kind of task");
+}
+
+#[test]
+fn a_submission_is_judged_by_the_quota_of_its_own_user() {
+    let mut kit = OwnerKit::new("4xA100-40GB", whole());
+    let one = Quota { gpus: Some(1), ..Quota::NONE };
+    kit.settings.quotas.users = vec![("nobody".to_owned(), one)];
+    kit.restart();
+    // The scheduler numbers users as they come: this one has no quota.
+    let pair = || TaskSpec { gpus: 2, ..train() };
+    kit.submit(pair());
+    let nobody = Caller { uid: Uid(65_534), admin: false };
+    let (reply, mut answer) = Reply::channel();
+    let submission = Box::new(Submission::of(pair()));
+    kit.inputs.push(Input::Command(nobody, Command::Submit(submission, reply)));
+    kit.run_until_idle();
+    let refused = answer.try_recv().expect("an answer").expect_err("it has a quota of one GPU");
+    assert!(refused.to_string().contains("quota"), "{refused}");
 }
