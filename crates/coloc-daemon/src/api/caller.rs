@@ -7,6 +7,7 @@ use crate::owner::Caller;
 use crate::record::Uid;
 use crate::tokens::TokenError;
 use axum::extract::{FromRequestParts, Request};
+use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::middleware::Next;
@@ -64,12 +65,19 @@ pub(super) async fn admit(api: State, mut request: Request, next: Next) -> Respo
     next.run(request).await
 }
 
+/// The token that a request shows.
+pub(super) fn token_in(headers: &HeaderMap) -> Option<&str> {
+    let shown = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    Some(shown.strip_prefix("Bearer ")?.trim())
+}
+
 fn by_token(api: &ApiState, request: &Request) -> Result<Peer, Failure> {
-    let shown = request.headers().get(AUTHORIZATION).ok_or(Failure::NoToken)?;
-    let token = shown.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
-    let token = token.ok_or(Failure::Token(TokenError::Unknown))?;
+    if !request.headers().contains_key(AUTHORIZATION) {
+        return Err(Failure::NoToken);
+    }
+    let token = token_in(request.headers()).ok_or(Failure::Token(TokenError::Unknown))?;
     let now = Moment::now();
-    let (uid, note) = api.tokens.admit(now, token.trim()).map_err(Failure::Token)?;
+    let (uid, note) = api.tokens.admit(now, token).map_err(Failure::Token)?;
     if note {
         let tokens = api.tokens.clone();
         // That it was used is worth a line on the disk, but the request does not wait for it.

@@ -1,12 +1,15 @@
 //! Live views: changes of tasks as they happen.
 
 use super::answer::Failure;
+use super::caller::token_in;
 use super::request::Path;
 use super::tasks::detail;
 use super::{Peer, State};
 use axum::Json;
+use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use coloc_api::answer::Versioned;
+use coloc_api::moment::Moment;
 use coloc_api::view::TaskDetail;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -40,20 +43,30 @@ pub(super) async fn wait(
     }
 }
 
-/// Every change of every task, as server-sent events.
+/// Every change of every task, as server-sent events. A client over the network hears nothing more once its token is revoked or
+/// has expired.
 pub(super) async fn stream(
     api: State,
-    _: Peer,
+    peer: Peer,
+    headers: HeaderMap,
 ) -> Sse<impl futures_core::Stream<Item = Result<Event, Infallible>>> {
     let news = api.news.subscribe();
-    let changes = futures_util::stream::unfold(news, |mut news| async {
-        let event = match news.recv().await {
-            Ok(view) => Event::default().event("task").json_data(&*view).ok()?,
-            // A client that lags behind is told so, and lists anew.
-            Err(RecvError::Lagged(_)) => Event::default().event("missed"),
-            Err(RecvError::Closed) => return None,
-        };
-        Some((Ok(event), news))
+    let token = token_in(&headers).filter(|_| peer.by_token).map(str::to_owned);
+    let changes = futures_util::stream::unfold((news, token), move |(mut news, token)| {
+        let tokens = api.tokens.clone();
+        async move {
+            let received = news.recv().await;
+            if token.as_deref().is_some_and(|token| tokens.admit(Moment::now(), token).is_err()) {
+                return None;
+            }
+            let event = match received {
+                Ok(view) => Event::default().event("task").json_data(&*view).ok()?,
+                // A client that lags behind is told so, and lists anew.
+                Err(RecvError::Lagged(_)) => Event::default().event("missed"),
+                Err(RecvError::Closed) => return None,
+            };
+            Some((Ok(event), (news, token)))
+        }
     });
     Sse::new(changes).keep_alive(KeepAlive::default())
 }

@@ -369,3 +369,23 @@ fn a_revoked_token_is_on_the_disk_with_its_name() {
     assert!(synced(before, &state.join("tokens.new").display().to_string()), "{trace}");
     assert!(synced(after, &state.display().to_string()), "{trace}");
 }
+
+#[test]
+fn a_revoked_token_hears_no_more_events() {
+    let remote = Remote::new(&[]);
+    let header = format!("authorization: Bearer {}\r\n", remote.token(&[]));
+    let heard = std::thread::scope(|scope| {
+        let stream = scope.spawn(|| remote.ask("GET /v1/events", &header, b""));
+        let submit = |name: &str| remote.home.submit(&["-J", name, "--", "true"]);
+        remote.home.wait_for("its use", |home| {
+            home.json(&["token", "list"])["tokens"][0]["last_used_s"].is_number()
+        });
+        // The stream may begin a moment after its token was noted.
+        (0..5).for_each(|_| remote.home.wait_for_state(submit("before"), "completed"));
+        remote.home.run(&["token", "revoke", "1"]);
+        remote.home.wait_for_state(submit("after"), "completed");
+        stream.join().expect("the stream ends")
+    });
+    let told = String::from_utf8_lossy(&heard.body);
+    assert!(told.contains("\"before\"") && !told.contains("\"after\""), "{told}");
+}
