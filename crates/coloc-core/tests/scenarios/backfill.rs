@@ -29,7 +29,7 @@ fn a_gang_that_lacks_gpus_in_service_stops_nobody() {
     let gang = world.submit(task().gpus(2).secs(50));
     let endless = world.submit(task());
     assert!(world.waits(gang));
-    assert_eq!(world.gpus(endless), [1], "the gang cannot start whoever waits");
+    assert_eq!(world.gpus(endless), [1], "the gang cannot start, whichever task waits");
     world.tell(Event::GpuDrained { gpu: GpuId(0), drained: false });
     let next = world.submit(task());
     assert!(world.waits(next), "now it can");

@@ -18,14 +18,14 @@ fn users_take_turns_whoever_came_first() {
     let mut world = World::new("4xA100-40GB", FAIR);
     let greedy: [TaskId; 8] = world.submit_all([task().user(0); 8]);
     let modest: [TaskId; 2] = world.submit_all([task().user(1); 2]);
-    assert!(greedy[..4].iter().all(|&task| world.runs(task)), "nobody else was there");
+    assert!(greedy[..4].iter().all(|&task| world.runs(task)), "no other user's task was there");
     world.advance(secs(60));
     world.finish(greedy[0]);
     assert!(world.runs(modest[0]), "the other has had nothing");
     world.finish(greedy[1]);
     assert!(world.runs(modest[1]), "two against two is still less for who had less before");
     world.finish(greedy[2]);
-    assert!(world.runs(greedy[4]), "nobody else waits");
+    assert!(world.runs(greedy[4]), "no other user's task waits");
 }
 
 #[test]
@@ -83,5 +83,5 @@ fn who_does_not_fit_is_passed_over() {
     let [_, gang] = world.submit_all([task().user(0), task().user(1).gpus(2)]);
     let small = world.submit(task().user(0));
     assert!(world.waits(gang), "one GPU is left");
-    assert!(world.runs(small), "and nobody else can use it");
+    assert!(world.runs(small), "and no other task can use it");
 }

@@ -20,7 +20,7 @@ fn a_task_gets_the_smallest_instance_with_its_memory() {
         let id = world.submit(task().gib(need).sm(0.1));
         let got = instance(&world, id);
         assert_eq!((got.compute, got.memory), (compute, mib(memory)), "{need} GiB");
-        assert_eq!(world.booked(0), mib(memory), "what an instance has, nobody else gets");
+        assert_eq!(world.booked(0), mib(memory), "what an instance has, no other task gets");
     }
 }
 

@@ -137,5 +137,5 @@ fn a_higher_priority_preempts_where_the_discipline_may() {
     let mut world = World::new("1xA100-40GB", exclusive(Queue::Sjf));
     let short = world.submit(task().secs(10));
     world.submit(task().secs(1).priority(1));
-    assert!(world.runs(short), "sjf preempts nobody");
+    assert!(world.runs(short), "sjf preempts no task");
 }

@@ -182,7 +182,7 @@ fn a_gpu_whose_tasks_nobody_can_foresee_is_kept_from_all() {
     let short = world.submit(task().kind(2).gib(5));
     assert_eq!(world.refusals(short, 0), [Refusal::Reserved { reserved_for: large }]);
     world.finish(running);
-    assert!(world.runs(large), "nobody slipped in before it");
+    assert!(world.runs(large), "no task slipped in before it");
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn nothing_implicit_needs_no_wake_up() {
 fn the_end_of_a_settle_time() {
     let mut world = World::new("1xA100-40GB", Policy { settle: Some(secs(30)), ..PLAIN });
     world.submit(task().gib(1));
-    assert_eq!(world.next_wake(), None, "nobody waits for it");
+    assert_eq!(world.next_wake(), None, "no task waits for it");
     world.advance(secs(10));
     world.submit(task().gib(1));
     assert_eq!(world.next_wake(), Some(at(30)));

@@ -102,7 +102,7 @@ fn tasks_of_which_nothing_is_known_do_not_share() {
     assert!(world.refusals(ids[4], 0).contains(&refusal));
     world.advance(secs(LONG));
     assert_eq!(world.booked(0), gib(25).scale(1.1), "settled: company that fits may come");
-    assert_eq!(world.running().count(), 4, "but nobody knows that these fit");
+    assert_eq!(world.running().count(), 4, "but it is not known that these fit");
     let small = world.submit(task().declares(10));
     assert!(world.runs(small));
 }

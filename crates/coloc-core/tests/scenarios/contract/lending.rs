@@ -20,7 +20,7 @@ fn what_is_lent_goes_to_those_who_allow_to_be_sent_away() {
     let borrower = world.submit(task().declares(20).borrows());
     assert!(world.runs(borrower));
     let fits = world.submit(task().declares(10));
-    assert!(world.runs(fits), "10 GiB are nobody's");
+    assert!(world.runs(fits), "10 GiB are promised to no task");
     assert!(world.waits(firm));
 }
 

@@ -33,7 +33,7 @@ fn a_plateau_that_was_not_reached_is_at_least_doubled() {
     let id = world.submit(task().gib(10));
     world.observe(id, gib(9));
     world.oom(id, gib(11));
-    assert_eq!(world.booked(0), gib(20), "more was to come, and nobody knows how much");
+    assert_eq!(world.booked(0), gib(20), "more was to come, and it is not known how much");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn strangers_may_be_to_blame() {
     world.observe_at_work(id, gib(10), 0.5);
     world.tell(Event::ForeignSeen { gpu: GpuId(0), used: gib(28) });
     world.oom(id, gib(15));
-    assert_eq!(world.gpus(id), [1], "nobody is sent to where the stranger is");
+    assert_eq!(world.gpus(id), [1], "no task is sent to where a foreign process is");
     assert_eq!(world.scheduler.settling().wronged, 1);
 }
 

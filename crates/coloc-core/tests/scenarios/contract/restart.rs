@@ -128,7 +128,7 @@ fn strangers_that_grow_are_the_one_exception() {
     assert_eq!(world.booked(0), gib(30), "what was promised stays promised");
     let waiting = world.submit(task().declares(1));
     let none = Refusal::Memory { need: gib(1), available: gib(0) };
-    assert_eq!(world.refusals(waiting, 0), [none], "and nobody else is sent there");
+    assert_eq!(world.refusals(waiting, 0), [none], "and no other task is sent there");
     assert!(world.runs(id));
 }
 
