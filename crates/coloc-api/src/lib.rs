@@ -5,6 +5,7 @@ pub mod answer;
 pub mod client;
 pub mod estimated;
 pub mod fingerprint;
+pub mod frame;
 pub mod lines;
 pub mod moment;
 pub mod past;

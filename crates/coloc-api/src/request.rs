@@ -1,6 +1,6 @@
 //! What is asked of a daemon.
 
-use crate::spec::{TaskSpec, TaskUpdate};
+use crate::spec::{TaskSpec, TaskUpdate, TerminalSize};
 use crate::text::RawText;
 use coloc_model::Lesson;
 use schemars::JsonSchema;
@@ -221,4 +221,37 @@ pub struct TokenRequest {
     pub label: String,
     /// How long it is good for, in seconds; for ever if nothing is said.
     pub lasts_s: Option<f64>,
+}
+
+/// A client that wants to see a task's terminal, and to type into it.
+#[derive(Clone, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AttachRequest {
+    /// What it types, and the size of its window, make no difference.
+    pub read_only: bool,
+    /// Lines of its window.
+    pub rows: Option<u16>,
+    /// Characters in a line of it.
+    pub columns: Option<u16>,
+    /// It has seen what was printed before this byte.
+    pub from: Option<u64>,
+}
+
+/// Words of a command that is run inside a task's allocation.
+pub const MOST_WORDS: usize = 4096;
+
+/// A command that is to run inside a task's allocation.
+#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecRequest {
+    /// The program and its arguments.
+    #[schemars(length(min = 1, max = MOST_WORDS))]
+    pub command: Vec<RawText>,
+    /// It gets a terminal of this size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<TerminalSize>,
+    /// The kind of that terminal, as `TERM` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub term: Option<String>,
 }

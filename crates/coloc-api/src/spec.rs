@@ -1,5 +1,6 @@
 //! What a user submitted: a command and what it asks for.
 
+mod terminal;
 mod update;
 
 use crate::estimated::{EstimateFlag, EstimateShape, Replayed};
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::hash::{Hash as _, Hasher as _};
 use std::path::Path;
 use std::sync::Arc;
+pub use terminal::TerminalSize;
 pub use update::TaskUpdate;
 
 /// A submission. Tasks of one array share it.
@@ -122,6 +124,12 @@ pub struct TaskSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 511))]
     pub umask: Option<u32>,
+    /// It runs on a terminal of its own, which has this size until a client says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<TerminalSize>,
+    /// A client sends what it reads from standard input. Without one, that is empty after a minute.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub input: bool,
     /// What its submitter's shell is held to. It is held to no less, and never to more than the daemon is.
     #[serde(default, skip_serializing_if = "is_empty")]
     #[schemars(with = "Vec<ResourceLimit>", length(max = 16))]
@@ -271,6 +279,8 @@ impl TaskSpec {
             framework: None,
             truncate: false,
             umask: None,
+            terminal: None,
+            input: false,
             limits: Arc::default(),
         }
     }

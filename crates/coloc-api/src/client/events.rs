@@ -25,7 +25,7 @@ pub struct Events<'a> {
 impl Client {
     /// Every change of every task from now on.
     pub fn events(&mut self) -> Result<Events<'_>, ClientError> {
-        self.ask("GET", "/v1/events", "text/event-stream", &[])?;
+        self.ask("GET", "/v1/events", &[("accept", "text/event-stream")], &[])?;
         let (name, read) = (String::new(), VecDeque::new());
         Ok(Events { client: self, lines: Lines::default(), name, read })
     }

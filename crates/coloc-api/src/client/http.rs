@@ -10,6 +10,8 @@ use std::time::Duration;
 /// The longest head of an answer, in bytes, and the longest line that tells the size of a chunk.
 const LONGEST_HEAD: u64 = 64 << 10;
 const LONGEST_SIZE: u64 = 256;
+/// The status of an answer after which the connection speaks another protocol.
+pub(super) const SWITCHED: u16 = 101;
 /// A piece of a body is no larger.
 const PIECE: usize = 64 << 10;
 
@@ -80,12 +82,26 @@ impl Connection {
         Connection { wire, body: Body::Exactly(0), closes: false }
     }
 
+    /// To wait for.
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.wire.get_ref().socket()
+    }
+
+    /// What follows the head of an answer, as it comes.
+    pub(super) fn reader(&mut self) -> &mut impl Read {
+        &mut self.wire
+    }
+
+    /// Where bytes go as they are.
+    pub(super) fn writer(&mut self) -> &mut impl Write {
+        self.wire.get_mut()
+    }
+
     /// The daemon has hung up, or what it says next is not an answer to the next question.
     pub(super) fn is_over(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let unread = !matches!(self.body, Body::Exactly(0)) || !self.wire.buffer().is_empty();
-        let socket = self.wire.get_ref().socket();
-        let mut socket = [PollFd::from_borrowed_fd(socket, PollFlags::RDHUP)];
+        let mut socket = [PollFd::from_borrowed_fd(self.socket(), PollFlags::RDHUP)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         self.closes || unread || poll(&mut socket, Some(&now)).is_ok_and(|ready| ready > 0)
     }
@@ -117,6 +133,7 @@ impl Connection {
         let close = |word: &str| word.trim().eq_ignore_ascii_case("close");
         self.closes = head.get("connection").is_some_and(|words| words.split(',').any(close));
         self.body = match (head.get("transfer-encoding"), head.get("content-length")) {
+            _ if head.status == SWITCHED => Body::Exactly(0),
             (Some(coding), _) if coding.eq_ignore_ascii_case("chunked") => Body::Chunks(0),
             (Some(_), _) => return Err(odd("an answer in an unknown coding")),
             (None, length) => {

@@ -1,12 +1,14 @@
 //! Talking to a daemon.
 
 mod address;
+mod channel;
 mod error;
 mod events;
 mod http;
 mod wanted;
 
 pub use address::{Address, Host, Secret};
+pub use channel::Channel;
 pub use error::ClientError;
 pub use events::{Event, Events};
 pub use wanted::{Wanted, Whose};
@@ -273,7 +275,7 @@ impl Client {
         path: &str,
         body: &[u8],
     ) -> Result<(Head, Vec<u8>), ClientError> {
-        let head = self.ask(method, path, JSON, body)?;
+        let head = self.ask(method, path, &[("accept", JSON)], body)?;
         Ok((head, self.whole_body()?))
     }
 
@@ -284,7 +286,7 @@ impl Client {
         accept: &str,
         mut see: impl FnMut(&[u8]) -> Result<(), ClientError>,
     ) -> Result<(), ClientError> {
-        self.ask("GET", path, accept, &[])?;
+        self.ask("GET", path, &[("accept", accept)], &[])?;
         while let Some(seen) = self.connection.piece(&mut see).map_err(broken)? {
             seen?;
         }
@@ -296,7 +298,7 @@ impl Client {
         &mut self,
         method: &str,
         path: &str,
-        accept: &str,
+        more: &[(&str, &str)],
         body: &[u8],
     ) -> Result<Head, ClientError> {
         if self.used.elapsed() > SILENCE / 2 || self.connection.is_over() {
@@ -305,15 +307,15 @@ impl Client {
         self.used = Instant::now();
         let token = self.address.token().map(|token| format!("Bearer {token}"));
         let schema = SCHEMA.to_string();
-        let mut headers =
-            vec![("accept", accept), ("content-type", JSON), (SCHEMA_HEADER, &schema)];
+        let mut headers = vec![("content-type", JSON), (SCHEMA_HEADER, &schema)];
+        headers.extend_from_slice(more);
         headers.extend(token.iter().map(|token| ("authorization", token.as_str())));
         let head = self.connection.ask(method, path, &headers, body).map_err(broken)?;
         let schema = head.get(SCHEMA_HEADER).and_then(|version| version.parse().ok());
         if let Some(newer) = schema.filter(|&version| version > SCHEMA) {
             return Err(ClientError::Newer(newer));
         }
-        if head.status == 200 {
+        if head.status == 200 || head.status == http::SWITCHED {
             return Ok(head);
         }
         let body = self.whole_body()?;

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use coloc_api::SCHEMA;
 use coloc_api::answer::ApiError;
 use coloc_api::answer::code::{BUSY, STOPPING};
+use coloc_api::frame::PROTOCOL;
 
 /// A request that was not fulfilled.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +64,15 @@ pub(super) enum Failure {
     /// A file is not read now.
     #[error("cannot read {0}: {1}")]
     NotRead(String, NotRead),
+    /// The request is to be made over a connection that can be upgraded.
+    #[error("ask with `connection: upgrade` and `upgrade: {PROTOCOL}`: this is answered in frames")]
+    NoUpgrade,
+    /// The shim of the task says no.
+    #[error("task {0}: {2}")]
+    Shim(u32, String, String),
+    /// The shim of the task cannot be reached.
+    #[error("task {0} cannot be reached: {1}")]
+    NoShim(u32, String),
     /// A mistake of ours.
     #[error("the daemon answered something else than was asked: {0}")]
     Unexpected(String),
@@ -87,6 +97,9 @@ impl Failure {
             Failure::Stopping => STOPPING,
             Failure::File(..) => "no_file",
             Failure::Removed(_) => "removed",
+            Failure::NoUpgrade => "no_upgrade",
+            Failure::Shim(_, code, _) => code_of_shim(code),
+            Failure::NoShim(..) => "no_shim",
             Failure::Journal(error) => error.trouble().code(),
             Failure::Unexpected(_)
             | Failure::Token(TokenError::NoRandomness | TokenError::File { .. }) => "internal",
@@ -121,7 +134,11 @@ impl Failure {
             }
             Failure::Refused(Refused::OverLimit(_)) => StatusCode::TOO_MANY_REQUESTS,
             Failure::Refused(
-                Refused::WrongPhase { .. } | Refused::NotHeld { .. } | Refused::NotRunning { .. },
+                Refused::WrongPhase { .. }
+                | Refused::NotHeld { .. }
+                | Refused::NotRunning { .. }
+                | Refused::NoTerminal(_)
+                | Refused::NoInput(_),
             ) => StatusCode::CONFLICT,
             Failure::Refused(Refused::Journal(why) | Refused::NotKept(why)) => unwritten(*why),
             Failure::Refused(Refused::Draining)
@@ -130,10 +147,20 @@ impl Failure {
             | Failure::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             Failure::File(..) => StatusCode::NOT_FOUND,
             Failure::Removed(_) => StatusCode::GONE,
+            Failure::NoUpgrade => StatusCode::UPGRADE_REQUIRED,
+            Failure::Shim(_, code, _) if code == "over_limit" => StatusCode::TOO_MANY_REQUESTS,
+            Failure::Shim(..) => StatusCode::CONFLICT,
+            Failure::NoShim(..) => StatusCode::SERVICE_UNAVAILABLE,
             Failure::Journal(error) => unwritten(error.trouble()),
             Failure::Unexpected(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
+}
+
+/// The words of a shim, which may be of another version.
+fn code_of_shim(code: &str) -> &'static str {
+    let known = ["over_limit", "not_started", "ended", "fed", "no_terminal", "no_input"];
+    known.into_iter().find(|&known| known == code).unwrap_or("refused")
 }
 
 /// A lock goes away by itself; what else is wrong with the journal does not.

@@ -5,6 +5,8 @@ use super::stream_wrapper::read_through;
 use coloc_api::{SCHEMA, SCHEMA_HEADER};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 
@@ -13,11 +15,13 @@ pub(super) struct BareRefusals<S> {
     stream: S,
     /// What is written instead, and how much of it is.
     instead: Option<(Vec<u8>, usize)>,
+    /// What passes is not HTTP any more.
+    speaks_frames: Arc<AtomicBool>,
 }
 
 impl<S> BareRefusals<S> {
-    pub(super) fn new(stream: S) -> Self {
-        BareRefusals { stream, instead: None }
+    pub(super) fn new(stream: S, speaks_frames: Arc<AtomicBool>) -> Self {
+        BareRefusals { stream, instead: None, speaks_frames }
     }
 }
 
@@ -57,7 +61,7 @@ impl<S: AsyncWrite + Unpin> BareRefusals<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<Option<usize>>> {
-        if self.instead.is_none() {
+        if self.instead.is_none() && !self.speaks_frames.load(Ordering::Acquire) {
             self.instead = with_body(bytes).map(|instead| (instead, 0));
         }
         let Some((instead, done)) = &mut self.instead else { return Poll::Ready(Ok(None)) };

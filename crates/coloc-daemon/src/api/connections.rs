@@ -16,7 +16,9 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustix::process::{Resource, getrlimit};
+use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -82,11 +84,9 @@ pub async fn serve(listener: UnixListener, router: Router, user_limits: Arc<User
                 };
                 let crowded = room.available_permits() < most / SHARE;
                 let silence = if crowded { SILENCE_IN_A_CROWD } else { SILENCE };
-                let connection = converse(stream, Who::Known(peer), silence, router.clone());
-                tokio::spawn(async move {
-                    connection.await;
-                    drop((place, theirs));
-                });
+                let switching = Switching::new((place, theirs));
+                let who = Who::Known(peer);
+                tokio::spawn(converse(stream, who, silence, router.clone(), switching));
             }
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
@@ -133,7 +133,9 @@ async fn meet(
 ) {
     let agreed = tokio::time::timeout(HANDSHAKE, agree(stream, tls)).await;
     if let Ok(Some(stream)) = agreed {
-        converse(stream, Who::UnauthenticatedConnection(who), SILENCE, router).await;
+        let switching = Switching::new(who.clone());
+        let who = Who::UnauthenticatedConnection(who);
+        converse(stream, who, SILENCE, router, switching).await;
     }
 }
 
@@ -144,6 +146,24 @@ enum Who {
     Known(Peer),
     /// As a token will say.
     UnauthenticatedConnection(Arc<UnauthenticatedConnection>),
+}
+
+/// A connection that may come to speak frames: then its place is its own for as long as it does.
+#[derive(Clone)]
+pub(super) struct Switching {
+    speaks_frames: Arc<AtomicBool>,
+    _place: Arc<dyn Any + Send + Sync>,
+}
+
+impl Switching {
+    fn new(place: impl Any + Send + Sync) -> Self {
+        Switching { speaks_frames: Arc::default(), _place: Arc::new(place) }
+    }
+
+    /// What passes from now on is not HTTP.
+    pub(super) fn speaks_frames(&self) {
+        self.speaks_frames.store(true, Ordering::Release);
+    }
 }
 
 type Encrypted = tokio_rustls::server::TlsStream<TcpStream>;
@@ -172,10 +192,13 @@ async fn converse(
     who: Who,
     silence: Duration,
     router: Router,
+    switching: Switching,
 ) {
+    let speaks_frames = switching.speaks_frames.clone();
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
+        request.extensions_mut().insert(switching.clone());
         match who.clone() {
             Who::Known(peer) => drop(request.extensions_mut().insert(peer)),
             Who::UnauthenticatedConnection(newcomer) => {
@@ -185,11 +208,13 @@ async fn converse(
         let answer = tokio::time::timeout(SLOWEST, router.call(request));
         async { answer.await.map(|Ok(answer)| answer) }
     });
+    let stream = BareRefusals::new(Stalling::new(stream, UNREAD), speaks_frames);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(silence)
         .max_buf_size(MOST_BUFFERED)
-        .serve_connection(TokioIo::new(BareRefusals::new(Stalling::new(stream, UNREAD))), service);
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
     // Whatever went wrong on it, the connection is over, and its client knows.
     let _ = connection.await;
 }

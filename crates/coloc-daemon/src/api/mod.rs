@@ -8,6 +8,7 @@ mod config;
 mod connections;
 mod events;
 mod expected;
+mod frames;
 mod heavy_requests;
 mod list;
 mod log;

@@ -72,6 +72,11 @@ impl Writer {
                 },
             },
         });
+        if route.upgrades {
+            let switched = json!({ "description": "The connection speaks frames from now on: see docs/api.md" });
+            operation["responses"]["101"] = switched;
+            operation["responses"].as_object_mut().map(|all| all.remove("200"));
+        }
         let parameters = self.parameters(route);
         if !parameters.is_empty() {
             operation["parameters"] = parameters.into();

@@ -1,6 +1,6 @@
 //! Every route, with what it takes and answers. What is served and what the document says come from this one table.
 
-use super::{ApiState, config, events, expected, list, log, openapi, past, tasks, tokens};
+use super::{ApiState, config, events, expected, frames, list, log, openapi, past, tasks, tokens};
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
 use coloc_api::answer::{
@@ -9,8 +9,8 @@ use coloc_api::answer::{
 };
 use coloc_api::past::Past;
 use coloc_api::request::{
-    ChangeRequest, GpuService, ListRequest, LogRequest, PastRequest, Submission, Teaching,
-    TokenRequest,
+    AttachRequest, ChangeRequest, ExecRequest, GpuService, ListRequest, LogRequest, PastRequest,
+    Submission, Teaching, TokenRequest,
 };
 use coloc_api::view::{Expected, StatusView, TaskDetail, TaskView, TokenView, WhyView};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -26,6 +26,8 @@ pub(super) struct Route {
     pub(super) query: Option<Shape>,
     pub(super) body: Option<Shape>,
     pub(super) answer: (&'static str, Option<Shape>),
+    /// What is answered is a connection that speaks frames.
+    pub(super) upgrades: bool,
     pub(super) handler: MethodRouter<Arc<ApiState>>,
 }
 
@@ -58,7 +60,8 @@ impl Route {
         handler: MethodRouter<Arc<ApiState>>,
     ) -> Self {
         let (does, answer) = ("", (JSON, None));
-        Route { path, method, id, does, query: None, body: None, answer, handler }
+        let upgrades = false;
+        Route { path, method, id, does, query: None, body: None, answer, upgrades, handler }
     }
 
     fn does(self, does: &'static str) -> Self {
@@ -79,6 +82,10 @@ impl Route {
 
     fn answers_as<A: JsonSchema>(self, kind: &'static str) -> Self {
         Route { answer: (kind, Some(|generator| generator.subschema_for::<A>())), ..self }
+    }
+
+    fn upgrades(self) -> Self {
+        Route { upgrades: true, ..self }
     }
 
     fn answers_bytes(self, kind: &'static str) -> Self {
@@ -171,5 +178,16 @@ fn tasks_routes() -> Vec<Route> {
             .does("A part of the task's output; the header `x-state` says where the task stands")
             .asks::<LogRequest>()
             .answers_bytes("application/octet-stream"),
+        Route::get("/v1/tasks/{id}/attach", "attachToTask", frames::attach)
+            .does("The task's terminal, for its owner; upgrades to `coloc-frames`")
+            .asks::<AttachRequest>()
+            .upgrades(),
+        Route::post("/v1/tasks/{id}/exec", "execInTask", frames::exec)
+            .does("Run a command inside the task's allocation, for its owner; upgrades to `coloc-frames`")
+            .takes::<ExecRequest>()
+            .upgrades(),
+        Route::get("/v1/tasks/{id}/input", "feedTask", frames::input)
+            .does("Send the task's standard input, for its owner; upgrades to `coloc-frames`")
+            .upgrades(),
     ]
 }

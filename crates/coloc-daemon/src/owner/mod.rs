@@ -26,7 +26,7 @@ pub(crate) use commands::reconfigure::scheduler;
 pub use commands::snapshot::{Snapshot, TaskSnapshot};
 pub use commands::view::Shown;
 pub(crate) use commands::view::{memory_view, whole_view};
-pub use commands::{Caller, Changed, Command, GpusServed, Invalid, Refused, Submitted};
+pub use commands::{Caller, Changed, Command, GpusServed, Invalid, Refused, Submitted, Visit};
 pub use input::{Input, Parts};
 pub(crate) use lifecycle::eligibility::{ended, user};
 pub use names::Names;

@@ -200,6 +200,9 @@ impl LocalExecutor {
             group: None,
             mps: None,
             umask: spec.umask,
+            terminal: spec.terminal,
+            // What the client sent was read by the first attempt.
+            input: spec.input && record.attempt == 1,
             limits: spec.limits.clone(),
         })
     }

@@ -53,6 +53,7 @@ fn weight(command: &Command, tasks: usize) -> usize {
         Command::Why(..) => EXPLANATION.min(tasks),
         Command::List(_) | Command::Snapshot(_) => tasks,
         Command::Show(..)
+        | Command::Visit(..)
         | Command::Teach(..)
         | Command::Gpus(_)
         | Command::Status(_)

@@ -25,6 +25,16 @@ pub enum Invalid {
     ZeroByte,
     #[error("a task has at most 16 limits, and a mask of at most 777 (octal)")]
     Limits,
+    #[error(
+        "a task with a terminal prints and reads there: it takes neither a file for its errors nor standard input, and is no array"
+    )]
+    Terminal,
+    #[error("one client sends the standard input of one task: an array has none")]
+    InputOfArray,
+    #[error("a command beside a task has at most {words} words and {bytes} bytes")]
+    LongCommand { words: usize, bytes: usize },
+    #[error("the kind of a terminal is a word of at most 64 letters, such as xterm-256color")]
+    Term,
     #[error("a share of the SMs is from 1 to 100 percent")]
     SmPercent,
     #[error("the working directory must be an absolute path")]

@@ -15,8 +15,10 @@ pub(in crate::owner) mod submit;
 pub(in crate::owner) mod teach;
 pub(in crate::owner) mod update;
 pub(in crate::owner) mod view;
+pub(in crate::owner) mod visit;
 
 pub use invalid::Invalid;
+pub use visit::Visit;
 
 use crate::journal::{Entry, Trouble};
 use crate::owner::Shown;
@@ -57,6 +59,8 @@ pub enum Command {
     Page(PageRequest, Reply<Page>),
     /// One of them, if it has not ended.
     Show(TaskId, Reply<Option<Box<Shown>>>),
+    /// A client wants to come to it; the answer is the attempt that runs.
+    Visit(TaskId, Visit, Reply<u32>),
     /// Why it waits.
     Why(TaskId, Reply<Box<WhyView>>),
     /// Everything that a forecast needs.
@@ -142,6 +146,14 @@ pub enum Refused {
         /// Where it stands.
         phase: TaskState,
     },
+    /// It has no terminal.
+    #[error(
+        "task {0} has no terminal: `coloc logs -f {0}` shows its output, `coloc exec --pty {0} -- bash` opens a shell beside it"
+    )]
+    NoTerminal(TaskId),
+    /// It was submitted without input.
+    #[error("task {0} was submitted without standard input")]
+    NoInput(TaskId),
     /// The submission makes no sense.
     #[error(transparent)]
     Invalid(#[from] Invalid),
@@ -178,6 +190,8 @@ impl Refused {
             Refused::WrongPhase { .. } => "wrong_state",
             Refused::NotHeld { .. } => code::NOT_HELD,
             Refused::NotRunning { .. } => code::NOT_RUNNING,
+            Refused::NoTerminal(_) => "no_terminal",
+            Refused::NoInput(_) => "no_input",
             Refused::Invalid(_) => "invalid",
             Refused::OverLimit(_) => "over_limit",
             Refused::Journal(trouble) => trouble.code(),
@@ -232,6 +246,10 @@ impl Owner {
             }
             Command::Page(request, reply) => reply.anyway(Ok(self.page(&request))),
             Command::Show(task, reply) => reply.anyway(Ok(self.detail(task).map(Box::new))),
+            Command::Visit(task, visit, reply) => {
+                let visited = self.visit(caller, task, &visit);
+                reply.once_written(visited, Refused::NotKept)
+            }
             Command::Why(task, reply) => {
                 let why = self.why(now, task).ok_or(Refused::NoSuchTask(task));
                 reply.anyway(why.map(Box::new))

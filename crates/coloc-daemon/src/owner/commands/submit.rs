@@ -47,6 +47,12 @@ fn check_form(spec: &TaskSpec, array: Option<&ArrayRequest>) -> Result<(), Inval
     if spec.limits.len() > 16 || spec.umask.is_some_and(|mask| mask > 0o777) {
         return Err(Invalid::Limits);
     }
+    if spec.terminal.is_some() && (spec.errors.is_some() || spec.input || array.is_some()) {
+        return Err(Invalid::Terminal);
+    }
+    if spec.input && array.is_some() {
+        return Err(Invalid::InputOfArray);
+    }
     if spec.sm_percent.is_some_and(|percent| !(1..=100).contains(&percent)) {
         return Err(Invalid::SmPercent);
     }

@@ -12,23 +12,26 @@
 //! | `fault` | the shim | what of the machine kept it from its work |
 //! | `log` | the shim | output, with one older file `log.1` beside it |
 //! | `log.start` | the shim | how many bytes came before those in the log |
+//! | `visits` | the shim | a socket on which the daemon passes clients on |
 
 mod files;
 mod output;
 mod own_dir;
 mod readers;
+mod visits;
 
 pub use files::{Claim, RunDir, RunError};
 pub(crate) use files::{LOG, OLDER_LOG};
 pub(crate) use output::{LOG_START, Output, Part, tail};
 pub(crate) use own_dir::OwnDir;
 pub(crate) use readers::{NotRead, READERS};
+pub(crate) use visits::{Attaching, Visit};
 
 use crate::executor::outcome::HostMemory;
 use crate::record::Exit;
 use coloc_api::moment::Moment;
 use coloc_api::resource_limits::ResourceLimit;
-use coloc_api::spec::Warning;
+use coloc_api::spec::{TerminalSize, Warning};
 use coloc_api::text::RawText;
 use coloc_api::view::Process;
 use coloc_gpu::process::ProcessTable;
@@ -66,6 +69,12 @@ pub struct Order {
     pub mps: Option<RawText>,
     /// The mask of the program's new files.
     pub umask: Option<u32>,
+    /// The program gets a terminal of this size.
+    #[serde(default)]
+    pub terminal: Option<TerminalSize>,
+    /// A client sends what the program reads from standard input.
+    #[serde(default)]
+    pub input: bool,
     /// What the submitter's shell was held to.
     pub limits: std::sync::Arc<[ResourceLimit]>,
 }

@@ -5,9 +5,9 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// No file of an attempt that is read as a whole is larger.
 const LARGEST: u64 = 64 << 20;
@@ -115,6 +115,11 @@ impl OwnDir {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// A name for a file in it that is short, and good as long as this is open.
+    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}/{name}", self.fd.as_raw_fd()))
     }
 
     /// Has its entries on the disk.

@@ -7,6 +7,8 @@
 //! `unsafe` because a process is duplicated, by a call that the C library does not have.
 #![allow(unsafe_code)]
 
+use super::log::Source;
+use super::terminal::{Printing, Terminal};
 use super::{Streams, become_user};
 use crate::executor::local::cgroup::GroupFiles;
 use crate::executor::local::run::Order;
@@ -16,7 +18,7 @@ use nix::unistd::ForkResult;
 use rustix::fs::Mode;
 use rustix::process::{Pid, Signal, WaitOptions, getppid, set_parent_process_death_signal};
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
-use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
@@ -35,14 +37,15 @@ pub(super) struct Program {
 impl Program {
     /// Makes the process, in its group if it has one, and in any case with what the order says.
     pub(super) fn bear(order: &Order, group: Option<&GroupFiles>) -> io::Result<(Self, Streams)> {
-        let (mut command, streams) = command(order)?;
+        let (mut command, streams, terminal) = command(order)?;
         let (may, go) = io::pipe()?;
         let (failed, mut tell) = io::pipe()?;
         let shim = rustix::process::getpid();
         let Some(pid) = fork_into(group)? else {
             // A process that holds the shim's end too would not notice the shim's death.
             drop((go, failed));
-            let error = become_it(may, &mut command, order, shim);
+            let terminal = terminal.as_ref().map(|terminal| terminal.as_fd());
+            let error = become_it(may, &mut command, terminal, order, shim);
             let code = error.raw_os_error().unwrap_or(libc::EIO);
             let _ = tell.write_all(&code.to_ne_bytes());
             // SAFETY: ends this process at once, as nothing of what the shim has is this one's to clean up.
@@ -72,32 +75,65 @@ impl Program {
     }
 }
 
-fn command(order: &Order) -> io::Result<(Command, Streams)> {
+/// What is to run, our ends of its streams, and the terminal that is to be its own.
+fn command(order: &Order) -> io::Result<(Command, Streams, Option<OwnedFd>)> {
     let (program, arguments) =
         order.command.split_first().ok_or_else(|| io::Error::other("no command was given"))?;
+    let mut command = Command::new(program.as_os_str());
+    command
+        .args(arguments.iter().map(RawText::as_os_str))
+        .env_clear()
+        .envs(order.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())))
+        .current_dir(order.directory.as_path());
+    let Some(size) = order.terminal else {
+        let streams = piped(order, &mut command)?;
+        return Ok((command, streams, None));
+    };
+    let (terminal, slave) = Terminal::open(size, order.user.as_ref().map(|user| user.uid))?;
+    let its = || slave.try_clone();
+    command.stdin(its()?).stdout(its()?).stderr(its()?);
+    let output = Source::Terminal(Printing(terminal.clone()));
+    let streams = Streams { output, errors: None, terminal: Some(terminal), input: None };
+    Ok((command, streams, Some(slave)))
+}
+
+fn piped(order: &Order, command: &mut Command) -> io::Result<Streams> {
     let (output, out) = io::pipe()?;
     // One pipe for both keeps lines in the order in which they were written.
     let (errors, err) = match order.errors {
         None => (None, out.try_clone()?),
         Some(_) => io::pipe().map(|(errors, err)| (Some(errors), err))?,
     };
-    let mut command = Command::new(program.as_os_str());
-    command
-        .args(arguments.iter().map(RawText::as_os_str))
-        .env_clear()
-        .envs(order.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())))
-        .current_dir(order.directory.as_path())
-        .stdin(Stdio::null())
-        .stdout(out)
-        .stderr(err)
-        .process_group(0);
-    Ok((command, Streams { output, errors }))
+    let input = match order.input {
+        false => {
+            command.stdin(Stdio::null());
+            None
+        }
+        true => {
+            let (its, ours) = io::pipe()?;
+            command.stdin(its);
+            Some(ours)
+        }
+    };
+    command.stdout(out).stderr(err).process_group(0);
+    Ok(Streams { output: Source::Pipe(output), errors, terminal: None, input })
 }
 
 /// In the new process: waits for the word and becomes the program; comes back only with what was in the way.
-fn become_it(mut may: PipeReader, command: &mut Command, order: &Order, shim: Pid) -> io::Error {
+fn become_it(
+    mut may: PipeReader,
+    command: &mut Command,
+    terminal: Option<BorrowedFd<'_>>,
+    order: &Order,
+    shim: Pid,
+) -> io::Error {
     let mut prepare = || -> io::Result<()> {
         may.read_exact(&mut [0])?;
+        if let Some(terminal) = terminal {
+            // A session of its own, in whose terminal what is typed becomes signals. Its group is in front by that.
+            rustix::process::setsid()?;
+            rustix::process::ioctl_tiocsctty(terminal)?;
+        }
         if let Some(user) = &order.user {
             become_user(user)?;
         }

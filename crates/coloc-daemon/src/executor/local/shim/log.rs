@@ -1,6 +1,6 @@
 //! A task's output: into the log, which is turned over when it is long, or where its user wants it.
 
-use super::Streams;
+use super::terminal::Printing;
 use crate::executor::local::as_user::with_identity;
 use crate::executor::local::run::{LOG, LOG_START, OLDER_LOG, Order, OwnDir, RunDir};
 use crate::on_disk::is_on_disk;
@@ -9,13 +9,31 @@ use coloc_api::text::RawText;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use std::fs::File;
-use std::io::{self, Read, Write as _};
+use std::io::{self, PipeReader, Read, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 /// The mask of new files where the submission says none.
 const USUAL_MASK: u32 = 0o022;
+
+/// Where the output comes from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// A pipe that the program writes to.
+    Pipe(PipeReader),
+    /// Its terminal.
+    Terminal(Printing),
+}
+
+impl Read for Source {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Source::Pipe(pipe) => pipe.read(into),
+            Source::Terminal(terminal) => terminal.read(into),
+        }
+    }
+}
 
 /// Where one stream goes.
 #[derive(Debug)]
@@ -137,9 +155,13 @@ impl Log {
     }
 
     /// Copies the streams until they end.
-    pub(super) fn copy(self, streams: Streams) -> io::Result<Vec<JoinHandle<()>>> {
-        let mut copies = vec![copy(streams.output, self.output)?];
-        if let Some((errors, sink)) = streams.errors.zip(self.errors) {
+    pub(super) fn copy(
+        self,
+        output: Source,
+        errors: Option<PipeReader>,
+    ) -> io::Result<Vec<JoinHandle<()>>> {
+        let mut copies = vec![copy(output, self.output)?];
+        if let Some((errors, sink)) = errors.zip(self.errors) {
             copies.push(copy(errors, sink)?);
         }
         Ok(copies)

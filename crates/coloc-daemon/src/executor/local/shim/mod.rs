@@ -5,10 +5,16 @@
 //! when it is over. A root daemon's shim is root to its end: the task can neither stop nor kill it. Only the program
 //! becomes the task's user.
 
+mod attach;
+mod beside;
 mod child;
 mod clients;
+mod exec;
+mod input;
 mod log;
+mod terminal;
 mod tree;
+mod visit;
 mod watch;
 
 pub(crate) use clients::end_clients;
@@ -25,13 +31,17 @@ use coloc_api::moment::Moment;
 use coloc_api::text::RawText;
 use coloc_api::view::Process;
 use coloc_gpu::process::ProcessTable;
-use log::Log;
+use input::Input;
+use log::{Log, Source};
 use nix::sys::signal::Signal;
 use rustix::process::Pid;
-use std::io::{self, PipeReader, Read as _};
-use std::os::unix::net::UnixStream;
+use std::io::{self, PipeReader, PipeWriter, Read as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use terminal::Terminal;
+use visit::{Host, Visits};
 use watch::Watch;
 
 /// What outlives the program may still write this long.
@@ -131,6 +141,8 @@ impl Prepared {
                 format!("cannot write the output to {}: {error}", place.display())
             }),
         };
+        // Before the claim: from then on clients may come.
+        let listener = visit::listener_in(dir);
         let started = Started {
             shim: process(std::process::id()),
             main,
@@ -147,6 +159,9 @@ impl Prepared {
             if let Some(error) = groupless {
                 let _ = log.say(&format!("coloc: runs without a control group: {error}\n"));
             }
+            if let Err(error) = &listener {
+                let _ = log.say(&format!("coloc: no client can come to it: {error}\n"));
+            }
             let begun = begin(&order, &mut log, program).map_err(|why| {
                 let _ = log.say(&format!("coloc: {why}\n"));
                 why
@@ -159,13 +174,19 @@ impl Prepared {
         };
         // A task that can run may run, with room for its last word or without.
         let _ = dir.make_room_for_the_end();
-        let copies = log.copy(streams).map_err(system("copy the output"))?;
-        let group = group.as_ref();
-        let watch = Watch { dir, order: &order, program, asked, stopped: None, group };
+        let Streams { output, errors, terminal, input } = streams;
+        let copies = log.copy(output, errors).map_err(system("copy the output"))?;
+        let (order, group) = (Arc::new(order), group.map(Arc::new));
+        let visits = visits(listener, &order, &group, terminal, input)?;
+        let (visits, its_group) = (visits.as_ref(), group.as_deref());
+        let watch =
+            Watch { dir, order: &order, program, asked, stopped: None, group: its_group, visits };
         let ended = watch.until_the_end()?;
-        finish(&order, copies, group);
+        visits.inspect(|visits| visits.program_ended());
+        finish(&order, copies, its_group);
+        visits.inspect(|visits| visits.end());
         dir.remove_script();
-        let host_memory = group.and_then(|group| group.group.host_memory());
+        let host_memory = its_group.and_then(|group| group.group.host_memory());
         tell_end(dir, &Ended { host_memory, ..ended })
     }
 }
@@ -278,10 +299,27 @@ struct Asked {
     after_warning: UnixStream,
 }
 
-/// The program's output, and its errors where they go elsewhere.
+/// The program's output, its errors where they go elsewhere, its terminal if it has one, and its input if a client sends that.
 pub(crate) struct Streams {
-    pub(crate) output: PipeReader,
-    pub(crate) errors: Option<PipeReader>,
+    output: Source,
+    errors: Option<PipeReader>,
+    terminal: Option<Arc<Terminal>>,
+    input: Option<PipeWriter>,
+}
+
+/// Where clients come, if they can.
+fn visits(
+    listener: io::Result<UnixListener>,
+    order: &Arc<Order>,
+    group: &Option<Arc<Group>>,
+    terminal: Option<Arc<Terminal>>,
+    input: Option<PipeWriter>,
+) -> Result<Option<Visits>, ShimError> {
+    // Without a listener no client can come, and the input is empty.
+    let Ok(listener) = listener else { return Ok(None) };
+    let input = input.map(Input::new).transpose().map_err(system("use a pipe"))?;
+    let host = Host::new(order.clone(), group.clone(), terminal, input);
+    Ok(Some(Visits::listen(listener, host)))
 }
 
 /// Waits for the rest of the output. Processes that still hold the pipe then are killed, and what a reader does not take is

@@ -1,5 +1,6 @@
 //! The program while it runs: its time limit, what the daemon asks of it, its end.
 
+use super::visit::Visits;
 use super::{Asked, Group, LONGEST_FAREWELL, ShimError, kill_all, system};
 use crate::executor::local::run::{Ended, Order, RunDir, Stopped};
 use crate::record::Exit;
@@ -20,6 +21,7 @@ pub(super) struct Watch<'a> {
     pub(super) asked: Asked,
     pub(super) stopped: Option<Stopped>,
     pub(super) group: Option<&'a Group>,
+    pub(super) visits: Option<&'a Visits>,
 }
 
 impl Watch<'_> {
@@ -81,11 +83,12 @@ impl Watch<'_> {
 
     /// Sleeps until the program ended (true), the daemon asks, or the time has come.
     fn wait(&self, pidfd: &OwnedFd, until: Option<Instant>) -> Result<bool, ShimError> {
-        let mut watched = [
+        let mut watched = vec![
             PollFd::new(pidfd, PollFlags::IN),
             PollFd::new(&self.asked.at_once, PollFlags::IN),
             PollFd::new(&self.asked.after_warning, PollFlags::IN),
         ];
+        watched.extend(self.visits.map(|visits| PollFd::new(visits.listener(), PollFlags::IN)));
         let timeout = until.map(|at| {
             let span = at.saturating_duration_since(Instant::now());
             rustix::event::Timespec {
@@ -94,7 +97,13 @@ impl Watch<'_> {
             }
         });
         match poll(&mut watched, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(!watched[0].revents().is_empty()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {
+                let has_come = |fd: &PollFd<'_>| !fd.revents().is_empty();
+                if let Some(visits) = self.visits.filter(|_| watched.last().is_some_and(has_come)) {
+                    visits.admit();
+                }
+                Ok(has_come(&watched[0]))
+            }
             Err(error) => Err(system("wait for the program")(error)),
         }
     }
