@@ -16,6 +16,7 @@ mod signals;
 mod slurm;
 mod submission;
 mod tables;
+mod terminal;
 mod verbs;
 mod without_effect;
 
@@ -38,6 +39,9 @@ enum Verb {
     Daemon(Box<verbs::daemon::Daemon>),
     Submit(Box<verbs::submit::Submit>),
     Run(Box<verbs::wait::Run>),
+    Shell(Box<verbs::shell::Shell>),
+    Attach(verbs::attach::Attach),
+    Exec(verbs::exec::Exec),
     Sweep(Box<verbs::sweep::Sweep>),
     Queue(Box<verbs::queue::Queue>),
     Replay(verbs::replay::ReplayTrace),
@@ -176,6 +180,9 @@ pub fn main() -> ExitCode {
         // Here the exit code may be that of a task or of another program.
         Verb::Submit(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
         Verb::Run(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
+        Verb::Shell(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
+        Verb::Attach(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
+        Verb::Exec(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
         Verb::Wait(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
         Verb::Emu(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
     };

@@ -244,6 +244,14 @@ pub(crate) fn resolve(client: &mut Client, selections: &[Selection]) -> Result<V
     resolve_of(client, selections, Whose::Mine)
 }
 
+/// The one task that is meant.
+pub(crate) fn resolve_one(client: &mut Client, selection: &Selection) -> Result<u32, CliError> {
+    match resolve(client, std::slice::from_ref(selection))?.as_slice() {
+        [id] => Ok(*id),
+        ids => Err(UsageError::OneTask(ids.len()).into()),
+    }
+}
+
 /// The ids that are meant; `last` and `all` are among the tasks of these users.
 pub(crate) fn resolve_of(
     client: &mut Client,

@@ -24,12 +24,13 @@ pub(crate) const VARIABLE: &str = "COLOC_CONFIG";
 const SECTIONS: [(&str, &[&str]); 4] = [
     ("daemon", &["daemon"]),
     ("api", &["daemon"]),
-    ("submit", &["submit", "run", "sweep"]),
+    ("submit", &["submit", "run", "shell", "sweep"]),
     (
         "client",
         &[
-            "submit", "run", "sweep", "queue", "history", "show", "why", "logs", "wait", "cancel",
-            "hold", "release", "requeue", "update", "drain", "resume", "replay", "token", "gpus",
+            "submit", "run", "shell", "attach", "exec", "sweep", "queue", "history", "show", "why",
+            "logs", "wait", "cancel", "hold", "release", "requeue", "update", "drain", "resume",
+            "replay", "token", "gpus",
         ],
     ),
 ];

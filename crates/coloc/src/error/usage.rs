@@ -31,6 +31,9 @@ pub(crate) enum UsageError {
     /// There is no such task.
     #[error("there is no task {0}")]
     NoTask(String),
+    /// One task is needed.
+    #[error("one task is to be named, and {0} are meant")]
+    OneTask(usize),
     /// The user has none.
     #[error("there is no task of yours yet")]
     NoTaskYet,

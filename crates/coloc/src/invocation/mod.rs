@@ -172,6 +172,7 @@ fn task_of(cli: &Cli) -> Option<&TaskArgs> {
     match cli.verb.as_ref()? {
         Verb::Submit(verb) => Some(&verb.task),
         Verb::Run(verb) => Some(&verb.task),
+        Verb::Shell(verb) => Some(&verb.task),
         Verb::Sweep(verb) => Some(&verb.task),
         _ => None,
     }

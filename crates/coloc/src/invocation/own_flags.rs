@@ -1,7 +1,7 @@
 //! Which of the words that were typed are coloc's: from where a task's command begins they are that program's.
 
 use crate::slurm;
-use crate::verbs::{submit::Submit, sweep::Sweep, wait::Run};
+use crate::verbs::{exec::Exec, shell::Shell, submit::Submit, sweep::Sweep, wait::Run};
 use clap::{Arg, Args as _, Command};
 use std::ffi::OsString;
 use std::path::Path;
@@ -22,6 +22,8 @@ pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
     let own = match verb {
         "submit" => own_flags(&Submit::augment_args(Command::new("submit")), rest),
         "run" => own_flags(&Run::augment_args(Command::new("run")), rest),
+        "shell" => own_flags(&Shell::augment_args(Command::new("shell")), rest),
+        "exec" => own_flags(&Exec::augment_args(Command::new("exec")), rest),
         "sweep" => own_flags(&Sweep::augment_args(Command::new("sweep")), rest),
         // A verb whose own words have no such flag.
         "emu" if rest.first().is_some_and(|verb| verb == "run") => &[],

@@ -74,6 +74,8 @@ impl TaskArgs {
             framework: args.framework,
             truncate: args.open_mode == Some(OpenMode::Truncate),
             umask: Some(resource_limits::umask()),
+            terminal: None,
+            input: false,
             limits: resource_limits::of_this_process().into(),
         };
         let key = args.key.or_else(own_key);

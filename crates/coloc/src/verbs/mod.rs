@@ -2,6 +2,7 @@
 
 pub(crate) mod agree;
 pub(crate) mod api;
+pub(crate) mod attach;
 pub(crate) mod cancel;
 pub(crate) mod change;
 pub(crate) mod collocate;
@@ -14,6 +15,7 @@ pub(crate) mod doctor;
 pub(crate) mod drain;
 pub(crate) mod emu;
 pub(crate) mod estimate;
+pub(crate) mod exec;
 pub(crate) mod expected;
 pub(crate) mod experiment;
 pub(crate) mod gpus;
@@ -23,6 +25,7 @@ pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod queue;
 pub(crate) mod replay;
+pub(crate) mod shell;
 pub(crate) mod shim;
 pub(crate) mod show;
 pub(crate) mod simulate;

@@ -2,13 +2,17 @@
 
 use crate::args::live::{Selection, SocketArg, in_ranges, resolve};
 use crate::args::task::TaskArgs;
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::live::reconnect::Reconnect;
 use crate::output::Answer;
 use crate::output::visible::visible;
+use crate::submission::batch_script::STDIN;
+use crate::terminal;
+use crate::verbs::attach::{DetachArg, Stay, needs_a_terminal};
 use crate::verbs::logs;
 use clap::Args;
 use coloc_api::client::Client;
+use coloc_api::spec::TerminalSize;
 use coloc_api::view::{TaskDetail, TaskView};
 use coloc_model::TaskState;
 use serde::Serialize;
@@ -99,16 +103,33 @@ pub(crate) struct Run {
     /// Also show of its output what a terminal would obey
     #[arg(long)]
     raw: bool,
+    /// Run it on a terminal of its own, which this one shows: job control, Ctrl-C and the size of the window are the program's
+    #[arg(long)]
+    pty: bool,
+    #[command(flatten)]
+    keys: DetachArg,
+    /// Leave standard input alone. Otherwise a pipe or a file there is the task's
+    #[arg(long, conflicts_with = "pty")]
+    no_stdin: bool,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
 }
 
 impl Run {
     pub(crate) fn run(self) -> Result<ExitCode, CliError> {
-        let submission = self.task.submission()?;
+        if self.pty {
+            return on_a_terminal(self.socket, self.reconnect, self.keys, self.task, "--pty");
+        }
+        let reads_script = self.task.command().first().is_some_and(|word| word == STDIN);
+        let mut submission = self.task.submission()?;
+        let is_free = submission.array.is_none() && !reads_script && !self.no_stdin;
+        submission.spec.input = is_free && terminal::is_fed();
         let mut client = self.socket.connect()?;
         let ids = self.reconnect.submit(&mut client, &submission)?.ids;
         say_farewell(&ids);
+        if let (true, &[id]) = (submission.spec.input, ids.as_slice()) {
+            terminal::feed(self.socket.clone(), self.reconnect, id);
+        }
         let watched = std::io::stderr().is_terminal();
         let mut code = 0;
         for id in ids {
@@ -117,16 +138,45 @@ impl Run {
             }
             logs::copy(&mut client, id, Some(1), Some(self.reconnect), self.raw)?;
             let task = self.reconnect.wait(&mut client, id)?;
-            let ended = exit_code(&task);
-            if task.task.state != TaskState::Completed {
-                let why = task.task.reason.unwrap_or_default();
-                eprintln!("coloc: task {id} is {}: {}", task.task.state, visible(&why));
-            }
+            tell_end(&task);
             if code == 0 {
-                code = ended;
+                code = exit_code(&task);
             }
         }
         Ok(ExitCode::from(code))
+    }
+}
+
+/// Submits a task that runs on a terminal, and stays there.
+pub(crate) fn on_a_terminal(
+    socket: SocketArg,
+    reconnect: Reconnect,
+    keys: DetachArg,
+    task: TaskArgs,
+    what: &'static str,
+) -> Result<ExitCode, CliError> {
+    needs_a_terminal(what, "")?;
+    if task.array.is_some() {
+        return Err(UsageError::flag("--array", "one terminal shows one task".to_owned()).into());
+    }
+    let mut submission = task.submission()?;
+    submission.spec.terminal = Some(terminal::size().unwrap_or(TerminalSize::USUAL));
+    let mut client = socket.connect()?;
+    let ids = reconnect.submit(&mut client, &submission)?.ids;
+    let id = ids.first().copied().unwrap_or_default();
+    eprintln!("coloc: task {id}");
+    let keys = keys.detach_keys;
+    Stay { socket, reconnect, keys, read_only: false, cancels: true }.with(client, id)
+}
+
+/// Tells how a task ended that did not end well.
+pub(crate) fn tell_end(task: &TaskDetail) {
+    let TaskView { id, state, reason, .. } = &task.task;
+    if *state != TaskState::Completed {
+        eprintln!(
+            "coloc: task {id} is {state}: {}",
+            visible(reason.as_deref().unwrap_or_default())
+        );
     }
 }
 
@@ -165,7 +215,8 @@ fn say_start(reconnect: Reconnect, client: &mut Client, id: u32) -> Result<(), C
     Ok(())
 }
 
-fn exit_code(task: &TaskDetail) -> u8 {
+/// The exit code that says how a task ended.
+pub(crate) fn exit_code(task: &TaskDetail) -> u8 {
     let own = task.task.exit_code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     match task.task.state {
         TaskState::Completed => 0,
