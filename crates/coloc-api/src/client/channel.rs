@@ -76,20 +76,20 @@ impl Channel {
         self.flush()
     }
 
-    /// Sends what waits, as far as there is room.
+    /// Sends what waits, as far as there is room. A daemon that takes nothing any more may have said why: what it said is read first,
+    /// and that it hung up is found there.
     pub fn flush(&mut self) -> Result<(), ClientError> {
         let wire = self.connection.writer();
         while !self.unsent.is_empty() {
             match wire.write(&self.unsent) {
-                Ok(0) => return Err(broken("it takes nothing any more")),
-                Ok(sent) => drop(self.unsent.drain(..sent)),
+                Ok(sent @ 1..) => drop(self.unsent.drain(..sent)),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(broken(error)),
+                Ok(0) | Err(_) => self.unsent.clear(),
             }
         }
         match wire.flush() {
-            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(broken(error)),
+            Err(error) if error.kind() == ErrorKind::InvalidData => Err(broken(error)),
             _ => Ok(()),
         }
     }

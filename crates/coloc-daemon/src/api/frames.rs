@@ -208,9 +208,8 @@ async fn tunnel(
             loop {
                 match Frame::take(&mut come) {
                     Ok(Some(frame)) if frame.is_clients() => {
-                        if to_shim.write_all(&frame.bytes()).await.is_err() {
-                            return;
-                        }
+                        // A shim that has hung up has said something before: that is still passed on.
+                        let _ = to_shim.write_all(&frame.bytes()).await;
                     }
                     Ok(None) => break,
                     Ok(Some(_)) | Err(_) => return,

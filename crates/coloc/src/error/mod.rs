@@ -62,6 +62,9 @@ pub(crate) enum CliError {
         "{error}; looked for it for {limit}: its tasks go on, and `coloc wait` or `coloc logs -f` finds them once it is back"
     )]
     Gone { limit: coloc_model::Millis, error: coloc_api::client::ClientError },
+    /// The connection to a command broke.
+    #[error("{0}: the command went with the connection")]
+    ExecLost(coloc_api::client::ClientError),
     /// The daemon did a part of what it was asked.
     #[error("{0}")]
     Refused(String),
@@ -136,7 +139,7 @@ impl CliError {
             CliError::Driver(_) => "driver",
             CliError::Broken(_) => "broken",
             CliError::Client(error) => error.code(),
-            CliError::Gone { .. } => "daemon_gone",
+            CliError::Gone { .. } | CliError::ExecLost(_) => "daemon_gone",
             CliError::Refused(_) => "refused",
             CliError::Daemon(_) | CliError::Shim(_) => "daemon",
             CliError::Journal { .. } | CliError::State(_) => "journal",
@@ -157,7 +160,7 @@ impl CliError {
             | CliError::Journal { .. }
             | CliError::State(_)
             | CliError::Shim(_) => 1,
-            CliError::Gone { .. } => DAEMON_GONE,
+            CliError::Gone { .. } | CliError::ExecLost(_) => DAEMON_GONE,
             CliError::Broken(_) => 3,
             _ => 2,
         }

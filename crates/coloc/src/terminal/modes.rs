@@ -56,6 +56,13 @@ impl Modes {
         }
     }
 
+    /// What makes it so in a terminal where everything is usual.
+    pub(crate) fn redo(&self) -> Vec<u8> {
+        let letter = |mode| if mode == CURSOR { 'l' } else { 'h' };
+        let all = self.unusual.iter().map(|&mode| format!("\x1b[?{mode}{}", letter(mode)));
+        all.collect::<String>().into_bytes()
+    }
+
     /// What makes everything usual again.
     pub(crate) fn undo(&mut self) -> Vec<u8> {
         let letter = |mode| if mode == CURSOR { 'h' } else { 'l' };
@@ -76,6 +83,7 @@ mod tests {
             let mut modes = Modes::new();
             let said = b"a\x1b[?1049h\x1b[31m\x1b[?25l\x1b[?1;2004h\x1b[?2004l\x1b[?7h\x1b[4h";
             said.chunks(size).for_each(|piece| modes.see(piece));
+            assert_eq!(modes.redo(), b"\x1b[?1049h\x1b[?25l\x1b[?1h", "{size}");
             let undo = String::from_utf8(modes.undo()).expect("text");
             assert_eq!(undo, "\x1b[?1l\x1b[?25h\x1b[?1049l\x1b[0m", "{size}");
             assert_eq!(modes.undo(), b"\x1b[0m", "once");

@@ -10,11 +10,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How the terminal was before, while it is raw, and what was switched on in it. There is one terminal, and whatever ends this program
 /// has to leave it well.
-static OWN: Mutex<Own> = Mutex::new(Own { before: None, modes: Modes::new() });
+static OWN: Mutex<Own> = Mutex::new(Own { before: None, modes: Modes::new(), in_a_line: false });
 
 struct Own {
     before: Option<Termios>,
     modes: Modes,
+    /// What was shown last is no end of a line.
+    in_a_line: bool,
 }
 
 fn own() -> MutexGuard<'static, Own> {
@@ -59,7 +61,10 @@ impl Drop for Raw {
 pub(super) fn restore() {
     let mut own = own();
     if let Some(before) = own.before.take() {
-        let undo = own.modes.undo();
+        let mut undo = own.modes.undo();
+        if std::mem::take(&mut own.in_a_line) {
+            undo.extend_from_slice(b"\r\n");
+        }
         let mut out = io::stdout().lock();
         let _ = out.write_all(&undo).and_then(|()| out.flush());
         let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &before);
@@ -68,7 +73,10 @@ pub(super) fn restore() {
 
 /// Shows what a program prints.
 pub(super) fn show(bytes: &[u8]) -> io::Result<()> {
-    own().modes.see(bytes);
+    let mut own = own();
+    own.modes.see(bytes);
+    own.in_a_line = bytes.last().map_or(own.in_a_line, |&last| last != b'\n');
+    drop(own);
     let mut out = io::stdout().lock();
     out.write_all(bytes)?;
     out.flush()

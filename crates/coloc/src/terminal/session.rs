@@ -1,6 +1,7 @@
 //! A user at a task's terminal.
 
 use super::detach::{DetachKeys, Scanner};
+use super::modes::Modes;
 use super::own::{Raw, restore, show, size};
 use super::waiting::{failed, has_come, heard, wait};
 use crate::error::CliError;
@@ -35,6 +36,14 @@ pub(crate) struct Session {
     /// How much of what was printed this session has seen.
     position: Option<u64>,
     is_typed: bool,
+}
+
+/// What was printed before: its text and colours are shown, and the modes are switched on that are on at its end.
+#[derive(Default)]
+struct Replay {
+    text: Sanitizer,
+    modes: Modes,
+    is_new: bool,
 }
 
 impl Session {
@@ -74,7 +83,7 @@ impl Session {
             channel.send(&Frame::Resize(size))?;
         }
         let mut ping = Instant::now() + PING;
-        let mut replay = Sanitizer::default();
+        let mut replay = Replay::default();
         loop {
             let until = self.keys.due().map_or(ping, |due| due.min(ping));
             let has_typed = wait(channel, &[&self.resized], self.is_typed, until)?;
@@ -103,10 +112,13 @@ impl Session {
                     return Ok(end);
                 }
             }
+            if std::mem::take(&mut replay.is_new) {
+                show(&replay.modes.redo()).map_err(failed)?;
+            }
         }
     }
 
-    fn hear(&mut self, frame: Frame, replay: &mut Sanitizer) -> Result<Option<End>, CliError> {
+    fn hear(&mut self, frame: Frame, replay: &mut Replay) -> Result<Option<End>, CliError> {
         match frame {
             Frame::Output(bytes) => {
                 self.position = self.position.map(|position| position + bytes.len() as u64);
@@ -115,8 +127,10 @@ impl Session {
             // What was printed before may have asked the terminal questions, whose answers would be typed now.
             Frame::Replay(bytes) => {
                 self.position = self.position.map(|position| position + bytes.len() as u64);
-                let mut shown = replay.filter(&bytes);
-                shown.extend_from_slice(replay.end());
+                replay.is_new = true;
+                replay.modes.see(&bytes);
+                let mut shown = replay.text.filter(&bytes);
+                shown.extend_from_slice(replay.text.end());
                 show(&shown).map_err(failed)?;
             }
             Frame::At(position) => {

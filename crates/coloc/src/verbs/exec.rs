@@ -9,7 +9,6 @@ use coloc_api::client::ClientError;
 use coloc_api::request::ExecRequest;
 use coloc_api::spec::TerminalSize;
 use coloc_api::text::RawText;
-use coloc_model::Millis;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -73,9 +72,7 @@ impl Exec {
         match end {
             End::Ended(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))),
             End::Detached => Ok(ExitCode::SUCCESS),
-            End::Lost(error @ ClientError::Broken(_)) => {
-                Err(CliError::Gone { limit: Millis::ZERO, error })
-            }
+            End::Lost(error @ ClientError::Broken(_)) => Err(CliError::ExecLost(error)),
             End::Lost(error) => Err(error.into()),
         }
     }
