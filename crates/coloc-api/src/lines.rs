@@ -2,14 +2,14 @@
 //!
 //! A cell that is empty stands for null, zero or nothing, by the kind of its column. Times are in milliseconds.
 
-use crate::view::{TaskView, WAITING};
+use crate::view::{Progress, TaskView, WAITING};
 use coloc_model::TaskState;
 use std::borrow::Cow;
 use std::str::FromStr;
 
 /// The first line. Later versions may have more columns on the right.
 pub const HEADER: &str = "id\tstate\tarray_id\tarray_index\tsubmitted_ms\tstarted_ms\tended_ms\tpriority\ttime_limit_ms\t\
-    gpus\tgpu_mem_bytes\testimate_bytes\tpeak_bytes\tattempts\tooms\tpreemptions\texit_code\tgpu_ids\tname\tuser\treason";
+    gpus\tgpu_mem_bytes\testimate_bytes\tpeak_bytes\tattempts\tooms\tpreemptions\texit_code\tgpu_ids\tname\tuser\treason\tprogress";
 
 /// A line that is no task.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -69,6 +69,10 @@ pub fn write<T: AsRef<str>>(text: &mut Vec<u8>, task: &TaskView<T>) {
     // Most tasks of a long list wait for the same reason.
     let usual = task.state == TaskState::Pending && reason == WAITING;
     line.text(if usual { "" } else { reason });
+    match &task.progress {
+        Some(progress) => line.text(&progress.to_string()),
+        None => line.end_cell(),
+    }
     // The last cell ends with the line.
     if let Some(last) = text.last_mut() {
         *last = b'\n';
@@ -175,6 +179,7 @@ pub fn read(line: &[u8]) -> Result<TaskView<Cow<'_, str>>, BadLine> {
             "" => (state == TaskState::Pending).then_some(WAITING.into()),
             reason => Some(unescape(reason)),
         },
+        progress: cells.progress(&unescape),
     };
     match cells.wrong {
         None => Ok(task),
@@ -213,6 +218,21 @@ impl<'a> Cells<'a> {
         let length = self.line.as_bytes()[from..].iter().position(|&byte| byte == b'\t');
         self.at = length.map(|length| from + length + 1);
         &self.line[from..length.map_or(self.line.len(), |length| from + length)]
+    }
+
+    /// A column that daemons of before do not write.
+    fn progress(&mut self, unescape: &dyn Fn(&'a str) -> Cow<'a, str>) -> Option<Progress> {
+        self.at?;
+        match self.next("progress") {
+            "" => None,
+            cell => {
+                let progress = Progress::read(&unescape(cell));
+                if progress.is_none() {
+                    self.is_bad("progress", cell);
+                }
+                progress
+            }
+        }
     }
 
     #[inline]
@@ -278,8 +298,17 @@ mod tests {
         let signed = any::<(i32, Option<i32>)>();
         let words = (any::<String>(), "[a\\\\\t\n\r]{0,6}", prop::option::of("[^\0]{1,9}"));
         let gpus = prop::collection::vec(any::<u32>(), 0..4);
+        let progress = any::<Option<(u64, Option<u64>, Option<u16>, Option<u32>, String)>>();
+        let gpus = (gpus, progress);
         (numbers, times, sizes, signed, words, gpus).prop_map(
-            |((id, counts, array), times, sizes, signed, (name, user, reason), gpu_ids)| {
+            |(
+                (id, counts, array),
+                times,
+                sizes,
+                signed,
+                (name, user, reason),
+                (gpu_ids, progress),
+            )| {
                 let seconds = |millis: u32| f64::from(millis) / 1000.0;
                 TaskView {
                     id,
@@ -303,6 +332,13 @@ mod tests {
                     name,
                     user,
                     reason: reason.or_else(|| usual(id)),
+                    progress: progress.map(|(done, total, rate, eta, unit)| Progress {
+                        done,
+                        total,
+                        rate: rate.map(|rate| f64::from(rate) / 7.0),
+                        eta_s: eta.map(f64::from),
+                        unit,
+                    }),
                 }
             },
         )
@@ -327,6 +363,16 @@ mod tests {
             text.extend_from_slice(&line);
             let _ = read(&text[cut.min(text.len())..]);
         }
+    }
+
+    /// A list of an earlier version ends with the reason.
+    #[test]
+    fn a_line_without_progress_is_read() {
+        let mut text = Vec::new();
+        write(&mut text, &TaskView::<String> { id: 7, ..TaskView::default() });
+        let text = String::from_utf8(text).unwrap();
+        let before = text.trim_end_matches('\n').strip_suffix('\t').unwrap();
+        assert_eq!(read(before.as_bytes()).map(|task| task.id), Ok(7));
     }
 
     #[test]

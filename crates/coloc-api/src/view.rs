@@ -1,9 +1,13 @@
 //! What people and programs see. The names of fields are a contract.
 
 mod gpu;
+mod progress;
+mod rule;
 mod task;
 
 pub use gpu::{GpuView, ResidentView};
+pub use progress::Progress;
+pub use rule::RuleView;
 pub(crate) use task::StateShape;
 pub use task::{
     Containment, EnforcementView, Expected, GpuWhy, MemoryView, MpsEnforcementView, Process,

@@ -3,6 +3,7 @@
 use crate::estimated::EstimateFlag;
 use crate::moment::{self, Moment};
 use crate::text::RawText;
+use crate::view::{Progress, RuleView};
 use coloc_model::{Bytes, TaskState};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -81,6 +82,9 @@ pub struct TaskView<T = String> {
     pub preemptions: u32,
     /// How its process ended, as a shell has it.
     pub exit_code: Option<i32>,
+    /// How far it is, if it runs and its log tells.
+    #[serde(default)]
+    pub progress: Option<Progress>,
 }
 
 impl<T: Into<String>> TaskView<T> {
@@ -108,6 +112,7 @@ impl<T: Into<String>> TaskView<T> {
             ooms: self.ooms,
             preemptions: self.preemptions,
             exit_code: self.exit_code,
+            progress: self.progress,
         }
     }
 }
@@ -272,6 +277,9 @@ pub struct GpuWhy {
     pub gpu: u32,
     /// The rules that say no, each with the amount that was short.
     pub refusals: Vec<String>,
+    /// The same rules as data.
+    #[serde(default)]
+    pub rules: Vec<RuleView>,
 }
 
 /// When a task is expected to start and to end.
