@@ -47,5 +47,5 @@ pub use pass::{PassCounts, PassTotals};
 pub use policy::Policy;
 pub use preset::Preset;
 pub use scheduler::Scheduler;
-pub use screen::Refusal;
+pub use screen::{Measure, Refusal};
 pub use tasks::Attempts;

@@ -316,8 +316,8 @@ impl Owner {
                     self.pending.extend(tasks.into_iter().map(|task| removed(task, at)));
                 }
                 Input::Seen(sighting) => self.seen(now, *sighting, &mut effects),
-                Input::Sign { task, attempt, sign } => {
-                    self.sign_seen(now, task, attempt, sign, &mut effects);
+                Input::Sign { task, attempt, sign, counted } => {
+                    self.log_seen(now, (task, attempt), sign, counted, &mut effects);
                 }
                 Input::Shutdown => self.stop = true,
             }

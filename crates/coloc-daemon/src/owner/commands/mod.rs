@@ -10,6 +10,7 @@ pub(in crate::owner) mod list;
 pub(in crate::owner) mod metrics;
 pub(in crate::owner) mod reconfigure;
 mod requeue;
+pub(in crate::owner) mod rules;
 pub(in crate::owner) mod signal;
 pub(in crate::owner) mod snapshot;
 pub(in crate::owner) mod submit;
