@@ -80,11 +80,10 @@ export function generate(document) {
   for (const path of Object.values(document.paths))
     for (const operation of Object.values(path))
       for (const [, ref] of JSON.stringify(operation.responses ?? {}).matchAll(/schemas\/([^"]+)"/g)) reach(ref, schemas, answered);
-  const head = "// Made from the OpenAPI document by scripts/types.mjs. Not written by hand: `cargo xtask web` makes it again.\n/* eslint-disable */\n";
+  const head = "// Made from the OpenAPI document by scripts/types.mjs. Not written by hand: `cargo xtask web` makes it again.\n";
   const body = Object.keys(schemas)
     .sort()
-    .filter((name) => answered.has(name) || sent.has(name))
-    .map((name) => declared(name, schemas[name], answered.has(name)));
+    .map((name) => declared(name, schemas[name], answered.has(name) || !sent.has(name)));
   return `${head}\n${body.join("\n\n")}\n`;
 }
 

@@ -13,7 +13,9 @@ const GENERATED: &str = "web/src/api/types.ts";
 
 pub(crate) fn check() -> Result<(), Failed> {
     println!("\n=== sizes of files");
-    ["crates", "xtask", "web/src", "web/test", "web/scripts"].iter().try_for_each(|folder| check_folder(Path::new(folder)))
+    ["crates", "xtask", "web/src", "web/test", "web/scripts"]
+        .iter()
+        .try_for_each(|folder| check_folder(Path::new(folder)))
 }
 
 fn check_folder(folder: &Path) -> Result<(), Failed> {

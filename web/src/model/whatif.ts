@@ -31,7 +31,7 @@ export function beliefs(w: WhatIf): Belief[] {
   return rows
     .map(([title, figure, kind]) => {
       const observed = w.observed[figure] ?? null;
-      const predicted = w.model[figure] ?? null;
+      const predicted = w.model?.[figure] ?? null;
       const doubtful = observed !== null && predicted !== null && observed !== 0 && Math.abs(predicted / observed - 1) > 0.1;
       return { title, observed, predicted, off: offBy(predicted, observed), doubtful, kind };
     })

@@ -6,6 +6,9 @@ import * as store from "../store/store.ts";
 
 const sum = (values: (number | null | undefined)[]): number | null => (values.every((v) => v == null) ? null : values.reduce<number>((a, v) => a + (v ?? 0), 0));
 
+/** Estimates that are too high are above zero. */
+const signed = (v: number): string => `${v < 0 ? "−" : "+"}${fixed(Math.abs(v), 1)}`;
+
 interface Figure {
   key: string;
   title: string;
@@ -40,17 +43,14 @@ function figures(): Figure[] {
     { key: "activity", title: "SM activity", value: percent(activity), unit: activity === null ? "" : "%", under: seen.length > 0 ? `mean of ${seen.length}` : "not seen" },
     { key: "power", title: "Power", value: power === null ? "–" : fixed(power / 1000, 2), unit: limit === null ? "kW" : `of ${fixed(limit / 1000, 2)} kW`, under: status?.energy_today_j == null ? "" : `${today} ${unit} since midnight` },
     { key: "ooms", title: "Out of memory today", value: whole(ooms), unit: "", under: ooms == null || recovered == null ? "" : `${recovered} recovered` },
-    { key: "estimate", title: "Estimate error", value: estimate?.error_median == null ? "–" : fixed(100 * estimate.error_median, 1), unit: estimate?.error_median == null ? "" : "%", under: withinBound(estimate) },
+    { key: "estimate", title: "Estimate error", value: estimate?.error_median == null ? "–" : signed(100 * estimate.error_median), unit: estimate?.error_median == null ? "" : "%", under: withinBound(estimate) },
   ];
 }
 
 function withinBound(estimate: { within_bound?: number | null; rows?: number | null } | null | undefined): string {
   if (!estimate?.rows) return "no task has ended yet";
-  const within = estimate.within_bound;
-  if (within == null) return `of ${estimate.rows} tasks`;
-  // A ratio from one daemon, a count from another: both are below or at their whole.
-  const count = within <= 1 && estimate.rows > 1 ? Math.round(within * estimate.rows) : within;
-  return `${count} of ${estimate.rows} within their bound`;
+  if (estimate.within_bound == null) return `of ${estimate.rows} tasks`;
+  return `${Math.round(estimate.within_bound * estimate.rows)} of ${estimate.rows} within their bound`;
 }
 
 export function Figures(): JSX.Element {

@@ -39,10 +39,15 @@ function residentOf(task: TaskView | undefined, id: number): Resident {
     estimate_bytes: task?.estimate_bytes ?? null,
     bound_bytes: task?.bound_bytes ?? null,
     since_s: task?.started_s ?? null,
-    attempt: task?.attempts ?? null,
+    attempt: task?.attempts ?? 1,
     ooms: task?.ooms ?? 0,
-    gpus: task?.gpu_ids ?? [],
+    gpus: task?.gpu_ids.length ?? 1,
     settled: false,
+    instance: null,
+    leader_pid: null,
+    used_bytes: null,
+    slowdown: null,
+    sm_share: null,
   };
 }
 

@@ -251,7 +251,7 @@ function Residents({ gpu, scale }: { gpu: GpuView; scale: number }): JSX.Element
 
 function ResidentRow({ r, scale }: { r: Resident; scale: number }): JSX.Element {
   const over = r.bound_bytes != null && (r.used_bytes ?? 0) > r.bound_bytes;
-  const gang = r.gpus?.length ?? 1;
+  const gang = r.gpus;
   return (
     <div role="row" data-resident={r.id}>
       <span class="who" role="cell">
@@ -261,7 +261,7 @@ function ResidentRow({ r, scale }: { r: Resident; scale: number }): JSX.Element 
           {r.name || `task ${r.id}`}
         </a>
         {gang > 1 ? (
-          <span class="chip outline wide-only" title={`Runs on GPUs ${(r.gpus ?? []).join(", ")} at once`}>
+          <span class="chip outline wide-only" title={`Runs on ${gang} GPUs at once`}>
             {gang} GPUs
           </span>
         ) : null}

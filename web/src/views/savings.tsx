@@ -210,9 +210,6 @@ function Days({ days }: { days: Savings["by_day"] }): JSX.Element {
 }
 
 function Cost({ s, tasks }: { s: Savings; tasks: number }): JSX.Element {
-  const beyond = s.cost.slowed_beyond;
-  // Told as a factor (1.1) or as what is added (0.1): both mean a tenth longer.
-  const more = beyond == null ? null : beyond > 1 ? beyond - 1 : beyond;
   return (
     <section class="card pad">
       <div class="section-head">
@@ -221,7 +218,7 @@ function Cost({ s, tasks }: { s: Savings; tasks: number }): JSX.Element {
       <table class="table flush">
         <tbody>
           <tr>
-            <td>Tasks slowed{more === null ? "" : ` by more than ${fixed(100 * more, 0)} %`}</td>
+            <td>Tasks slowed by more than {fixed(100 * (s.cost.slowed_beyond - 1), 0)} %</td>
             <td class="end">
               <b>{whole(s.cost.slowed_tasks)}</b> <span class="muted">of {whole(tasks)}</span>
             </td>

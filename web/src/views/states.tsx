@@ -5,7 +5,7 @@ import { Stack } from "../parts/bars.tsx";
 import { Empty, Skeleton } from "../parts/common.tsx";
 
 const GIB = 2 ** 30;
-const SHOWN: GpuView = {
+const SHOWN = {
   index: 0,
   uuid: "",
   model: "A100-SXM4-40GB",
@@ -17,7 +17,7 @@ const SHOWN: GpuView = {
     { id: 2, name: "b", user: "ben", promised_bytes: 10 * GIB, used_bytes: 9 * GIB },
     { id: 3, name: "c", user: "chen", promised_bytes: 10 * GIB, used_bytes: 9 * GIB },
   ],
-};
+} as unknown as GpuView;
 
 const State = ({ caption, children }: { caption: string; children: ComponentChildren }): JSX.Element => (
   <section class="card">

@@ -144,9 +144,10 @@ function drawAttempts(u: uPlot, attempts: readonly Attempt[], now: number | null
   ctx.save();
   ctx.font = `${11 * scale}px ${getComputedStyle(document.body).fontFamily}`;
   attempts.forEach((a, k) => {
+    if (a.started_s === null) return;
     const x = u.valToPos(a.started_s, "x", true);
-    const next = attempts[k + 1];
-    const room = (next ? u.valToPos(next.started_s, "x", true) : u.bbox.left + u.bbox.width) - x;
+    const next = attempts[k + 1]?.started_s ?? null;
+    const room = (next !== null ? u.valToPos(next, "x", true) : u.bbox.left + u.bbox.width) - x;
     ctx.fillStyle = colour("text");
     if (attempts.length > 1 && room > 70 * scale) ctx.fillText(`attempt ${a.number}`, x + 9 * scale, bottom - 5 * scale);
     const oom = /out.of.memory|oom/i.test(a.outcome ?? "") || (a.ooms ?? 0) > 0;

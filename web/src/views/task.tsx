@@ -143,7 +143,7 @@ interface Fact {
 
 function ranFor(detail: TaskDetail, now: number): number | null {
   const attempts = detail.attempts_list ?? [];
-  if (attempts.length > 0) return attempts.reduce((sum, a) => sum + ((a.ended_s ?? detail.ended_s ?? now) - a.started_s), 0);
+  if (attempts.length > 0) return attempts.reduce((sum, a) => sum + (a.started_s === null ? 0 : (a.ended_s ?? detail.ended_s ?? now) - a.started_s), 0);
   return detail.started_s == null ? null : (detail.ended_s ?? now) - detail.started_s;
 }
 

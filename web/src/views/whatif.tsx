@@ -95,7 +95,7 @@ export function WhatIfView(): JSX.Element {
             }}
           />
         </div>
-      ) : (known.value.observed.tasks?.length ?? known.value.model.tasks?.length ?? known.value.rows.length) === 0 ? (
+      ) : known.value.observed.tasks.length === 0 ? (
         <div class="card">
           <Empty title="Nothing has ended in that time.">
             <span>What if begins with what was seen.</span>
@@ -111,9 +111,11 @@ export function WhatIfView(): JSX.Element {
 const nameOf = (row: PolicyOutcome): string => row.policy;
 
 function Compared({ w, remove }: { w: WhatIf; remove: (policy: string) => void }): JSX.Element {
-  const predicted = [w.model, ...w.rows];
+  // Without a model of what ran there is nothing but what was seen to compare with.
+  const base = w.model ?? w.observed;
+  const predicted = w.model ? [w.model, ...w.rows] : w.rows;
   const most = Math.max(1, ...[w.observed, ...predicted].map((r) => r.jct_mean_s ?? 0)) * 1.03;
-  const tasks = w.observed.tasks?.length ?? w.model.tasks?.length ?? 0;
+  const tasks = w.observed.tasks.length;
   return (
     <>
       <div class="card wide-table below" tabIndex={0} role="region" aria-label="Policies compared">
@@ -142,10 +144,10 @@ function Compared({ w, remove }: { w: WhatIf; remove: (policy: string) => void }
             </tr>
           </thead>
           <tbody>
-            <OutcomeRow row={w.observed} kind="observed" base={w.model} all={predicted} most={most} note={plural(tasks, "task")} />
-            <OutcomeRow row={w.model} kind="base" base={w.model} all={predicted} most={most} note={nameOf(w.model)} />
+            <OutcomeRow row={w.observed} kind="observed" base={base} all={predicted} most={most} note={plural(tasks, "task")} />
+            {w.model ? <OutcomeRow row={w.model} kind="base" base={base} all={predicted} most={most} note={nameOf(w.model)} /> : null}
             {w.rows.map((row) => (
-              <OutcomeRow key={row.policy} row={row} kind="other" base={w.model} all={predicted} most={most} note="" remove={remove} />
+              <OutcomeRow key={row.policy} row={row} kind="other" base={base} all={predicted} most={most} note="" remove={remove} />
             ))}
           </tbody>
         </table>
@@ -156,7 +158,7 @@ function Compared({ w, remove }: { w: WhatIf; remove: (policy: string) => void }
             <h2>Done within</h2>
             <span class="muted small">% of {plural(tasks, "task")}, predicted</span>
           </div>
-          <DoneWithin rows={predicted} names={["As it ran", ...w.rows.map(nameOf)]} />
+          <DoneWithin rows={predicted} names={predicted.map((row) => (row === w.model ? "As it ran" : nameOf(row)))} />
         </section>
         <Believed w={w} />
       </div>
