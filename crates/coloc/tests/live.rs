@@ -5,6 +5,7 @@ mod live {
     mod http;
     #[path = "../support/processes.rs"]
     mod processes;
+    mod screen;
 
     mod agreement;
     mod collocate;
@@ -13,6 +14,7 @@ mod live {
     mod daemon_log;
     mod document;
     mod events;
+    mod exec;
     mod expected;
     mod fairness;
     mod gpu_models;
@@ -34,6 +36,7 @@ mod live {
     mod stopping;
     mod sweep;
     mod tasks;
+    mod terminal;
     mod update;
     mod users;
     mod whatif;

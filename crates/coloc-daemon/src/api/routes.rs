@@ -1,6 +1,8 @@
 //! Every route, with what it takes and answers. What is served and what the document says come from this one table.
 
-use super::{ApiState, config, events, expected, frames, list, log, openapi, past, tasks, tokens};
+use super::{
+    ApiState, config, events, expected, frames, list, log, metrics, openapi, past, tasks, tokens,
+};
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
 use coloc_api::answer::{
@@ -12,7 +14,7 @@ use coloc_api::request::{
     AttachRequest, ChangeRequest, ExecRequest, GpuService, ListRequest, LogRequest, PastRequest,
     Submission, Teaching, TokenRequest,
 };
-use coloc_api::view::{Expected, StatusView, TaskDetail, TaskView, TokenView, WhyView};
+use coloc_api::view::{EventData, Expected, StatusView, TaskDetail, TokenView, WhyView};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::sync::Arc;
 
@@ -28,6 +30,8 @@ pub(super) struct Route {
     pub(super) answer: (&'static str, Option<Shape>),
     /// What is answered is a connection that speaks frames.
     pub(super) upgrades: bool,
+    /// A caller who may only look is refused.
+    pub(super) acts: bool,
     pub(super) handler: MethodRouter<Arc<ApiState>>,
 }
 
@@ -60,8 +64,9 @@ impl Route {
         handler: MethodRouter<Arc<ApiState>>,
     ) -> Self {
         let (does, answer) = ("", (JSON, None));
-        let upgrades = false;
-        Route { path, method, id, does, query: None, body: None, answer, upgrades, handler }
+        let (upgrades, acts) = (false, method != "get");
+        let (query, body) = (None, None);
+        Route { path, method, id, does, query, body, answer, upgrades, acts, handler }
     }
 
     fn does(self, does: &'static str) -> Self {
@@ -85,7 +90,7 @@ impl Route {
     }
 
     fn upgrades(self) -> Self {
-        Route { upgrades: true, ..self }
+        Route { upgrades: true, acts: true, ..self }
     }
 
     fn answers_bytes(self, kind: &'static str) -> Self {
@@ -99,7 +104,7 @@ pub(super) fn routes() -> Vec<Route> {
     all.extend([
         Route::get("/v1/events", "watchEvents", events::stream)
             .does("Every change of every task as server-sent events: `task` with a task, `missed` for who was too slow")
-            .answers_as::<TaskView>("text/event-stream"),
+            .answers_as::<EventData>("text/event-stream"),
         Route::get("/v1/expected", "expectTasks", expected::all)
             .does("When each task is expected to start and to end, if nothing else is submitted")
             .answers::<Foreseen>(),
@@ -141,6 +146,9 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("/v1/tokens/{id}/revoke", "revokeToken", tokens::revoke)
             .does("Make a token useless")
             .answers::<Versioned<TokenView>>(),
+        Route::get("/metrics", "readMetrics", metrics::page)
+            .does("What is counted and measured, for Prometheus: its text form, or OpenMetrics where that is accepted")
+            .answers_bytes("text/plain"),
         Route::get("/openapi.json", "describe", openapi::serve)
             .does("This document")
             .answers_bytes(JSON),
@@ -190,4 +198,16 @@ fn tasks_routes() -> Vec<Route> {
             .does("Send the task's standard input, for its owner; upgrades to `coloc-frames`")
             .upgrades(),
     ]
+}
+
+/// Answers of routes that are about to come.
+pub(super) fn promised(generator: &mut SchemaGenerator) {
+    use coloc_api::{answer, view};
+    generator.subschema_for::<view::SeriesAnswer>();
+    generator.subschema_for::<view::TimelineAnswer>();
+    generator.subschema_for::<view::WhatifAnswer>();
+    generator.subschema_for::<view::SavingsAnswer>();
+    generator.subschema_for::<view::JobView>();
+    generator.subschema_for::<answer::WebCode>();
+    generator.subschema_for::<answer::WebSession>();
 }
