@@ -187,6 +187,7 @@ const UNSAFE: [&str; 16] = [
     "crates/coloc-gpu/src/driver/nvml/mig.rs",
     "crates/coloc-daemon/src/descriptors.rs",
     "crates/coloc-daemon/src/heap.rs",
+    "crates/coloc-daemon/src/executor/local/shim/beside.rs",
     "crates/coloc-daemon/src/executor/local/shim/child.rs",
     "crates/coloc/src/embedded.rs",
     "crates/coloc/src/local_time.rs",

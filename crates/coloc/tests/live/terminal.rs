@@ -85,6 +85,7 @@ fn a_terminal_outlives_its_client_and_its_daemon() {
     screen.wait_for("kept through a restart");
     // What is printed while no daemon is there is not lost.
     screen.types("(sleep 1; echo la''ter) &\r");
+    screen.wait_for("[1]");
     home.kill();
     screen.wait_for("trying again");
     home.boot();
