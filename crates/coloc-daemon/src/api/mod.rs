@@ -14,6 +14,7 @@ mod log;
 mod maxima;
 mod openapi;
 mod past;
+mod report;
 mod request;
 mod routes;
 mod stall;

@@ -154,6 +154,10 @@ pub struct Owner {
     roots_changed: bool,
     last_seen: Sighting,
     last_look: Time,
+    /// What GPUs drew when they were last looked at.
+    meters: monitor::energy::Meters,
+    /// When what running attempts used was last written down.
+    usage_kept: Instant,
     /// When the monitor last told anything.
     heard_at: Instant,
     seen_at: monitor::departures::LastSeen,
@@ -215,6 +219,8 @@ impl Owner {
             roots_changed: true,
             last_seen: Sighting::default(),
             last_look: Time::NEVER,
+            meters: monitor::energy::Meters::default(),
+            usage_kept: parts.clock.instant(),
             heard_at: parts.clock.instant(),
             seen_at: monitor::departures::LastSeen::default(),
             away: FxHashMap::default(),

@@ -23,6 +23,7 @@ use crate::owner::Shown;
 use crate::owner::reply::{PendingAnswer, Reply};
 use crate::owner::{Owner, Page, PageRequest, Snapshot};
 use crate::record::Uid;
+use crate::report::LiveUsage;
 use crate::settings::Settings;
 use coloc_api::answer::code;
 use coloc_api::request::{Change, GpuService, Submission, Teaching};
@@ -67,6 +68,8 @@ pub enum Command {
     Gpus(Reply<Vec<GpuView>>),
     /// How the daemon is.
     Status(Reply<StatusView>),
+    /// What tasks used that have not ended.
+    Usage(Reply<Box<LiveUsage>>),
     /// Start nothing new (true), or go on.
     Drain(bool, Reply<()>),
     /// Have GPUs take nothing new, or tasks again.
@@ -243,6 +246,7 @@ impl Owner {
             }
             Command::Gpus(reply) => reply.anyway(Ok(self.gpu_views())),
             Command::Status(reply) => reply.anyway(Ok(self.status())),
+            Command::Usage(reply) => reply.anyway(Ok(Box::new(self.live_usage()))),
             Command::Drain(draining, reply) => {
                 let allowed = only_admin(Ok(()));
                 if allowed.is_ok() {
