@@ -2,14 +2,15 @@
 //!
 //! A cell that is empty stands for null, zero or nothing, by the kind of its column. Times are in milliseconds.
 
-use crate::view::{TaskView, WAITING};
+use crate::view::{ReasonCode, TaskView, WAITING};
 use coloc_model::TaskState;
 use std::borrow::Cow;
 use std::str::FromStr;
 
 /// The first line. Later versions may have more columns on the right.
 pub const HEADER: &str = "id\tstate\tarray_id\tarray_index\tsubmitted_ms\tstarted_ms\tended_ms\tpriority\ttime_limit_ms\t\
-    gpus\tgpu_mem_bytes\testimate_bytes\tpeak_bytes\tattempts\tooms\tpreemptions\texit_code\tgpu_ids\tname\tuser\treason";
+    gpus\tgpu_mem_bytes\testimate_bytes\tpeak_bytes\tattempts\tooms\tpreemptions\texit_code\tgpu_ids\tname\tuser\treason\t\
+    bound_bytes\tpromised_bytes\tused_bytes\tfirst_started_ms\theld_by\tposition\treason_code";
 
 /// A line that is no task.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -69,6 +70,13 @@ pub fn write<T: AsRef<str>>(text: &mut Vec<u8>, task: &TaskView<T>) {
     // Most tasks of a long list wait for the same reason.
     let usual = task.state == TaskState::Pending && reason == WAITING;
     line.text(if usual { "" } else { reason });
+    line.maybe(task.bound_bytes);
+    line.maybe(task.promised_bytes);
+    line.maybe(task.used_bytes);
+    line.maybe(task.first_started_s.map(millis));
+    line.text(task.held_by.as_ref().map_or("", AsRef::as_ref));
+    line.number(task.position.unwrap_or(0).into());
+    line.word(task.reason_code.map_or("", ReasonCode::name));
     // The last cell ends with the line.
     if let Some(last) = text.last_mut() {
         *last = b'\n';
@@ -175,11 +183,22 @@ pub fn read(line: &[u8]) -> Result<TaskView<Cow<'_, str>>, BadLine> {
             "" => (state == TaskState::Pending).then_some(WAITING.into()),
             reason => Some(unescape(reason)),
         },
+        bound_bytes: cells.later("bound_bytes"),
+        promised_bytes: cells.later("promised_bytes"),
+        used_bytes: cells.later("used_bytes"),
+        first_started_s: cells.later("first_started_ms").map(seconds),
+        held_by: cells.later_text().map(unescape),
+        position: cells.later("position"),
+        reason_code: cells.later_text().and_then(ReasonCode::named),
     };
     match cells.wrong {
         None => Ok(task),
         Some(wrong) => Err(wrong),
     }
+}
+
+fn seconds(millis: u64) -> f64 {
+    millis as f64 / 1000.0
 }
 
 /// The cells of a line, one after the other. One that cannot be read is nothing, and remembered: to ask after each would
@@ -230,7 +249,18 @@ impl<'a> Cells<'a> {
 
     #[inline]
     fn seconds(&mut self, column: &'static str) -> Option<f64> {
-        self.maybe::<u64>(column).map(|millis| millis as f64 / 1000.0)
+        self.maybe(column).map(seconds)
+    }
+
+    /// A column that older daemons do not write.
+    #[inline]
+    fn later<N: FromStr>(&mut self, column: &'static str) -> Option<N> {
+        self.at.is_some().then(|| self.maybe(column))?
+    }
+
+    #[inline]
+    fn later_text(&mut self) -> Option<&'a str> {
+        self.at.is_some().then(|| self.next("")).filter(|text| !text.is_empty())
     }
 
     #[inline]
@@ -303,6 +333,13 @@ mod tests {
                     name,
                     user,
                     reason: reason.or_else(|| usual(id)),
+                    bound_bytes: sizes.1,
+                    promised_bytes: sizes.2,
+                    used_bytes: sizes.1,
+                    first_started_s: times.1.map(seconds),
+                    held_by: array[0].map(|_| "b\tob".to_owned()),
+                    position: array[1].filter(|&place| place > 0),
+                    reason_code: array[0].map(|n| ReasonCode::ALL[n as usize % 19]),
                 }
             },
         )

@@ -133,8 +133,13 @@ impl ApiState {
 pub fn router(api: ApiState) -> Router {
     let api = Arc::new(api);
     let served = routes::routes().into_iter();
-    let router =
-        served.fold(Router::new(), |router, route| router.route(route.path, route.handler));
+    let router = served.fold(Router::new(), |router, route| {
+        let handler = match route.acts {
+            true => route.handler.layer(axum::middleware::from_fn(caller::refuse_readers)),
+            false => route.handler,
+        };
+        router.route(route.path, handler)
+    });
     router
         .fallback(|uri: axum::http::Uri| async move { Failure::NoRoute(uri.path().to_owned()) })
         .method_not_allowed_fallback(|uri: axum::http::Uri| async move {

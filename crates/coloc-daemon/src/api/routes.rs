@@ -13,7 +13,7 @@ use coloc_api::request::{
     ChangeRequest, GpuService, ListRequest, LogRequest, PastRequest, Submission, Teaching,
     TokenRequest,
 };
-use coloc_api::view::{Expected, StatusView, TaskDetail, TaskView, TokenView, WhyView};
+use coloc_api::view::{EventData, Expected, StatusView, TaskDetail, TokenView, WhyView};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::sync::Arc;
 
@@ -27,6 +27,8 @@ pub(super) struct Route {
     pub(super) query: Option<Shape>,
     pub(super) body: Option<Shape>,
     pub(super) answer: (&'static str, Option<Shape>),
+    /// A caller who may only look is refused.
+    pub(super) acts: bool,
     pub(super) handler: MethodRouter<Arc<ApiState>>,
 }
 
@@ -59,7 +61,8 @@ impl Route {
         handler: MethodRouter<Arc<ApiState>>,
     ) -> Self {
         let (does, answer) = ("", (JSON, None));
-        Route { path, method, id, does, query: None, body: None, answer, handler }
+        let acts = method != "get";
+        Route { path, method, id, does, query: None, body: None, answer, acts, handler }
     }
 
     fn does(self, does: &'static str) -> Self {
@@ -93,7 +96,7 @@ pub(super) fn routes() -> Vec<Route> {
     all.extend([
         Route::get("/v1/events", "watchEvents", events::stream)
             .does("Every change of every task as server-sent events: `task` with a task, `missed` for who was too slow")
-            .answers_as::<TaskView>("text/event-stream"),
+            .answers_as::<EventData>("text/event-stream"),
         Route::get("/v1/expected", "expectTasks", expected::all)
             .does("When each task is expected to start and to end, if nothing else is submitted")
             .answers::<Foreseen>(),
@@ -181,4 +184,16 @@ fn tasks_routes() -> Vec<Route> {
             .asks::<LogRequest>()
             .answers_bytes("application/octet-stream"),
     ]
+}
+
+/// Answers of routes that are about to come.
+pub(super) fn promised(generator: &mut SchemaGenerator) {
+    use coloc_api::{answer, view};
+    generator.subschema_for::<view::SeriesAnswer>();
+    generator.subschema_for::<view::TimelineAnswer>();
+    generator.subschema_for::<view::WhatifAnswer>();
+    generator.subschema_for::<view::SavingsAnswer>();
+    generator.subschema_for::<view::JobView>();
+    generator.subschema_for::<answer::WebCode>();
+    generator.subschema_for::<answer::WebSession>();
 }
