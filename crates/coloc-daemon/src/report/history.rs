@@ -17,7 +17,7 @@ use std::ops::RangeInclusive;
 const MOST_RANGES: usize = 10_000;
 
 /// What a task used, as clients see it.
-pub(crate) fn usage_view(accounting: &Accounting) -> UsageView {
+fn usage_view(accounting: &Accounting) -> UsageView {
     let total = accounting.total();
     UsageView {
         energy_j: accounting.energy_j(),

@@ -5,7 +5,6 @@ mod history;
 mod sums;
 
 pub use history::{history, ids};
-pub(crate) use history::usage_view;
 
 use crate::accounting::{Accounting, AttemptUsage, GpuUsage};
 use crate::journal::{Journal, JournalError, Setup};
@@ -247,9 +246,8 @@ impl Table {
             ReportBy::User | ReportBy::Group => rows.sort_by(|a, b| {
                 b.gpu_hours_promised.total_cmp(&a.gpu_hours_promised).then(a.key.cmp(&b.key))
             }),
-            ReportBy::Gpu => rows.sort_by_key(|row| {
-                (row.key.parse::<u32>().unwrap_or(u32::MAX), row.key.clone())
-            }),
+            ReportBy::Gpu => rows
+                .sort_by_key(|row| (row.key.parse::<u32>().unwrap_or(u32::MAX), row.key.clone())),
             ReportBy::Day => {}
         }
         Report {

@@ -52,9 +52,9 @@ impl Shown {
             attempts_list: Vec::new(),
             decisions: Vec::new(),
             neighbours: Vec::new(),
-            energy_j: None,
-            energy_kind: None,
-            smact_mean: None,
+            energy_j: record.accounting.energy_j(),
+            energy_kind: record.accounting.energy_kind().map(|kind| kind.name().to_owned()),
+            smact_mean: record.accounting.smact_mean(),
         };
         Shown { detail, owner: record.owner, output }
     }

@@ -82,9 +82,8 @@ mod tests {
     fn a_counter_is_better_than_a_power_and_a_power_than_a_model() {
         let (gpu, model) = (GpuId(0), GpuModel::A100_40GB);
         let mut meters = Meters::default();
-        let mut look = |reading: EnergyReading| {
-            meters.drawn(gpu, reading, model, &Activity::default(), 10.0)
-        };
+        let mut look =
+            |reading: EnergyReading| meters.drawn(gpu, reading, model, &Activity::default(), 10.0);
         let blind = EnergyReading::default();
         let modelled = look(blind);
         assert_eq!((modelled.kind, modelled.dynamic_j), (EnergyKind::Modelled, 0.0));

@@ -145,8 +145,7 @@ impl Ledger<'_> {
     ) -> Option<&'r mut crate::accounting::AttemptUsage> {
         let placement = record.placement.clone()?;
         let names = placement.gpus().filter_map(|gpu| self.names.get(gpu.index()));
-        let attempt =
-            record.accounting.attempt(record.attempt, started, names.map(String::as_str));
+        let attempt = record.accounting.attempt(record.attempt, started, names.map(String::as_str));
         attempt.to = attempt.to.max(now);
         for slot in placement.slots.iter() {
             let part = self.promised(slot.gpu, record.id);
