@@ -6,8 +6,8 @@ use coloc_api::spec::TaskSpec;
 use coloc_api::view::{GpuWhy, MemoryView, StatusView, TaskDetail, TaskView, WAITING, WhyView};
 use coloc_core::accounts::Whose;
 use coloc_core::eligibility::HELD;
-use coloc_core::{Explanation, Promised, Refusal};
-use coloc_model::{GpuId, Placement, TaskId, TaskState, Time};
+use coloc_core::{Explanation, Promised};
+use coloc_model::{Placement, TaskId, TaskState, Time};
 use std::borrow::Cow;
 use std::path::PathBuf;
 
@@ -96,6 +96,7 @@ pub(crate) fn task_view<'a>(
         held_by: None,
         position: None,
         reason_code: None,
+        progress: None,
     }
 }
 
@@ -122,7 +123,9 @@ pub(crate) fn whole_view(record: &Record, spec: &TaskSpec) -> TaskView {
 impl Owner {
     pub(in crate::owner) fn view(&self, live: &Live) -> TaskView {
         let Live { record, spec, .. } = live;
-        task_view(record, spec, &crate::users::name(record.owner), &self.awaited()).owned()
+        let (user, awaited) = (crate::users::name(record.owner), self.awaited());
+        let progress = self.progress(record);
+        TaskView { progress, ..task_view(record, spec, &user, &awaited).owned() }
     }
 
     /// What tasks wait for that could start.
@@ -154,10 +157,10 @@ impl Owner {
         let view = self.view(live);
         let explained = self.scheduler.explain(now, task);
         let gpus = explained.iter().flat_map(|explained| &explained.verdicts);
-        let gpus = gpus.map(|verdict| GpuWhy {
-            gpu: verdict.gpu.0,
-            refusals: verdict.refusals.iter().map(|no| self.told(verdict.gpu, no)).collect(),
-            rules: Vec::new(),
+        let gpus = gpus.map(|verdict| {
+            let rules = self.rules(verdict);
+            let refusals = rules.iter().map(|rule| rule.text.clone()).collect();
+            GpuWhy { gpu: verdict.gpu.0, refusals, rules }
         });
         Some(WhyView {
             summary: self.summary(&view, explained.as_ref()),
@@ -168,14 +171,6 @@ impl Owner {
             gpus: gpus.collect(),
             task: view,
         })
-    }
-
-    /// A refusal with what only the daemon knows of it.
-    fn told(&self, gpu: GpuId, refusal: &Refusal) -> String {
-        match (refusal, self.drain_reason(gpu)) {
-            (Refusal::Drained, Some(reason)) => format!("{refusal}: {reason}"),
-            _ => refusal.to_string(),
-        }
     }
 
     fn summary(&self, view: &TaskView, explained: Option<&Explanation>) -> String {

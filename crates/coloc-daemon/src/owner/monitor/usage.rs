@@ -1,6 +1,6 @@
 //! Adding up what the monitor sees of each task.
 
-use super::energy::{Drawn, parts};
+use super::energy::{Drawn, Meters, parts};
 use crate::accounting::GpuUsage;
 use crate::hardware::{EnergyReading, Sighting};
 use crate::journal::Entry;
@@ -12,10 +12,25 @@ use coloc_core::belief;
 use coloc_core::gpus::Gpus;
 use coloc_model::{Activity, Bytes, GpuId, Placement, Slot, TaskId, TaskState, Time};
 use rustc_hash::FxHashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What running attempts used is on the disk at least this often: a daemon that dies forgets no more.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// Up to when running attempts are added up.
+#[derive(Debug)]
+pub(in crate::owner) struct Bookkeeping {
+    last_look: Time,
+    meters: Meters,
+    /// When the sums were last written down.
+    kept_at: Instant,
+}
+
+impl Bookkeeping {
+    pub(in crate::owner) fn begin(now: Instant) -> Self {
+        Bookkeeping { last_look: Time::NEVER, meters: Meters::default(), kept_at: now }
+    }
+}
 
 /// What a GPU did and drew since the last look.
 type Looks = FxHashMap<GpuId, (Activity, Drawn)>;
@@ -23,7 +38,7 @@ type Looks = FxHashMap<GpuId, (Activity, Drawn)>;
 impl Owner {
     /// Takes note of how busy each running task kept its GPUs since the last look, and what it drew.
     pub(in crate::owner) fn account(&mut self, now: Time, sighting: &Sighting) {
-        let since = std::mem::replace(&mut self.last_look, now).min(now);
+        let since = std::mem::replace(&mut self.bookkeeping.last_look, now).min(now);
         let looks = self.looks(sighting, now.since(since).secs());
         let (moment, whole) = (self.clock.world_now(), self.scheduler.policy().needs_idle());
         let Owner { tasks, on_gpus, scheduler, fleet, gpu_names, clock, .. } = self;
@@ -68,7 +83,7 @@ impl Owner {
 
     /// What each GPU did and drew since the last look.
     fn looks(&mut self, sighting: &Sighting, span_s: f64) -> Looks {
-        let Owner { meters, fleet, .. } = self;
+        let (meters, fleet) = (&mut self.bookkeeping.meters, &self.fleet);
         let reading = |gpu| sighting.energy.iter().find(|(known, _)| *known == gpu);
         let look = |&(gpu, signal): &(GpuId, coloc_model::GpuSignal)| {
             let reading = reading(gpu).map_or(EnergyReading::default(), |&(_, reading)| reading);
@@ -82,10 +97,10 @@ impl Owner {
     /// Has what running attempts used written down now and then, so that a restart goes on from there.
     fn keep_usage(&mut self) {
         let now = self.clock.instant();
-        if now.saturating_duration_since(self.usage_kept) < KEEP_EVERY {
+        if now.saturating_duration_since(self.bookkeeping.kept_at) < KEEP_EVERY {
             return;
         }
-        self.usage_kept = now;
+        self.bookkeeping.kept_at = now;
         let running = self.on_gpus.iter().filter_map(|task| self.tasks.get(task));
         let entries = running.map(|live| Entry::Task(Box::new(live.record.clone())));
         self.pending.extend(entries.collect::<Vec<_>>());
