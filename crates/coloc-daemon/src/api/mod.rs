@@ -35,13 +35,14 @@ pub use tokens::Reach;
 pub use user_limits::UserLimits;
 
 use crate::journal::Journal;
+use crate::news::News;
 use crate::owner::{Caller, Command, GpusServed, Input, Refused, Reply};
 use crate::settings::Source;
 use crate::tokens::Tokens;
 use answer::Failure;
 use axum::{Json, Router};
 use coloc_api::request::{GpuService, Teaching};
-use coloc_api::view::{StatusView, TaskView};
+use coloc_api::view::StatusView;
 use request::Body;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -79,7 +80,7 @@ pub struct ApiState {
     /// Heavy requests that are under way.
     pub heavy_requests: Arc<HeavyRequests>,
     /// Changes of tasks.
-    pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
+    pub news: Arc<News>,
 }
 
 /// An answer of the owner's that is on its way.
@@ -159,7 +160,7 @@ async fn gpus(api: State, peer: Peer) -> Result<Json<Gpus>, Failure> {
 
 async fn status(api: State, peer: Peer) -> Result<Json<Versioned<StatusView>>, Failure> {
     let status = api.ask(peer.caller(), Command::Status).await?;
-    Ok(Json(Versioned::new(status)))
+    Ok(Json(Versioned::new(StatusView { scope: peer.scope, ..status })))
 }
 
 async fn teach(

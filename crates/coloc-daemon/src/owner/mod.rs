@@ -18,12 +18,16 @@ mod monitor;
 mod names;
 mod reply;
 mod shared_texts;
+mod telling;
+mod today;
 mod user_usage;
+mod waiting;
 mod writing;
 
 pub use commands::list::{Page, PageRequest};
 pub(crate) use commands::reconfigure::scheduler;
 pub use commands::snapshot::{Snapshot, TaskSnapshot};
+pub use commands::status::About;
 pub use commands::view::Shown;
 pub(crate) use commands::view::{memory_view, whole_view};
 pub use commands::{Caller, Changed, Command, GpusServed, Invalid, Refused, Submitted};
@@ -38,14 +42,15 @@ use crate::executor::{Executor, StopRequest};
 use crate::hardware::Sighting;
 use crate::intent_file::IntentFile;
 use crate::journal::{Entry, Journal, JournalError, Trouble};
+use crate::news::News;
 use crate::quotas::AccountTable;
 use crate::record::{Record, Uid};
 use crate::reserve::Reserve;
 use crate::retention::Retention;
 use crate::settings::Settings;
+use coloc_api::moment::Moment;
 use coloc_api::request::SignalRequest;
 use coloc_api::spec::TaskSpec;
-use coloc_api::view::TaskView;
 use coloc_core::eligibility::Eligibility;
 use coloc_core::{Effect, Event, Scheduler};
 use coloc_model::{Fleet, GpuId, TaskId, TaskState, Time};
@@ -165,7 +170,13 @@ pub struct Owner {
     signs: monitor::progress::Signs,
     /// What tasks of each kind held when they ran before.
     history: coloc_estimate::history::History,
-    news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
+    news: Arc<News>,
+    untold: telling::Untold,
+    waiting: waiting::Waiting,
+    today: today::Today,
+    about: About,
+    /// When the daemon started.
+    started: Moment,
     stop: bool,
 }
 
@@ -224,6 +235,11 @@ impl Owner {
             signs: monitor::progress::Signs::default(),
             history: coloc_estimate::history::History::default(),
             news: parts.news,
+            untold: telling::Untold::default(),
+            waiting: waiting::Waiting::default(),
+            today: today::Today::default(),
+            about: parts.about,
+            started: parts.clock.world_now(),
             stop: false,
         };
         let _ = owner.retention.send(owner.settings.retention);
@@ -231,6 +247,8 @@ impl Owner {
         owner.recall_gpus(saved.gpus);
         owner.read_history()?;
         owner.restore(saved.live)?;
+        owner.untold = telling::Untold::default();
+        owner.scheduler.keep_decisions();
         Ok(owner)
     }
 
@@ -259,7 +277,7 @@ impl Owner {
             Time::NEVER => LONGEST_SLEEP,
             at => self.clock.until(at).min(LONGEST_SLEEP),
         };
-        timeout.min(self.until_next_deadline())
+        timeout.min(self.until_next_deadline()).min(self.until_news().unwrap_or(LONGEST_SLEEP))
     }
 
     /// There is work for the next turn already.
@@ -341,6 +359,7 @@ impl Owner {
         if std::mem::take(&mut self.roots_changed) {
             self.executor.attribute_to(&mut self.on_gpus.iter().copied());
         }
+        self.tell_news(now);
     }
 
     /// Decides and carries out until no other task becomes eligible because of it.
