@@ -2,7 +2,7 @@
 //!
 //! A cell that is empty stands for null, zero or nothing, by the kind of its column. Times are in milliseconds.
 
-use crate::view::{ReasonCode, TaskView, WAITING};
+use crate::view::{Progress, ReasonCode, TaskView, WAITING};
 use coloc_model::TaskState;
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// The first line. Later versions may have more columns on the right.
 pub const HEADER: &str = "id\tstate\tarray_id\tarray_index\tsubmitted_ms\tstarted_ms\tended_ms\tpriority\ttime_limit_ms\t\
     gpus\tgpu_mem_bytes\testimate_bytes\tpeak_bytes\tattempts\tooms\tpreemptions\texit_code\tgpu_ids\tname\tuser\treason\t\
-    bound_bytes\tpromised_bytes\tused_bytes\tfirst_started_ms\theld_by\tposition\treason_code";
+    bound_bytes\tpromised_bytes\tused_bytes\tfirst_started_ms\theld_by\tposition\treason_code\tprogress";
 
 /// A line that is no task.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -77,6 +77,10 @@ pub fn write<T: AsRef<str>>(text: &mut Vec<u8>, task: &TaskView<T>) {
     line.text(task.held_by.as_ref().map_or("", AsRef::as_ref));
     line.number(task.position.unwrap_or(0).into());
     line.word(task.reason_code.map_or("", ReasonCode::name));
+    match &task.progress {
+        Some(progress) => line.text(&progress.to_string()),
+        None => line.end_cell(),
+    }
     // The last cell ends with the line.
     if let Some(last) = text.last_mut() {
         *last = b'\n';
@@ -190,6 +194,7 @@ pub fn read(line: &[u8]) -> Result<TaskView<Cow<'_, str>>, BadLine> {
         held_by: cells.later_text().map(unescape),
         position: cells.later("position"),
         reason_code: cells.later_text().and_then(ReasonCode::named),
+        progress: cells.progress(&unescape),
     };
     match cells.wrong {
         None => Ok(task),
@@ -232,6 +237,15 @@ impl<'a> Cells<'a> {
         let length = self.line.as_bytes()[from..].iter().position(|&byte| byte == b'\t');
         self.at = length.map(|length| from + length + 1);
         &self.line[from..length.map_or(self.line.len(), |length| from + length)]
+    }
+
+    fn progress(&mut self, unescape: &dyn Fn(&'a str) -> Cow<'a, str>) -> Option<Progress> {
+        let cell = self.later_text()?;
+        let progress = Progress::read(&unescape(cell));
+        if progress.is_none() {
+            self.is_bad("progress", cell);
+        }
+        progress
     }
 
     #[inline]
@@ -291,86 +305,4 @@ fn unescape(cell: &str) -> Cow<'_, str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// What a task that waits says if it says nothing else.
-    fn usual(id: u32) -> Option<String> {
-        let waits = TaskState::ALL[id as usize % TaskState::ALL.len()] == TaskState::Pending;
-        waits.then(|| WAITING.to_owned())
-    }
-
-    fn task() -> impl Strategy<Value = TaskView> {
-        let numbers = (any::<u32>(), any::<[u32; 4]>(), any::<[Option<u32>; 2]>());
-        let times = any::<(u32, Option<u32>, Option<u32>, Option<u32>)>();
-        let sizes = any::<(u64, Option<u64>, Option<u64>)>();
-        let signed = any::<(i32, Option<i32>)>();
-        let words = (any::<String>(), "[a\\\\\t\n\r]{0,6}", prop::option::of("[^\0]{1,9}"));
-        let gpus = prop::collection::vec(any::<u32>(), 0..4);
-        (numbers, times, sizes, signed, words, gpus).prop_map(
-            |((id, counts, array), times, sizes, signed, (name, user, reason), gpu_ids)| {
-                let seconds = |millis: u32| f64::from(millis) / 1000.0;
-                TaskView {
-                    id,
-                    state: TaskState::ALL[id as usize % TaskState::ALL.len()],
-                    array_id: array[0],
-                    array_index: array[1],
-                    submitted_s: seconds(times.0),
-                    started_s: times.1.map(seconds),
-                    ended_s: times.2.map(seconds),
-                    time_limit_s: times.3.map(seconds),
-                    priority: signed.0,
-                    exit_code: signed.1,
-                    gpus: counts[0],
-                    attempts: counts[1],
-                    ooms: counts[2],
-                    preemptions: counts[3],
-                    peak_bytes: sizes.0,
-                    gpu_mem_bytes: sizes.1,
-                    estimate_bytes: sizes.2,
-                    gpu_ids,
-                    name,
-                    user,
-                    reason: reason.or_else(|| usual(id)),
-                    bound_bytes: sizes.1,
-                    promised_bytes: sizes.2,
-                    used_bytes: sizes.1,
-                    first_started_s: times.1.map(seconds),
-                    held_by: array[0].map(|_| "b\tob".to_owned()),
-                    position: array[1].filter(|&place| place > 0),
-                    reason_code: array[0].map(|n| ReasonCode::ALL[n as usize % 19]),
-                }
-            },
-        )
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_written_is_read(task in task()) {
-            let mut text = Vec::new();
-            write(&mut text, &task);
-            let line = text.strip_suffix(b"\n").expect("a whole line");
-            prop_assert!(!line.contains(&b'\n'));
-            prop_assert_eq!(line.split(|&byte| byte == b'\t').count(), HEADER.split('\t').count());
-            prop_assert_eq!(read(line).map(TaskView::owned), Ok(task));
-        }
-
-        #[test]
-        fn no_line_is_too_strange(line in prop::collection::vec(any::<u8>(), 0..200), cut in 0usize..90) {
-            let _ = read(&line);
-            let mut text = Vec::new();
-            write(&mut text, &TaskView::<String>::default());
-            text.extend_from_slice(&line);
-            let _ = read(&text[cut.min(text.len())..]);
-        }
-    }
-
-    #[test]
-    fn a_wrong_line_is_named() {
-        assert_eq!(read(b"1\tpending\t2").map(|task| task.id), Err(BadLine::Short("array_index")));
-        assert_eq!(read(b"\xff").map(|task| task.id), Err(BadLine::NoText));
-        let text = read(b"1\tasleep").map(|task| task.id).unwrap_err().to_string();
-        assert_eq!(text, "a line of the list has \"asleep\" as state");
-    }
-}
+mod tests;

@@ -3,6 +3,7 @@
 mod attempt;
 mod event;
 mod gpu;
+mod progress;
 mod reason;
 mod rule;
 mod series;
@@ -14,6 +15,7 @@ mod timeline;
 pub use attempt::{AttemptView, DecisionGpu, DecisionKind, DecisionView, NeighbourView};
 pub use event::{DecisionNews, EventData, GpuFrame, Hello, ResidentFrame, SampleFrame, StatusNews};
 pub use gpu::{ForeignView, GpuView, InstanceView, ResidentView, VerdictView, VerdictWord};
+pub use progress::Progress;
 pub use reason::ReasonCode;
 pub use rule::RuleView;
 pub use series::{SeriesAnswer, SeriesView};

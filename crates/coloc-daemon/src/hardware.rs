@@ -87,6 +87,8 @@ pub struct Gpus {
     pub fleet: Fleet,
     /// Their names.
     pub uuids: Vec<Uuid>,
+    /// The names of their boards.
+    pub boards: Vec<String>,
     /// Their addresses on the bus.
     pub addresses: Vec<String>,
     /// Their memory.
@@ -108,6 +110,7 @@ impl Gpus {
         Ok(Gpus {
             fleet: inventory.fleet()?,
             uuids: identities().map(|identity| identity.uuid.clone()).collect(),
+            boards: identities().map(|identity| identity.name.clone()).collect(),
             addresses: identities().map(|identity| identity.pci_bus_id.clone()).collect(),
             capacities: identities().map(|identity| identity.memory_total).collect(),
             power_limits: identities().map(|identity| identity.power_limit_w).collect(),

@@ -223,6 +223,11 @@ impl News {
         (after.len() as u64 == kept.seq - seq).then_some(after)
     }
 
+    /// Listeners that are there.
+    pub(crate) fn listeners(&self) -> usize {
+        self.live.receiver_count()
+    }
+
     /// Changes from now on.
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Arc<Told>> {
         self.live.subscribe()

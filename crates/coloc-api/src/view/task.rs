@@ -3,7 +3,7 @@
 use crate::estimated::EstimateFlag;
 use crate::moment::{self, Moment};
 use crate::text::RawText;
-use crate::view::{AttemptView, DecisionView, NeighbourView, ReasonCode, RuleView};
+use crate::view::{AttemptView, DecisionView, NeighbourView, Progress, ReasonCode, RuleView};
 use coloc_model::{Bytes, TaskState};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -103,6 +103,9 @@ pub struct TaskView<T = String> {
     /// What it waits for, in a word; null if it does not wait.
     #[serde(default)]
     pub reason_code: Option<ReasonCode>,
+    /// How far it is, if it runs and its log tells.
+    #[serde(default)]
+    pub progress: Option<Progress>,
 }
 
 impl<T: Into<String>> TaskView<T> {
@@ -137,6 +140,7 @@ impl<T: Into<String>> TaskView<T> {
             held_by: self.held_by.map(Into::into),
             position: self.position,
             reason_code: self.reason_code,
+            progress: self.progress,
         }
     }
 }

@@ -25,6 +25,8 @@ mod waiting;
 mod writing;
 
 pub use commands::list::{Page, PageRequest};
+pub use commands::metrics::Metrics;
+pub(crate) use commands::metrics::{GpuNumbers, TaskNumbers};
 pub(crate) use commands::reconfigure::scheduler;
 pub use commands::snapshot::{Snapshot, TaskSnapshot};
 pub use commands::status::About;
@@ -42,6 +44,7 @@ use crate::executor::{Executor, StopRequest};
 use crate::hardware::Sighting;
 use crate::intent_file::IntentFile;
 use crate::journal::{Entry, Journal, JournalError, Trouble};
+use crate::metrics::counters::Counters;
 use crate::news::News;
 use crate::quotas::AccountTable;
 use crate::record::{Record, Uid};
@@ -177,6 +180,7 @@ pub struct Owner {
     about: About,
     /// When the daemon started.
     started: Moment,
+    counters: Counters,
     stop: bool,
 }
 
@@ -240,13 +244,13 @@ impl Owner {
             today: today::Today::default(),
             about: parts.about,
             started: parts.clock.world_now(),
+            counters: Counters::default(),
             stop: false,
         };
         let _ = owner.retention.send(owner.settings.retention);
         owner.remember(saved.lessons);
         owner.recall_gpus(saved.gpus);
-        owner.read_history()?;
-        owner.restore(saved.live)?;
+        owner.read_history().and_then(|()| owner.restore(saved.live))?;
         owner.untold = telling::Untold::default();
         owner.scheduler.keep_decisions();
         Ok(owner)
@@ -330,8 +334,8 @@ impl Owner {
                     self.pending.extend(tasks.into_iter().map(|task| removed(task, at)));
                 }
                 Input::Seen(sighting) => self.seen(now, *sighting, &mut effects),
-                Input::Sign { task, attempt, sign } => {
-                    self.sign_seen(now, task, attempt, sign, &mut effects);
+                Input::Sign { task, attempt, sign, counted } => {
+                    self.log_seen(now, (task, attempt), sign, counted, &mut effects);
                 }
                 Input::Shutdown => self.stop = true,
             }
@@ -360,6 +364,8 @@ impl Owner {
             self.executor.attribute_to(&mut self.on_gpus.iter().copied());
         }
         self.tell_news(now);
+        let took = self.clock.instant().saturating_duration_since(began);
+        self.counters.batches.observe(took.as_secs_f64());
     }
 
     /// Decides and carries out until no other task becomes eligible because of it.

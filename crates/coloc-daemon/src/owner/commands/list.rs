@@ -50,7 +50,7 @@ impl Owner {
                 let holder = record.held_by.map(crate::users::name);
                 let view = task_view(record, spec, &user.1, &awaited);
                 let view = TaskView { held_by: holder.as_deref(), ..view };
-                lines::write(&mut rows, &self.with_what_is_seen(record.id, view));
+                lines::write(&mut rows, &self.with_what_is_seen(record, view));
                 written += 1;
             }
             if written == LONGEST_PAGE {

@@ -6,8 +6,8 @@ use coloc_api::spec::TaskSpec;
 use coloc_api::view::{GpuWhy, MemoryView, TaskDetail, TaskView, WAITING, WhyView};
 use coloc_core::accounts::Whose;
 use coloc_core::eligibility::HELD;
-use coloc_core::{Explanation, Promised, Refusal};
-use coloc_model::{GpuId, Placement, TaskId, TaskState, Time};
+use coloc_core::{Explanation, Promised};
+use coloc_model::{Placement, TaskId, TaskState, Time};
 use std::borrow::Cow;
 use std::path::PathBuf;
 
@@ -96,6 +96,7 @@ pub(crate) fn task_view<'a>(
         held_by: None,
         position: None,
         reason_code: None,
+        progress: None,
     }
 }
 
@@ -125,17 +126,19 @@ impl Owner {
         let holder = record.held_by.map(crate::users::name);
         let (user, awaited) = (crate::users::name(record.owner), self.awaited());
         let view = task_view(record, spec, &user, &awaited);
-        self.with_what_is_seen(record.id, TaskView { held_by: holder.as_deref(), ..view }).owned()
+        self.with_what_is_seen(record, TaskView { held_by: holder.as_deref(), ..view }).owned()
     }
 
     /// The same with what the monitor and the scheduler know of the task just now.
     pub(in crate::owner) fn with_what_is_seen<'a>(
         &self,
-        task: TaskId,
+        record: &Record,
         view: TaskView<&'a str>,
     ) -> TaskView<&'a str> {
         let waits = view.state == TaskState::Pending || view.state == TaskState::Recovering;
+        let task = record.id;
         TaskView {
+            progress: self.progress(record),
             used_bytes: if waits { None } else { self.used_by(task) },
             position: if waits { self.waiting.place(task) } else { None },
             reason_code: if waits { self.reason_code(task) } else { None },
@@ -179,10 +182,10 @@ impl Owner {
         let view = self.view(live);
         let explained = self.scheduler.explain(now, task);
         let gpus = explained.iter().flat_map(|explained| &explained.verdicts);
-        let gpus = gpus.map(|verdict| GpuWhy {
-            gpu: verdict.gpu.0,
-            refusals: verdict.refusals.iter().map(|no| self.told(verdict.gpu, no)).collect(),
-            rules: Vec::new(),
+        let gpus = gpus.map(|verdict| {
+            let rules = self.rules(verdict);
+            let refusals = rules.iter().map(|rule| rule.text.clone()).collect();
+            GpuWhy { gpu: verdict.gpu.0, refusals, rules }
         });
         Some(WhyView {
             summary: self.summary(&view, explained.as_ref()),
@@ -193,14 +196,6 @@ impl Owner {
             gpus: gpus.collect(),
             task: view,
         })
-    }
-
-    /// A refusal with what only the daemon knows of it.
-    fn told(&self, gpu: GpuId, refusal: &Refusal) -> String {
-        match (refusal, self.drain_reason(gpu)) {
-            (Refusal::Drained, Some(reason)) => format!("{refusal}: {reason}"),
-            _ => refusal.to_string(),
-        }
     }
 
     fn summary(&self, view: &TaskView, explained: Option<&Explanation>) -> String {

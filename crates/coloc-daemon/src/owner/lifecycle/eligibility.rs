@@ -203,6 +203,7 @@ impl Owner {
         live.record.ended = Some(self.clock.world_now());
         crate::past::remember(&mut self.history, &live.record, &live.spec);
         self.today.ended(self.clock.world_now(), &live.record, &live.spec);
+        self.counters.ended(&live.record, &live.spec);
         self.changed(task, Some(phase.name().replace('_', " ")));
         self.note_last_news(task);
         if let Some(Live { record, spec, .. }) = self.drop_task(task) {
