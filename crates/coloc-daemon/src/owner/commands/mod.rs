@@ -13,6 +13,7 @@ mod requeue;
 pub(in crate::owner) mod rules;
 pub(in crate::owner) mod signal;
 pub(in crate::owner) mod snapshot;
+pub(in crate::owner) mod status;
 pub(in crate::owner) mod submit;
 pub(in crate::owner) mod teach;
 pub(in crate::owner) mod update;
@@ -236,9 +237,13 @@ impl Owner {
                 changed(reply, each.collect(), change.tells())
             }
             Command::List(reply) => {
+                self.look_at_waiting(now);
                 reply.anyway(Ok(self.tasks.values().map(|live| self.view(live)).collect()))
             }
-            Command::Page(request, reply) => reply.anyway(Ok(self.page(&request))),
+            Command::Page(request, reply) => {
+                self.look_at_waiting(now);
+                reply.anyway(Ok(self.page(&request)))
+            }
             Command::Show(task, reply) => reply.anyway(Ok(self.detail(task).map(Box::new))),
             Command::Why(task, reply) => {
                 let why = self.why(now, task).ok_or(Refused::NoSuchTask(task));
@@ -249,8 +254,8 @@ impl Owner {
                 let taught = only_admin(Ok(())).and_then(|()| self.teach(now, *teaching, effects));
                 reply.once_written(taught, Refused::Journal)
             }
-            Command::Gpus(reply) => reply.anyway(Ok(self.gpu_views())),
-            Command::Status(reply) => reply.anyway(Ok(self.status())),
+            Command::Gpus(reply) => reply.anyway(Ok(self.gpu_views(now))),
+            Command::Status(reply) => reply.anyway(Ok(self.status(caller))),
             Command::Usage(reply) => reply.anyway(Ok(Box::new(self.live_usage()))),
             Command::Metrics(reply) => reply.anyway(Ok(Box::new(self.metrics()))),
             Command::Drain(draining, reply) => {

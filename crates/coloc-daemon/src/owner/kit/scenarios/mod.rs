@@ -2,6 +2,7 @@
 
 mod accounting;
 mod commands;
+mod events;
 mod lifecycle;
 mod monitor;
 
