@@ -3,7 +3,7 @@
 mod gpu;
 mod task;
 
-pub use gpu::{GpuView, ResidentView};
+pub use gpu::{GpuView, HostView, ResidentView};
 pub(crate) use task::StateShape;
 pub use task::{
     Containment, EnforcementView, Expected, GpuWhy, MemoryView, MpsEnforcementView, Process,

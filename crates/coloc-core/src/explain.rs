@@ -1,6 +1,7 @@
 //! Why is my task waiting? Answered on demand, for every GPU, with every rule that fails.
 
 use crate::accounts::OverQuota;
+use crate::host::HostRefusal;
 use crate::scheduler::Scheduler;
 use crate::screen::{Case, Refusal};
 use coloc_model::{Basis, Bytes, GpuId, TaskId, TaskState, Time};
@@ -35,6 +36,8 @@ pub struct Explanation {
     pub awaits: Option<TaskId>,
     /// Its user or group holds as much as it may; free GPUs do not help.
     pub over_quota: Option<OverQuota>,
+    /// The machine's CPUs or memory do not suffice; free GPUs do not help.
+    pub host: Option<HostRefusal>,
     /// Another task waits to be brought back and stops all others.
     pub stopped_by_recovery: bool,
     /// What each GPU says.
@@ -95,6 +98,7 @@ impl Scheduler {
             basis: demand.basis,
             awaits: self.awaits(task),
             over_quota: scheduler.over_quota(task),
+            host: scheduler.host_refusal(task),
             stopped_by_recovery: policy.recovery.stops_others
                 && scheduler.recovery.iter().next().is_some_and(|first| first != task),
             verdicts,

@@ -1,7 +1,7 @@
 //! The GPUs as clients see them.
 
 use crate::owner::Owner;
-use coloc_api::view::{GpuView, ResidentView};
+use coloc_api::view::{GpuView, HostView, ResidentView};
 use coloc_model::{Bytes, GpuId, TaskId};
 
 impl Owner {
@@ -37,6 +37,17 @@ impl Owner {
             }
         }
         views
+    }
+
+    /// CPUs and memory of the machine.
+    pub(in crate::owner) fn host_view(&self) -> HostView {
+        let (capacity, used) = self.scheduler.host();
+        HostView {
+            cpus_total: capacity.cpus,
+            cpus_used: used.cpus,
+            memory_total_bytes: capacity.memory.map(|memory| memory.0),
+            memory_used_bytes: used.memory.0,
+        }
     }
 
     fn resident(&self, task: TaskId, promised: Bytes) -> Option<ResidentView> {

@@ -26,7 +26,7 @@ use crate::record::Uid;
 use crate::settings::Settings;
 use coloc_api::answer::code;
 use coloc_api::request::{Change, GpuService, Submission, Teaching};
-use coloc_api::view::{GpuView, StatusView, TaskView, WhyView};
+use coloc_api::view::{GpuView, HostView, StatusView, TaskView, WhyView};
 use coloc_core::Effect;
 use coloc_model::{TaskId, TaskState, Time};
 
@@ -64,7 +64,7 @@ pub enum Command {
     /// Believe what was measured.
     Teach(Box<Teaching>, Reply<()>),
     /// The last look of the monitor.
-    Gpus(Reply<Vec<GpuView>>),
+    Gpus(Reply<(Vec<GpuView>, HostView)>),
     /// How the daemon is.
     Status(Reply<StatusView>),
     /// Start nothing new (true), or go on.
@@ -241,7 +241,7 @@ impl Owner {
                 let taught = only_admin(Ok(())).and_then(|()| self.teach(now, *teaching, effects));
                 reply.once_written(taught, Refused::Journal)
             }
-            Command::Gpus(reply) => reply.anyway(Ok(self.gpu_views())),
+            Command::Gpus(reply) => reply.anyway(Ok((self.gpu_views(), self.host_view()))),
             Command::Status(reply) => reply.anyway(Ok(self.status())),
             Command::Drain(draining, reply) => {
                 let allowed = only_admin(Ok(()));
