@@ -7,4 +7,5 @@ pub(in crate::owner) mod lost_gpus;
 pub(in crate::owner) mod memory_watchdog;
 pub(in crate::owner) mod progress;
 pub(in crate::owner) mod sightings;
+mod tally;
 pub(in crate::owner) mod usage;
