@@ -58,6 +58,12 @@ impl Scheduler {
         unknown.then(|| scheduler.settling.first_of(scheduler, record.task.signature))?
     }
 
+    /// Why a waiting task may not start however many GPUs are free: its user or group holds as much as it may.
+    pub fn over_quota(&self, task: TaskId) -> Option<OverQuota> {
+        self.state.tasks.get(task).filter(|record| record.run.is_none())?;
+        self.state.over_quota(task)
+    }
+
     /// Explains a waiting task; `None` if it is running or gone.
     pub fn explain(&self, now: Time, task: TaskId) -> Option<Explanation> {
         let scheduler = &self.state;
