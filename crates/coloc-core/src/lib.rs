@@ -43,7 +43,7 @@ pub use admission::RejectedTask;
 pub use contract::{Promised, SettlingCounts};
 pub use event::{Effect, Event};
 pub use explain::{Explanation, GpuVerdict};
-pub use pass::PassCounts;
+pub use pass::{PassCounts, PassTotals};
 pub use policy::Policy;
 pub use preset::Preset;
 pub use scheduler::Scheduler;

@@ -12,6 +12,7 @@ mod heavy_requests;
 mod list;
 mod log;
 mod maxima;
+mod metrics;
 mod openapi;
 mod past;
 mod request;
@@ -30,11 +31,13 @@ use coloc_api::SCHEMA;
 use coloc_api::answer::{Draining, Gpus, Served, Taught, Versioned};
 pub use connections::{serve, serve_remote};
 pub use heavy_requests::HeavyRequests;
+pub use metrics::serve as serve_metrics;
 pub use openapi::document;
 pub use tokens::Reach;
 pub use user_limits::UserLimits;
 
 use crate::journal::Journal;
+use crate::metrics::Exporter;
 use crate::owner::{Caller, Command, GpusServed, Input, Refused, Reply};
 use crate::settings::Source;
 use crate::tokens::Tokens;
@@ -78,6 +81,8 @@ pub struct ApiState {
     pub user_limits: Arc<UserLimits>,
     /// Heavy requests that are under way.
     pub heavy_requests: Arc<HeavyRequests>,
+    /// Makes the page of metrics.
+    pub metrics: Arc<Exporter>,
     /// Changes of tasks.
     pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
 }
@@ -147,6 +152,7 @@ pub fn router(api: ApiState) -> Router {
         })
         .layer(axum::middleware::from_fn_with_state(api.clone(), caller::admit))
         .layer(axum::middleware::from_fn(version::agree))
+        .layer(axum::middleware::from_fn_with_state(api.clone(), metrics::count))
         .with_state(api)
 }
 

@@ -1,6 +1,6 @@
 //! Every route, with what it takes and answers. What is served and what the document says come from this one table.
 
-use super::{ApiState, config, events, expected, list, log, openapi, past, tasks, tokens};
+use super::{ApiState, config, events, expected, list, log, metrics, openapi, past, tasks, tokens};
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
 use coloc_api::answer::{
@@ -137,6 +137,9 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("/v1/tokens/{id}/revoke", "revokeToken", tokens::revoke)
             .does("Make a token useless")
             .answers::<Versioned<TokenView>>(),
+        Route::get("/metrics", "readMetrics", metrics::page)
+            .does("What is counted and measured, for Prometheus: its text form, or OpenMetrics where that is accepted")
+            .answers_bytes("text/plain"),
         Route::get("/openapi.json", "describe", openapi::serve)
             .does("This document")
             .answers_bytes(JSON),
