@@ -6,7 +6,7 @@ use coloc_api::spec::TaskSpec;
 use coloc_api::view::{GpuWhy, MemoryView, TaskDetail, TaskView, WAITING, WhyView};
 use coloc_core::accounts::{OverQuota, Whose};
 use coloc_core::eligibility::HELD;
-use coloc_core::{Explanation, Promised};
+use coloc_core::{Explanation, HostRefusal, Promised};
 use coloc_model::{Placement, TaskId, TaskState, Time};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -46,6 +46,8 @@ impl Shown {
             estimator: spec.estimator.clone(),
             estimate_flags: spec.estimate_flags.clone(),
             memory: MemoryView::default(),
+            ntasks: spec.layout.ntasks,
+            cpus: spec.layout.cpus(),
             host_mem_bytes: spec.host_memory.map(|memory| memory.0),
             enforcement: record.enforcement.clone(),
             story: Vec::new(),
@@ -207,6 +209,7 @@ impl Owner {
             promised_bytes,
             memory,
             awaits: explained.as_ref().and_then(|explained| explained.awaits).map(|task| task.0),
+            host: explained.as_ref().and_then(|e| e.host).map(|no| host_told(&no)),
             ahead: explained.as_ref().map_or(0, |explained| explained.ahead),
             gpus: gpus.collect(),
             task: view,
@@ -219,10 +222,20 @@ impl Owner {
         {
             return trouble;
         }
-        match explained.and_then(|explained| explained.over_quota) {
-            Some(over) => self.told_quota(&over, &view.user),
-            None => summary(view, explained),
+        let Some(explained) = explained else { return summary(view, None) };
+        match (explained.over_quota, &explained.host) {
+            (Some(over), _) => self.told_quota(&over, &view.user),
+            (None, Some(host)) => host_told(host),
+            (None, None) => summary(view, Some(explained)),
         }
+    }
+}
+
+/// Why the machine's CPUs or memory cannot take a task now.
+fn host_told(refusal: &HostRefusal) -> String {
+    match refusal {
+        HostRefusal::HostReserved { .. } => refusal.to_string(),
+        HostRefusal::HostCpus { .. } | HostRefusal::HostMemory { .. } => format!("it {refusal}"),
     }
 }
 
