@@ -73,7 +73,8 @@ pub(super) async fn why(
 fn ended(task: TaskView, memory: MemoryView) -> WhyView {
     let promised_bytes = task.promised_bytes;
     let summary = how_it_ended(&task);
-    WhyView { task, summary, promised_bytes, memory, awaits: None, ahead: 0, gpus: Vec::new() }
+    let (awaits, ahead, gpus, host) = (None, 0, Vec::new(), Default::default());
+    WhyView { task, summary, promised_bytes, memory, awaits, ahead, gpus, host }
 }
 
 /// How a task ended, in a sentence: why, after how long and where.
