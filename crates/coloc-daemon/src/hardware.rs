@@ -57,6 +57,17 @@ pub struct TaskSighting {
     pub activity: Option<Fraction>,
 }
 
+/// What a GPU tells of the energy that it draws.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct EnergyReading {
+    /// Its counter, in joules; it begins anew when the driver is loaded.
+    pub counter_j: Option<f64>,
+    /// What it draws now.
+    pub power_w: Option<f64>,
+    /// It is made of software.
+    pub emulated: bool,
+}
+
 /// What the monitor saw at one time.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Sighting {
@@ -64,6 +75,8 @@ pub struct Sighting {
     pub gpus: Vec<(GpuId, GpuSignal)>,
     /// What each task holds and does.
     pub tasks: Vec<TaskSighting>,
+    /// What GPUs tell of the energy that they draw.
+    pub energy: Vec<(GpuId, EnergyReading)>,
     /// What processes that are not tasks hold.
     pub foreign: Vec<(GpuId, Bytes)>,
     /// Clients of MPS beside one of each task, and how many a GPU takes.
@@ -74,6 +87,8 @@ pub struct Sighting {
     pub there: Vec<(GpuId, bool)>,
     /// All GPUs, when there are some that were not there before.
     pub grown: Option<Box<Gpus>>,
+    /// The most power that each GPU may draw, in their order.
+    pub power_limits: Vec<Option<f64>>,
     /// As it came, for callers that want to see it.
     pub samples: Vec<Sample>,
 }
@@ -93,6 +108,10 @@ pub struct Gpus {
     pub capacities: Vec<Bytes>,
     /// How many clients of MPS each takes.
     mps_limits: Vec<u32>,
+    /// Which of them are made of software.
+    emulated: Vec<bool>,
+    /// The most power that each may draw.
+    power_limits: Vec<Option<f64>>,
 }
 
 impl Gpus {
@@ -109,7 +128,9 @@ impl Gpus {
             boards: identities().map(|identity| identity.name.clone()).collect(),
             addresses: identities().map(|identity| identity.pci_bus_id.clone()).collect(),
             capacities: identities().map(|identity| identity.memory_total).collect(),
+            power_limits: identities().map(|identity| identity.power_limit_w).collect(),
             mps_limits: identities().map(|identity| client_limit(identity, versions)).collect(),
+            emulated: identities().map(|identity| identity.emulated).collect(),
         })
     }
 }
@@ -272,6 +293,12 @@ fn sighting(look: Look, gpus: &Gpus) -> Sighting {
             seen.activity = seen.activity.zip(activity).map(|(a, b)| a.min(b));
         }
         seen.gpus.push((gpu, sample.signal()));
+        let reading = EnergyReading {
+            counter_j: sample.vitals.energy_j,
+            power_w: sample.vitals.power_w,
+            emulated: gpus.emulated[index],
+        };
+        seen.energy.push((gpu, reading));
         seen.foreign.push((gpu, foreign));
         seen.slices.push((gpu, taken_slices(sample)));
         seen.clients.push((gpu, clients_beside(sample), mps_limits[index]));
@@ -283,6 +310,7 @@ fn sighting(look: Look, gpus: &Gpus) -> Sighting {
     };
     let known = |(gpu, _): &(GpuId, bool)| gpu.index() < uuids.len();
     seen.there = look.events.iter().map(there).filter(known).collect();
+    seen.power_limits = gpus.power_limits.clone();
     seen.samples = look.samples;
     seen
 }

@@ -29,6 +29,7 @@ mod live {
     mod programs;
     mod reload;
     mod remote;
+    mod report;
     mod retention;
     mod scripts;
     mod setup;

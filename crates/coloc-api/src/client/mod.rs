@@ -5,6 +5,7 @@ mod channel;
 mod error;
 mod events;
 mod http;
+mod report;
 mod wanted;
 
 pub use address::{Address, Host, Secret};

@@ -58,6 +58,9 @@ pub(super) enum Failure {
     /// The journal cannot be read.
     #[error(transparent)]
     Journal(JournalError),
+    /// It was not started so often.
+    #[error("task {task} has no attempt {asked}: {}", attempts(*last))]
+    NoAttempt { task: u32, asked: u32, last: u32 },
     /// Its time is over.
     #[error(
         "the log of task {0} is gone: what ended tasks leave is kept for a while only (--keep-logs)"
@@ -106,6 +109,7 @@ impl Failure {
             Failure::NoUpgrade => "no_upgrade",
             Failure::Shim(_, code, _) => code_of_shim(code),
             Failure::NoShim(..) => "no_shim",
+            Failure::NoAttempt { .. } => "no_such_attempt",
             Failure::Journal(error) => error.trouble().code(),
             Failure::Unexpected(_)
             | Failure::Token(TokenError::NoRandomness | TokenError::File { .. }) => "internal",
@@ -128,6 +132,7 @@ impl Failure {
             Failure::Schema(_) => StatusCode::BAD_REQUEST,
             Failure::NoRoute(_)
             | Failure::NoTask(_)
+            | Failure::NoAttempt { .. }
             | Failure::Refused(Refused::NoSuchTask(_) | Refused::NoSuchGpu(_)) => {
                 StatusCode::NOT_FOUND
             }
@@ -167,6 +172,15 @@ impl Failure {
 fn code_of_shim(code: &str) -> &'static str {
     let known = ["over_limit", "not_started", "ended", "fed", "no_terminal", "no_input"];
     known.into_iter().find(|&known| known == code).unwrap_or("refused")
+}
+
+/// How often a task was started.
+fn attempts(last: u32) -> String {
+    match last {
+        0 => "it has not been started yet".to_owned(),
+        1 => "it was started once".to_owned(),
+        many => format!("it was started {many} times"),
+    }
 }
 
 /// A lock goes away by itself; what else is wrong with the journal does not.

@@ -25,6 +25,7 @@ pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod queue;
 pub(crate) mod replay;
+pub(crate) mod report;
 pub(crate) mod shell;
 pub(crate) mod shim;
 pub(crate) mod show;

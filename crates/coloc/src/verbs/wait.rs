@@ -7,6 +7,7 @@ use crate::live::reconnect::Reconnect;
 use crate::output::Answer;
 use crate::output::visible::visible;
 use crate::submission::batch_script::STDIN;
+use crate::submission::presence;
 use crate::terminal;
 use crate::verbs::attach::{DetachArg, Stay, needs_a_terminal};
 use crate::verbs::logs;
@@ -124,6 +125,9 @@ impl Run {
         let mut submission = self.task.submission()?;
         let is_free = submission.array.is_none() && !reads_script && !self.no_stdin;
         submission.spec.input = is_free && terminal::is_fed();
+        if self.socket.host().is_none() {
+            presence::check(&submission.spec)?;
+        }
         let mut client = self.socket.connect()?;
         let ids = self.reconnect.submit(&mut client, &submission)?.ids;
         say_farewell(&ids);
@@ -136,7 +140,8 @@ impl Run {
             if watched {
                 say_start(self.reconnect, &mut client, id)?;
             }
-            logs::copy(&mut client, id, Some(1), Some(self.reconnect), self.raw)?;
+            let all = logs::Wish { attempt: Some(1), lines: None };
+            logs::copy(&mut client, id, all, Some(self.reconnect), self.raw)?;
             let task = self.reconnect.wait(&mut client, id)?;
             tell_end(&task);
             if code == 0 {
@@ -160,6 +165,9 @@ pub(crate) fn on_a_terminal(
         return Err(UsageError::flag("--array", "one terminal shows one task".to_owned()).into());
     }
     let mut submission = task.submission()?;
+    if socket.host().is_none() {
+        presence::check(&submission.spec)?;
+    }
     submission.spec.terminal = Some(terminal::size().unwrap_or(TerminalSize::USUAL));
     let mut client = socket.connect()?;
     let ids = reconnect.submit(&mut client, &submission)?.ids;

@@ -10,6 +10,7 @@ mod beside;
 mod child;
 mod clients;
 mod exec;
+mod hearers;
 mod input;
 mod log;
 mod terminal;

@@ -1,6 +1,8 @@
 //! What owners do, a scenario each.
 
+mod accounting;
 mod commands;
+mod events;
 mod lifecycle;
 mod monitor;
 
