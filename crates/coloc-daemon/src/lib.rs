@@ -1,6 +1,7 @@
 //! The live system: the scheduler between real processes, real or emulated GPUs and the people who
 //! submit. This crate is the only owner of an async runtime.
 
+pub mod administration;
 pub mod api;
 pub mod bounds;
 pub mod clock;

@@ -111,7 +111,7 @@ impl AccountTable {
 }
 
 /// The groups of a user, as the system has them now.
-fn groups_of(uid: Uid) -> Vec<u32> {
+pub(crate) fn groups_of(uid: Uid) -> Vec<u32> {
     let user = nix::unistd::User::from_uid(uid.0.into()).ok().flatten();
     let Some(user) = user else { return Vec::new() };
     let name = CString::new(user.name).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! What can be changed while the daemon runs, and how it finds out what it should be.
 
+use crate::administration::Administration;
 use crate::bounds::Bounds;
 use crate::quotas::Quotas;
 use crate::retention::Retention;
@@ -24,6 +25,8 @@ pub struct Settings {
     pub retention: Retention,
     /// What one user may have.
     pub bounds: Bounds,
+    /// What the administrator decides beside.
+    pub administration: Administration,
     /// All of them as they were said, with where.
     pub chosen: Vec<ChosenSetting>,
 }

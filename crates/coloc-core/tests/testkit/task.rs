@@ -112,6 +112,7 @@ impl TaskBuilder {
             gpus: self.gpus,
             exclusive: self.exclusive,
             models: self.models,
+            pools: None,
             memory: self.memory,
             sm,
             borrows: self.borrows,

@@ -121,6 +121,8 @@ pub struct Owner {
     to_stop: Vec<(TaskId, u32, StopRequest)>,
     /// Signals that users send, likewise.
     to_signal: Vec<(TaskId, u32, SignalRequest)>,
+    /// Attempts whose shims are to hear of another time limit, likewise.
+    to_limit: Vec<(TaskId, u32)>,
     /// When attempts are killed that should be gone by then.
     overdue: lifecycle::deadlines::Deadlines,
     /// When attempts are looked at again of which the machine could not tell how they are.
@@ -195,6 +197,7 @@ impl Owner {
             more_to_look_at: false,
             to_stop: Vec::new(),
             to_signal: Vec::new(),
+            to_limit: Vec::new(),
             overdue: lifecycle::deadlines::Deadlines::default(),
             unclear: lifecycle::deadlines::Deadlines::default(),
             pause: None,

@@ -6,6 +6,7 @@ mod place;
 pub use place::check_free;
 pub(crate) use place::lock;
 
+use crate::administration::admins::{self, NoSuchGroup};
 use crate::api::{self, ApiState, router};
 use crate::clock::Clock;
 use crate::executor::local::cgroup::{Groups, NoGroups};
@@ -95,6 +96,9 @@ pub enum DaemonError {
     /// Weights and quotas.
     #[error(transparent)]
     UnknownAccount(#[from] UnknownAccount),
+    /// The administrators' group.
+    #[error("admin-group: {0}")]
+    AdminGroup(#[from] NoSuchGroup),
     /// Tokens.
     #[error(transparent)]
     Tokens(#[from] TokenError),
@@ -150,6 +154,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let policy = options.settings.policy;
     let uuids = note_setup(&mut journal, &mut saved, &hardware, policy, options.time_scale)?;
     hardware.check(policy.share)?;
+    admins::set_group(options.settings.administration.admin_group.as_deref())?;
     let listeners = Listeners::open(&options)?;
     let tokens = Arc::new(Tokens::open(&options.state.join("tokens.json"))?);
 

@@ -1,6 +1,7 @@
 //! `coloc daemon`: the live scheduler.
 
 use crate::Verb;
+use crate::args::administration::AdministrationArgs;
 use crate::args::bounds::BoundArgs;
 use crate::args::live::{own_socket, own_state, path, said as said_path};
 use crate::args::log::LogArgs;
@@ -68,6 +69,8 @@ pub(crate) struct Daemon {
     policy: PolicyArgs,
     #[command(flatten)]
     bounds: BoundArgs,
+    #[command(flatten)]
+    administration: AdministrationArgs,
 }
 
 /// For how long, or for ever.
@@ -139,6 +142,7 @@ impl Daemon {
             grace: Millis::from_secs_f64(self.grace),
             retention: Retention { age: self.keep_logs.0, size: self.keep_logs_size },
             bounds: self.bounds.bounds()?,
+            administration: self.administration.administration()?,
             chosen,
         })
     }

@@ -39,6 +39,14 @@ pub enum Invalid {
     NoneAtOnce,
     #[error("the signal is to come {} s before a time limit of {} s: give it more time, or the signal less", before.secs(), limit.secs())]
     EarlyWarning { before: Millis, limit: Millis },
+    #[error(
+        "task {0} has no time limit that could be made longer or shorter: give it one, such as --time 4h"
+    )]
+    NoTimeLimit(TaskId),
+    #[error(
+        "task {task} has run for {ran}, and would be over its limit of {limit} at once: `coloc cancel {task}` ends it"
+    )]
+    TimeLimitPassed { task: TaskId, ran: Millis, limit: Millis },
     #[error("only who waits for the start of a task (after) can wait on for a while")]
     DelayAfterEnd,
     #[error("it is to wait for task {0}, which never was")]

@@ -13,6 +13,7 @@ pub(in crate::owner) mod signal;
 pub(in crate::owner) mod snapshot;
 pub(in crate::owner) mod submit;
 pub(in crate::owner) mod teach;
+mod time_limit;
 pub(in crate::owner) mod update;
 pub(in crate::owner) mod view;
 
@@ -28,7 +29,7 @@ use coloc_api::answer::code;
 use coloc_api::request::{Change, GpuService, Submission, Teaching};
 use coloc_api::view::{GpuView, StatusView, TaskView, WhyView};
 use coloc_core::Effect;
-use coloc_model::{TaskId, TaskState, Time};
+use coloc_model::{Millis, TaskId, TaskState, Time};
 
 /// The user who asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -148,6 +149,17 @@ pub enum Refused {
     /// The user has as much as one may have.
     #[error("{0}")]
     OverLimit(String),
+    /// No task may run for so long.
+    #[error(
+        "no task may run longer than {largest}: ask for a time limit of {largest} or less (--time)"
+    )]
+    LongTimeLimit {
+        /// The most.
+        largest: Millis,
+    },
+    /// Others count on when a running task ends.
+    #[error("task {0} runs: its owner may make its time limit shorter, an administrator longer")]
+    LongerWhileRunning(TaskId),
     /// The journal cannot be written.
     #[error("{0}")]
     Journal(Trouble),
@@ -172,7 +184,9 @@ impl Refused {
     pub fn code(&self) -> &'static str {
         match self {
             Refused::NotYours(_) => "not_yours",
-            Refused::NotAdmin | Refused::PriorityAboveZero => "not_admin",
+            Refused::NotAdmin | Refused::PriorityAboveZero | Refused::LongerWhileRunning(_) => {
+                "not_admin"
+            }
             Refused::NoSuchTask(_) => code::NO_SUCH_TASK,
             Refused::NoSuchGpu(_) => "no_such_gpu",
             Refused::WrongPhase { .. } => "wrong_state",
@@ -180,6 +194,7 @@ impl Refused {
             Refused::NotRunning { .. } => code::NOT_RUNNING,
             Refused::Invalid(_) => "invalid",
             Refused::OverLimit(_) => "over_limit",
+            Refused::LongTimeLimit { .. } => "time_limit",
             Refused::Journal(trouble) => trouble.code(),
             Refused::NotKept(_) => "not_kept",
             Refused::TooManyToForecast { .. } => "too_many",

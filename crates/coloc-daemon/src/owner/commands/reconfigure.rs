@@ -1,5 +1,6 @@
 //! Another policy while tasks run: a new scheduler takes over what the old one knows, as after a restart, but without one.
 
+use crate::administration::admins;
 use crate::hardware::{Gpus, can_share};
 use crate::journal::{Entry, Setup};
 use crate::owner::commands::invalid::Invalid;
@@ -58,6 +59,8 @@ impl Owner {
             self.account_table = account_table;
             self.replace_scheduler(now, new, effects);
         }
+        admins::set_group(settings.administration.admin_group.as_deref())
+            .map_err(|error| refused(&error))?;
         self.executor.set_grace(settings.grace);
         let _ = self.retention.send(settings.retention);
         self.settings = settings;

@@ -109,6 +109,8 @@ impl Owner {
         }
         self.may_submit(caller, &submission.spec)?;
         let Submission { mut spec, array, held, key, singleton } = submission;
+        spec.time_limit = self.times_of(&spec).given(spec.time_limit);
+        self.check_time_limit(&spec)?;
         self.check(caller.uid, &spec, array.as_ref())?;
         self.has_room(caller, array.as_ref().map_or(1, |array| array.indices.len()), &spec)?;
         spec.singleton |= singleton;
@@ -228,6 +230,7 @@ impl Owner {
             gpus: spec.gpus,
             exclusive: spec.exclusive,
             models: self.models(spec),
+            pools: None,
             memory: memory_of(spec, self.scheduler.policy().contract.is_some()),
             sm: None,
             borrows: false,
@@ -342,6 +345,7 @@ impl Owner {
             gpus: spec.gpus,
             exclusive: spec.exclusive || (record.ooms > 0 && spec.on_oom == on_oom),
             models: self.models(spec),
+            pools: None,
             memory: memory_of(spec, self.scheduler.policy().contract.is_some()),
             // How busy a GPU it keeps is worth knowing also where its memory was declared.
             sm: spec.estimate.and_then(|estimate| estimate.sm),

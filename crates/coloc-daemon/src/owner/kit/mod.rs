@@ -90,6 +90,7 @@ impl OwnerKit {
             history: None,
             grace: Millis::from_secs(5),
             retention: Retention::default(),
+            administration: Default::default(),
             bounds: Default::default(),
             chosen: Vec::new(),
         };

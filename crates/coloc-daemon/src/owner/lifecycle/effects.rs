@@ -133,6 +133,7 @@ impl Owner {
         record.exit = None;
         record.ended_by_watchdog = None;
         record.intent = None;
+        record.limit_changed = false;
         record.retry_at = None;
         record.usage = crate::usage::Usage::default();
         let attempt = record.attempt;

@@ -1,5 +1,6 @@
 //! What owners do, a scenario each.
 
+mod administration;
 mod commands;
 mod lifecycle;
 mod monitor;
