@@ -50,10 +50,8 @@ impl Scheduler {
     }
 
     /// GPUs may be kept for some users, so that no two users' tasks are alike. Must be said before anything is submitted.
-    #[must_use]
-    pub fn tell_users_apart(mut self) -> Self {
+    pub fn tell_users_apart(&mut self) {
         self.state.waiting = Waiting::new(&self.state.policy, true);
-        self
     }
 }
 

@@ -34,7 +34,9 @@ pub struct Settings {
 impl Settings {
     /// The scheduler need not hear of the difference.
     pub(crate) fn schedules_like(&self, other: &Settings) -> bool {
-        let parts = |s: &Settings| (s.policy, s.quotas.clone(), s.history.clone());
+        let parts = |s: &Settings| {
+            (s.policy, s.quotas.clone(), s.history.clone(), s.administration.pools.clone())
+        };
         parts(self) == parts(other)
     }
 }

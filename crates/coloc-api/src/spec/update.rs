@@ -20,6 +20,8 @@ pub struct TaskUpdate {
     pub gpus: Option<u32>,
     /// Kinds of GPU that it may run on; none is all.
     pub gpu_kinds: Option<Vec<String>>,
+    /// Pools of GPUs that it may run in; none is the daemon's default.
+    pub pools: Option<Vec<String>>,
     /// It wants its GPUs to itself.
     pub exclusive: Option<bool>,
     /// When it may begin, in milliseconds since 1970.
@@ -45,6 +47,7 @@ impl TaskUpdate {
         self.gpu_memory.is_some()
             || self.gpus.is_some()
             || self.gpu_kinds.is_some()
+            || self.pools.is_some()
             || self.exclusive.is_some()
             || self.begin_ms.is_some()
             || self.after.is_some()
@@ -71,6 +74,7 @@ impl TaskUpdate {
             time_limit: self.new_time_limit(spec),
             gpus: self.gpus.unwrap_or(spec.gpus),
             gpu_kinds: self.gpu_kinds.clone().unwrap_or_else(|| spec.gpu_kinds.clone()),
+            pools: self.pools.clone().unwrap_or_else(|| spec.pools.clone()),
             exclusive: self.exclusive.unwrap_or(spec.exclusive),
             begin_ms: self.begin_ms.or(spec.begin_ms),
             after: self.after.clone().unwrap_or_else(|| spec.after.clone()),

@@ -117,7 +117,8 @@ impl Failure {
                 Refused::NotYours(_)
                 | Refused::NotAdmin
                 | Refused::PriorityAboveZero
-                | Refused::LongerWhileRunning(_),
+                | Refused::LongerWhileRunning(_)
+                | Refused::PoolDenied(_),
             ) => StatusCode::FORBIDDEN,
             Failure::Refused(
                 Refused::Invalid(_)

@@ -23,6 +23,7 @@ mod writing;
 
 pub use commands::list::{Page, PageRequest};
 pub(crate) use commands::reconfigure::scheduler;
+pub use commands::reconfigure::{SetupError, Tables};
 pub use commands::snapshot::{Snapshot, TaskSnapshot};
 pub use commands::view::Shown;
 pub(crate) use commands::view::{memory_view, whole_view};
@@ -33,6 +34,7 @@ pub use names::Names;
 pub use reply::Reply;
 pub(crate) use shared_texts::SharedTexts;
 
+use crate::administration::PoolTable;
 use crate::clock::Clock;
 use crate::executor::{Executor, StopRequest};
 use crate::hardware::Sighting;
@@ -106,6 +108,7 @@ pub struct Owner {
     gpu_names: Vec<String>,
     settings: Settings,
     account_table: AccountTable,
+    pool_table: PoolTable,
     user_usage: user_usage::UserUsage,
     shared_texts: shared_texts::SharedTexts,
     /// The last submission that was changed, and what it became.
@@ -186,7 +189,8 @@ impl Owner {
             names: parts.names,
             fleet: parts.fleet,
             settings: parts.settings,
-            account_table: parts.account_table,
+            account_table: parts.tables.accounts,
+            pool_table: parts.tables.pools,
             user_usage: user_usage::UserUsage::of(saved.kept),
             shared_texts: saved.shared_texts,
             updated: None,
@@ -338,6 +342,7 @@ impl Owner {
         if self.wake_at <= now {
             self.wake_at = Time::NEVER;
             self.mind_a_silent_monitor(now, &mut effects);
+            self.end_reservations(now, &mut effects);
             self.scheduler.note(now, Event::Wake, &mut effects);
         }
         self.decide_and_carry_out(now, effects);

@@ -15,8 +15,7 @@ use crate::executor::local::{LocalExecutor, Watcher, runs_below};
 use crate::hardware::{self, Hardware, HardwareError};
 use crate::intent_file::IntentFile;
 use crate::journal::{Journal, JournalError, Saved, Setup};
-use crate::owner::{self, Caller, Input, Names, Owner, Parts};
-use crate::quotas::UnknownAccount;
+use crate::owner::{self, Caller, Input, Names, Owner, Parts, SetupError, Tables};
 use crate::renumber::renumber;
 use crate::reserve::Reserve;
 use crate::retention::{self, Retention};
@@ -93,9 +92,9 @@ pub enum DaemonError {
     /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// Weights and quotas.
+    /// Weights, quotas and pools.
     #[error(transparent)]
-    UnknownAccount(#[from] UnknownAccount),
+    Setup(#[from] SetupError),
     /// The administrators' group.
     #[error("admin-group: {0}")]
     AdminGroup(#[from] NoSuchGroup),
@@ -166,12 +165,14 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let user_limits = api::UserLimits::new(options.settings.bounds);
     let (mut names, settings, fleet) =
         (Names::default(), options.settings, hardware.gpus.fleet.clone());
-    let (scheduler, account_table) = owner::scheduler(&fleet, &settings, &mut names)?;
+    let tables = Tables::of(&settings, &fleet, &uuids)?;
+    tables.pools.notes(&fleet).iter().for_each(|note| tracing::warn!("{note}"));
+    let scheduler = owner::scheduler(&fleet, &settings, &mut names, &tables);
     let parts = Parts {
         scheduler,
         fleet,
         settings,
-        account_table,
+        tables,
         names,
         clock,
         journal,

@@ -1,9 +1,11 @@
 //! Flags by which the administrator of a server decides who may do what on it.
 
+use super::pool;
 use crate::error::{CliError, UsageError};
 use crate::parse::slurm::{self, Limit};
 use clap::Args;
-use coloc_daemon::administration::{Administration, TimeLimits, admins};
+use coloc_core::Policy;
+use coloc_daemon::administration::{Administration, Pool, TimeLimits, admins, pools};
 
 /// What the administrator decides
 #[derive(Args, Clone, Debug)]
@@ -18,10 +20,13 @@ pub(crate) struct AdministrationArgs {
     /// The largest time limit that a task may have, such as 7d [default: none]
     #[arg(long, value_name = "TIME", value_parser = slurm::limit)]
     max_time: Option<Limit>,
+    /// A pool of GPUs that submissions name, the preferred first; in a configuration file a [[pool]]
+    #[arg(long, value_name = "name=NAME;KEY=VALUE;…", value_parser = pool::pool)]
+    pool: Vec<Pool>,
 }
 
 impl AdministrationArgs {
-    pub(crate) fn administration(&self) -> Result<Administration, CliError> {
+    pub(crate) fn administration(&self, policy: &Policy) -> Result<Administration, CliError> {
         let limit = |flag: Option<Limit>| flag.and_then(|Limit(limit)| limit);
         let times = TimeLimits { default: limit(self.default_time), largest: limit(self.max_time) };
         if let Some(default) = times.default.filter(|&default| !times.allow(Some(default))) {
@@ -30,6 +35,9 @@ impl AdministrationArgs {
         }
         let known = self.admin_group.as_deref().map(admins::find_group).transpose();
         known.map_err(|error| UsageError::flag("--admin-group", error.to_string()))?;
-        Ok(Administration { times, admin_group: self.admin_group.clone() })
+        pools::check(&self.pool, policy)
+            .map_err(|error| UsageError::flag("--pool", error.to_string()))?;
+        let (admin_group, pools) = (self.admin_group.clone(), self.pool.clone());
+        Ok(Administration { times, admin_group, pools })
     }
 }

@@ -23,6 +23,7 @@ pub(crate) mod live;
 pub(crate) mod log;
 pub(crate) mod physics;
 pub(crate) mod policy;
+pub(crate) mod pool;
 pub(crate) mod replay;
 pub(crate) mod service;
 pub(crate) mod slurm;

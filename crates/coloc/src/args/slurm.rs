@@ -76,6 +76,12 @@ impl SlurmArgs {
         features.map(|feature| is_kind(feature).then(|| feature.to_owned())).collect()
     }
 
+    /// Pools that are asked for as partitions.
+    pub(crate) fn partitions(&self) -> Vec<String> {
+        let named = self.partition.iter().flat_map(|names| names.split(','));
+        named.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+    }
+
     /// What a user who counts on a flag should know.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let nodes = self.nodes.as_ref().filter(|nodes| !matches!(nodes.as_str(), "1" | "1-1"));

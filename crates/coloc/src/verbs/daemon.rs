@@ -135,6 +135,7 @@ impl Daemon {
         let policy = PolicyArgs { preset, ..self.policy.clone() };
         let quotas = policy.accounts.quotas();
         quotas.look_up().map_err(UsageError::from)?;
+        let administration = self.administration.administration(&policy.policy())?;
         Ok(Settings {
             policy: policy.policy(),
             quotas,
@@ -142,7 +143,7 @@ impl Daemon {
             grace: Millis::from_secs_f64(self.grace),
             retention: Retention { age: self.keep_logs.0, size: self.keep_logs_size },
             bounds: self.bounds.bounds()?,
-            administration: self.administration.administration()?,
+            administration,
             chosen,
         })
     }

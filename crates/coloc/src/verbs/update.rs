@@ -84,6 +84,9 @@ pub(crate) struct Update {
     /// Kinds of GPU that it may run on, such as A100, or any
     #[arg(long, value_name = "KINDS", value_delimiter = ',', group = "what")]
     gpu_kind: Option<Vec<String>>,
+    /// Pools of GPUs that it may run in, or default
+    #[arg(long, value_name = "POOLS", value_delimiter = ',', group = "what")]
+    pool: Option<Vec<String>>,
     /// No other task on its GPUs, or (--exclusive=false) others too
     #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_missing_value = "true", group = "what")]
     exclusive: Option<bool>,
@@ -127,6 +130,10 @@ impl Update {
             gpu_kinds: self.gpu_kind.map(|kinds| match kinds.as_slice() {
                 [any] if any.eq_ignore_ascii_case("any") => Vec::new(),
                 _ => kinds,
+            }),
+            pools: self.pool.map(|pools| match pools.as_slice() {
+                [default] if default == "default" => Vec::new(),
+                _ => pools,
             }),
             exclusive: self.exclusive,
             begin_ms: self.begin.map(|begin| begin.0),

@@ -26,7 +26,7 @@ fn refused(output: &Output, why: &str) {
 #[test]
 fn a_running_task_is_given_more_time_and_its_shim_minds_it_over_a_restart() {
     let Some(mut home) = shared_home(&["--emulate", "1xA100-40GB", "--grace", "1"]) else { return };
-    let long = submit_as_nobody(&home, &["-t", "0:4", "--", "sleep", "600"]);
+    let long = submit_as_nobody(&home, &["-t", "0:4", "--gpu-mem", "1G", "--", "sleep", "600"]);
     let short = submit_as_nobody(&home, &["-t", "10:00", "--gpu-mem", "1G", "--", "sleep", "600"]);
     home.wait_for_state(long, "running");
     let id = long.to_string();

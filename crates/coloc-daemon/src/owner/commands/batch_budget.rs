@@ -58,6 +58,7 @@ fn weight(command: &Command, tasks: usize) -> usize {
         | Command::Status(_)
         | Command::Drain(..)
         | Command::ServeGpus(..)
+        | Command::ReserveGpus(..)
         | Command::Settings(_)
         | Command::Reconfigure(..) => 1,
     }

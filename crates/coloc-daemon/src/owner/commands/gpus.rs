@@ -28,6 +28,8 @@ impl Owner {
         for view in &mut views {
             let gpu = GpuId(view.index);
             self.show_service(gpu, view);
+            self.show_reservation(gpu, view);
+            view.pool = self.pool_table.of_gpu(gpu);
             let encroached = self.scheduler.gpus().get(gpu).encroached();
             if encroached > Bytes::ZERO {
                 let what = format!(

@@ -7,6 +7,7 @@ pub(in crate::owner) mod gpus;
 mod hold;
 pub(in crate::owner) mod invalid;
 pub(in crate::owner) mod list;
+mod pools;
 pub(in crate::owner) mod reconfigure;
 mod requeue;
 pub(in crate::owner) mod signal;
@@ -26,7 +27,7 @@ use crate::owner::{Owner, Page, PageRequest, Snapshot};
 use crate::record::Uid;
 use crate::settings::Settings;
 use coloc_api::answer::code;
-use coloc_api::request::{Change, GpuService, Submission, Teaching};
+use coloc_api::request::{Change, GpuReservation, GpuService, Submission, Teaching};
 use coloc_api::view::{GpuView, StatusView, TaskView, WhyView};
 use coloc_core::Effect;
 use coloc_model::{Millis, TaskId, TaskState, Time};
@@ -72,6 +73,8 @@ pub enum Command {
     Drain(bool, Reply<()>),
     /// Have GPUs take nothing new, or tasks again.
     ServeGpus(GpuService, Reply<GpusServed>),
+    /// Have GPUs take only the tasks of some users, or of all again.
+    ReserveGpus(GpuReservation, Reply<GpusServed>),
     /// What the settings are.
     Settings(Reply<Box<Settings>>),
     /// Have other settings.
@@ -157,6 +160,9 @@ pub enum Refused {
         /// The most.
         largest: Millis,
     },
+    /// A pool that is for other users.
+    #[error("pool {0} is not for you: `coloc gpus` shows the pools, and --pool names another")]
+    PoolDenied(String),
     /// Others count on when a running task ends.
     #[error("task {0} runs: its owner may make its time limit shorter, an administrator longer")]
     LongerWhileRunning(TaskId),
@@ -195,6 +201,7 @@ impl Refused {
             Refused::Invalid(_) => "invalid",
             Refused::OverLimit(_) => "over_limit",
             Refused::LongTimeLimit { .. } => "time_limit",
+            Refused::PoolDenied(_) => "pool_denied",
             Refused::Journal(trouble) => trouble.code(),
             Refused::NotKept(_) => "not_kept",
             Refused::TooManyToForecast { .. } => "too_many",
@@ -268,6 +275,10 @@ impl Owner {
             }
             Command::ServeGpus(request, reply) => {
                 let served = self.serve_gpus(now, caller, &request, effects);
+                reply.once_written(served, Refused::NotKept)
+            }
+            Command::ReserveGpus(request, reply) => {
+                let served = self.reserve_gpus(now, caller, &request, effects);
                 reply.once_written(served, Refused::NotKept)
             }
             Command::Settings(reply) => reply.anyway(Ok(Box::new(self.settings.clone()))),

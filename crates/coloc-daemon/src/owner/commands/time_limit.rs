@@ -3,18 +3,24 @@
 use crate::administration::TimeLimits;
 use crate::owner::commands::invalid::Invalid;
 use crate::owner::{Caller, Live, Owner, Refused};
+use crate::record::Uid;
 use coloc_api::spec::{TaskSpec, TaskUpdate};
 use coloc_model::{Millis, TaskId};
 
 impl Owner {
     /// How long a task of this submission may run.
-    pub(in crate::owner) fn times_of(&self, _spec: &TaskSpec) -> TimeLimits {
-        self.settings.administration.times
+    pub(in crate::owner) fn times_of(&self, owner: Uid, spec: &TaskSpec) -> TimeLimits {
+        let pool = self.pools_of(owner, spec).and_then(|pools| self.pool_table.max_time(pools));
+        self.settings.administration.times.within(pool)
     }
 
     /// Whether a task may have the time limit that its submission has.
-    pub(in crate::owner) fn check_time_limit(&self, spec: &TaskSpec) -> Result<(), Refused> {
-        let times = self.times_of(spec);
+    pub(in crate::owner) fn check_time_limit(
+        &self,
+        owner: Uid,
+        spec: &TaskSpec,
+    ) -> Result<(), Refused> {
+        let times = self.times_of(owner, spec);
         match times.largest.filter(|_| !times.allow(spec.time_limit)) {
             Some(largest) => Err(Refused::LongTimeLimit { largest }),
             None => Ok(()),
@@ -37,7 +43,7 @@ impl Owner {
         if update.time_limit_change_ms.is_some() && spec.time_limit.is_none() {
             return Err(Invalid::NoTimeLimit(task).into());
         }
-        self.check_time_limit(spec)?;
+        self.check_time_limit(live.record.owner, spec)?;
         if let (Some(limit), Some(warning)) = (spec.time_limit, spec.warning)
             && warning.before >= limit
         {

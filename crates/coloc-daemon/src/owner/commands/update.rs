@@ -36,6 +36,9 @@ impl Owner {
         let (owner, old, was) = (live.record.owner, live.record.spec, live.spec.clone());
         let known = self.updated.take().filter(|known| known.is_of(old, update));
         let spec = known.as_ref().map_or_else(|| Arc::new(update.over(&was)), Updated::spec);
+        if update.pools.is_some() {
+            self.check_pools(caller, owner, &spec)?;
+        }
         self.may_limit(caller, live, update, &spec)?;
         let other_limit = spec.time_limit != was.time_limit;
         if !phase.is_on_gpus() {
@@ -73,7 +76,7 @@ impl Owner {
         // A task that came back from an end for want of memory has its place by that, which only a new entry changes.
         let anew = update.begin_ms.is_some() || update.after.is_some() || live.record.ooms > 0;
         // So has a task that may run elsewhere: it is something else to the scheduler.
-        let anew = anew || update.gpu_kinds.is_some();
+        let anew = anew || update.gpu_kinds.is_some() || update.pools.is_some();
         // And a task that has its GPUs already, and waits until others are off them: what it asked for counts there.
         let anew = anew || self.is_deferred(task);
         if in_core && waits && anew && (update.needs_a_task_that_waits() || update.limits_time()) {
@@ -128,6 +131,10 @@ fn told(update: &TaskUpdate, limit: Option<Millis>) -> String {
         update.gpu_kinds.as_ref().map(|kinds| match kinds.as_slice() {
             [] => "GPUs of any kind".to_owned(),
             kinds => format!("GPUs of kind {}", kinds.join(" or ")),
+        }),
+        update.pools.as_ref().map(|pools| match pools.as_slice() {
+            [] => "the default pool".to_owned(),
+            pools => format!("pool {}", pools.join(" or ")),
         }),
         update.exclusive.map(|alone| if alone { "alone" } else { "beside others" }.to_owned()),
         update.begin_ms.map(|_| "begin".to_owned()),

@@ -41,6 +41,7 @@ impl Shown {
             command: spec.command.clone(),
             directory: spec.directory.clone(),
             gpu_kinds: spec.gpu_kinds.clone(),
+            pools: spec.pools.clone(),
             log: output.display().to_string(),
             log_removed: false,
             estimate_bound_bytes: spec.estimate.map(|estimate| estimate.bound.0),
@@ -124,6 +125,10 @@ impl Owner {
         let output = self.executor.output(&live.record, &live.spec);
         let mut shown = Shown::new(&live.record, &live.spec, output);
         shown.detail.task = self.view(live);
+        if let Some(pools) = self.pools_of(live.record.owner, &live.spec) {
+            let names = pools.iter().map(|pool| self.pool_table.name(pool).to_owned());
+            shown.detail.pools = names.collect();
+        }
         shown.detail.memory = memory;
         shown.detail.enforcement = self.executor.enforcement(&live.record);
         shown.detail.story = self.journal.story(task).unwrap_or_default();
@@ -152,8 +157,19 @@ impl Owner {
 
     /// A refusal with what only the daemon knows of it.
     fn told(&self, gpu: GpuId, refusal: &Refusal) -> String {
-        match (refusal, self.drain_reason(gpu)) {
-            (Refusal::Drained, Some(reason)) => format!("{refusal}: {reason}"),
+        match refusal {
+            Refusal::Drained => {
+                let reason = self.drain_reason(gpu).map(|reason| format!(": {reason}"));
+                format!("{refusal}{}", reason.unwrap_or_default())
+            }
+            Refusal::KeptForOthers => {
+                let told = self.told_reservation(gpu);
+                told.map_or_else(|| refusal.to_string(), |told| format!("is {told}"))
+            }
+            Refusal::OtherPool => match self.pool_table.of_gpu(gpu).as_slice() {
+                [] => "is in no pool".to_owned(),
+                pools => format!("is in pool {}, not in the task's", pools.join(", ")),
+            },
             _ => refusal.to_string(),
         }
     }

@@ -6,5 +6,6 @@ pub(in crate::owner) mod idle;
 pub(in crate::owner) mod lost_gpus;
 pub(in crate::owner) mod memory_watchdog;
 pub(in crate::owner) mod progress;
+mod reserved_gpus;
 pub(in crate::owner) mod sightings;
 pub(in crate::owner) mod usage;
