@@ -24,6 +24,18 @@ pub(crate) fn install_strace() {
     }
 }
 
+/// Node and npm for the page. Without them it cannot be made again, and that is no success.
+pub(crate) fn install_node() -> Result<(), Failed> {
+    if succeeds("npm", &["--version"]) {
+        return Ok(());
+    }
+    println!("\n=== installing npm for the page");
+    if install("npm") {
+        return Ok(());
+    }
+    Err(Failed { step: "the page needs Node and npm, and apt-get could not install them".into() })
+}
+
 /// A C++ compiler for libFuzzer. Without one nothing is fuzzed, and that is no success.
 pub(crate) fn install_cxx() -> Result<(), Failed> {
     if succeeds("c++", &["--version"]) {

@@ -1,7 +1,7 @@
 //! What a daemon answers.
 
 use crate::SCHEMA;
-use crate::view::{ChosenSetting, Expected, GpuView, TaskView, TokenView};
+use crate::view::{ChosenSetting, Expected, GpuView, Scope, TaskView, TokenView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -110,6 +110,9 @@ pub struct Foreseen {
     pub schema: u32,
     /// Tasks that have not ended.
     pub tasks: Vec<Expected>,
+    /// When this was worked out, in seconds since 1970: it is worked out again after a change, at most every 5 s.
+    #[serde(default)]
+    pub at_s: f64,
 }
 
 /// What went wrong, for a program.
@@ -192,6 +195,34 @@ pub struct TokenList {
     pub schema: u32,
     /// The caller's, or for an administrator those of all users.
     pub tokens: Vec<TokenView>,
+}
+
+/// A code that a page signs in with, once.
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct WebCode {
+    /// The version of the answer.
+    pub schema: u32,
+    /// The code.
+    pub code: String,
+    /// When it stops being of use, in seconds since 1970.
+    pub expires_s: f64,
+    /// The page's address with the code in it.
+    pub url: String,
+}
+
+/// What a page shows from now on.
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct WebSession {
+    /// The version of the answer.
+    pub schema: u32,
+    /// The token. It is not kept, and cannot be shown again.
+    pub token: String,
+    /// What it may be used for.
+    pub scope: Scope,
+    /// Whose it is.
+    pub user: String,
+    /// When it stops being of use, in seconds since 1970.
+    pub expires_s: f64,
 }
 
 /// Codes of refusals by which a client does something else than tell its user. docs/api.md lists all.

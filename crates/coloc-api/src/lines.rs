@@ -2,14 +2,15 @@
 //!
 //! A cell that is empty stands for null, zero or nothing, by the kind of its column. Times are in milliseconds.
 
-use crate::view::{TaskView, WAITING};
+use crate::view::{Progress, ReasonCode, TaskView, WAITING};
 use coloc_model::TaskState;
 use std::borrow::Cow;
 use std::str::FromStr;
 
 /// The first line. Later versions may have more columns on the right.
 pub const HEADER: &str = "id\tstate\tarray_id\tarray_index\tsubmitted_ms\tstarted_ms\tended_ms\tpriority\ttime_limit_ms\t\
-    gpus\tgpu_mem_bytes\testimate_bytes\tpeak_bytes\tattempts\tooms\tpreemptions\texit_code\tgpu_ids\tname\tuser\treason";
+    gpus\tgpu_mem_bytes\testimate_bytes\tpeak_bytes\tattempts\tooms\tpreemptions\texit_code\tgpu_ids\tname\tuser\treason\t\
+    bound_bytes\tpromised_bytes\tused_bytes\tfirst_started_ms\theld_by\tposition\treason_code\tprogress";
 
 /// A line that is no task.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -69,6 +70,17 @@ pub fn write<T: AsRef<str>>(text: &mut Vec<u8>, task: &TaskView<T>) {
     // Most tasks of a long list wait for the same reason.
     let usual = task.state == TaskState::Pending && reason == WAITING;
     line.text(if usual { "" } else { reason });
+    line.maybe(task.bound_bytes);
+    line.maybe(task.promised_bytes);
+    line.maybe(task.used_bytes);
+    line.maybe(task.first_started_s.map(millis));
+    line.text(task.held_by.as_ref().map_or("", AsRef::as_ref));
+    line.number(task.position.unwrap_or(0).into());
+    line.word(task.reason_code.map_or("", ReasonCode::name));
+    match &task.progress {
+        Some(progress) => line.text(&progress.to_string()),
+        None => line.end_cell(),
+    }
     // The last cell ends with the line.
     if let Some(last) = text.last_mut() {
         *last = b'\n';
@@ -175,11 +187,23 @@ pub fn read(line: &[u8]) -> Result<TaskView<Cow<'_, str>>, BadLine> {
             "" => (state == TaskState::Pending).then_some(WAITING.into()),
             reason => Some(unescape(reason)),
         },
+        bound_bytes: cells.later("bound_bytes"),
+        promised_bytes: cells.later("promised_bytes"),
+        used_bytes: cells.later("used_bytes"),
+        first_started_s: cells.later("first_started_ms").map(seconds),
+        held_by: cells.later_text().map(unescape),
+        position: cells.later("position"),
+        reason_code: cells.later_text().and_then(ReasonCode::named),
+        progress: cells.progress(&unescape),
     };
     match cells.wrong {
         None => Ok(task),
         Some(wrong) => Err(wrong),
     }
+}
+
+fn seconds(millis: u64) -> f64 {
+    millis as f64 / 1000.0
 }
 
 /// The cells of a line, one after the other. One that cannot be read is nothing, and remembered: to ask after each would
@@ -215,6 +239,15 @@ impl<'a> Cells<'a> {
         &self.line[from..length.map_or(self.line.len(), |length| from + length)]
     }
 
+    fn progress(&mut self, unescape: &dyn Fn(&'a str) -> Cow<'a, str>) -> Option<Progress> {
+        let cell = self.later_text()?;
+        let progress = Progress::read(&unescape(cell));
+        if progress.is_none() {
+            self.is_bad("progress", cell);
+        }
+        progress
+    }
+
     #[inline]
     fn maybe<N: FromStr>(&mut self, column: &'static str) -> Option<N> {
         match self.next(column) {
@@ -230,7 +263,18 @@ impl<'a> Cells<'a> {
 
     #[inline]
     fn seconds(&mut self, column: &'static str) -> Option<f64> {
-        self.maybe::<u64>(column).map(|millis| millis as f64 / 1000.0)
+        self.maybe(column).map(seconds)
+    }
+
+    /// A column that older daemons do not write.
+    #[inline]
+    fn later<N: FromStr>(&mut self, column: &'static str) -> Option<N> {
+        self.at.is_some().then(|| self.maybe(column))?
+    }
+
+    #[inline]
+    fn later_text(&mut self) -> Option<&'a str> {
+        self.at.is_some().then(|| self.next("")).filter(|text| !text.is_empty())
     }
 
     #[inline]
@@ -261,79 +305,4 @@ fn unescape(cell: &str) -> Cow<'_, str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// What a task that waits says if it says nothing else.
-    fn usual(id: u32) -> Option<String> {
-        let waits = TaskState::ALL[id as usize % TaskState::ALL.len()] == TaskState::Pending;
-        waits.then(|| WAITING.to_owned())
-    }
-
-    fn task() -> impl Strategy<Value = TaskView> {
-        let numbers = (any::<u32>(), any::<[u32; 4]>(), any::<[Option<u32>; 2]>());
-        let times = any::<(u32, Option<u32>, Option<u32>, Option<u32>)>();
-        let sizes = any::<(u64, Option<u64>, Option<u64>)>();
-        let signed = any::<(i32, Option<i32>)>();
-        let words = (any::<String>(), "[a\\\\\t\n\r]{0,6}", prop::option::of("[^\0]{1,9}"));
-        let gpus = prop::collection::vec(any::<u32>(), 0..4);
-        (numbers, times, sizes, signed, words, gpus).prop_map(
-            |((id, counts, array), times, sizes, signed, (name, user, reason), gpu_ids)| {
-                let seconds = |millis: u32| f64::from(millis) / 1000.0;
-                TaskView {
-                    id,
-                    state: TaskState::ALL[id as usize % TaskState::ALL.len()],
-                    array_id: array[0],
-                    array_index: array[1],
-                    submitted_s: seconds(times.0),
-                    started_s: times.1.map(seconds),
-                    ended_s: times.2.map(seconds),
-                    time_limit_s: times.3.map(seconds),
-                    priority: signed.0,
-                    exit_code: signed.1,
-                    gpus: counts[0],
-                    attempts: counts[1],
-                    ooms: counts[2],
-                    preemptions: counts[3],
-                    peak_bytes: sizes.0,
-                    gpu_mem_bytes: sizes.1,
-                    estimate_bytes: sizes.2,
-                    gpu_ids,
-                    name,
-                    user,
-                    reason: reason.or_else(|| usual(id)),
-                }
-            },
-        )
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_written_is_read(task in task()) {
-            let mut text = Vec::new();
-            write(&mut text, &task);
-            let line = text.strip_suffix(b"\n").expect("a whole line");
-            prop_assert!(!line.contains(&b'\n'));
-            prop_assert_eq!(line.split(|&byte| byte == b'\t').count(), HEADER.split('\t').count());
-            prop_assert_eq!(read(line).map(TaskView::owned), Ok(task));
-        }
-
-        #[test]
-        fn no_line_is_too_strange(line in prop::collection::vec(any::<u8>(), 0..200), cut in 0usize..90) {
-            let _ = read(&line);
-            let mut text = Vec::new();
-            write(&mut text, &TaskView::<String>::default());
-            text.extend_from_slice(&line);
-            let _ = read(&text[cut.min(text.len())..]);
-        }
-    }
-
-    #[test]
-    fn a_wrong_line_is_named() {
-        assert_eq!(read(b"1\tpending\t2").map(|task| task.id), Err(BadLine::Short("array_index")));
-        assert_eq!(read(b"\xff").map(|task| task.id), Err(BadLine::NoText));
-        let text = read(b"1\tasleep").map(|task| task.id).unwrap_err().to_string();
-        assert_eq!(text, "a line of the list has \"asleep\" as state");
-    }
-}
+mod tests;

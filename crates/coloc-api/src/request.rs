@@ -2,6 +2,7 @@
 
 use crate::spec::{TaskSpec, TaskUpdate};
 use crate::text::RawText;
+use crate::view::Scope;
 use coloc_model::Lesson;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -211,6 +212,14 @@ pub struct ListRequest {
     pub user: Option<String>,
     /// Only the caller's.
     pub mine: bool,
+    /// Only tasks in these states, with commas between them, such as `pending,running`.
+    pub state: Option<String>,
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// Only tasks with a higher id than this one: the last of the page before.
+    pub after: Option<u32>,
+    /// Only these fields of each task, with commas between them, such as `id,state,reason_code`.
+    pub fields: Option<String>,
 }
 
 /// Which part of a log.
@@ -221,6 +230,76 @@ pub struct LogRequest {
     pub offset: u64,
     /// Of this attempt, the first being 1; of the last if it is left out.
     pub attempt: Option<u32>,
+}
+
+/// Which events are wanted.
+#[derive(Clone, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EventsRequest {
+    /// Only these kinds, with commas between them: `task`, `sample`, `status`, `decision`. Without it, `task`.
+    pub kinds: Option<String>,
+}
+
+/// Which series are wanted.
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SeriesRequest {
+    /// Of what, with commas between them, such as `gpu:0,task:450`.
+    pub of: String,
+    /// From when on, in seconds since 1970; from the first value on if it is left out.
+    pub from_s: Option<f64>,
+    /// Until when; until now if it is left out.
+    pub to_s: Option<f64>,
+    /// At most so many values of each column; 600 if it is left out.
+    pub points: Option<u32>,
+}
+
+/// Which part of the timeline.
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TimelineRequest {
+    /// From when on, in seconds since 1970; the last hour if it is left out.
+    pub from_s: Option<f64>,
+    /// Until when; until now if it is left out.
+    pub to_s: Option<f64>,
+}
+
+/// What is to be played again.
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WhatifRequest {
+    /// What was submitted since, in seconds since 1970.
+    pub since_s: f64,
+    /// Only this user's.
+    pub user: Option<String>,
+    /// Other GPUs, such as `8xA100-40GB`; those that there were if it is left out.
+    pub fleet: Option<String>,
+    /// Policies: `exclusive`, a preset, `PRESET:ESTIMATOR` or `QUEUE/PLACE/SHARE`; three usual ones if there are none.
+    pub policies: Vec<String>,
+}
+
+/// Which past.
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SavingsRequest {
+    /// What was submitted since, in seconds since 1970; the last seven days if it is left out.
+    pub since_s: Option<f64>,
+}
+
+/// A code to sign in with.
+#[derive(Clone, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WebCodeRequest {
+    /// What the page may do.
+    pub scope: Scope,
+}
+
+/// A code, for a token.
+#[derive(Clone, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WebSessionRequest {
+    /// The code.
+    pub code: String,
 }
 
 /// What of the past is wanted.
@@ -243,4 +322,6 @@ pub struct TokenRequest {
     pub label: String,
     /// How long it is good for, in seconds; for ever if nothing is said.
     pub lasts_s: Option<f64>,
+    /// What it may be used for.
+    pub scope: Scope,
 }

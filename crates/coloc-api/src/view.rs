@@ -1,44 +1,37 @@
 //! What people and programs see. The names of fields are a contract.
 
+mod attempt;
+mod event;
 mod gpu;
+mod progress;
+mod reason;
+mod rule;
+mod series;
+mod simulated;
+mod status;
 mod task;
+mod timeline;
 
-pub use gpu::{GpuView, ResidentView};
+pub use attempt::{AttemptView, DecisionGpu, DecisionKind, DecisionView, NeighbourView};
+pub use event::{DecisionNews, EventData, GpuFrame, Hello, ResidentFrame, SampleFrame, StatusNews};
+pub use gpu::{ForeignView, GpuView, InstanceView, ResidentView, VerdictView, VerdictWord};
+pub use progress::Progress;
+pub use reason::ReasonCode;
+pub use rule::RuleView;
+pub use series::{SeriesAnswer, SeriesView};
+pub use simulated::{
+    JobView, OutcomeRow, OutcomeTask, SavedDay, SavedUser, SavingsAnswer, SavingsCost, WhatifAnswer,
+};
+pub use status::{EstimateQuality, FaultView, LimitsView, PolicyView, Scope, StatusView};
 pub(crate) use task::StateShape;
 pub use task::{
     Containment, EnforcementView, Expected, GpuWhy, MemoryView, MpsEnforcementView, Process,
     StoryLine, TaskDetail, TaskView, WAITING, WhyView,
 };
+pub use timeline::{TimelineAnswer, TimelineAttempt, TimelineForeign, TimelineWaiting};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// How the daemon is.
-#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
-pub struct StatusView {
-    /// Its version.
-    pub version: String,
-    /// Tasks that have not ended.
-    pub tasks: usize,
-    /// Kinds of tasks of which it was taught what was measured.
-    #[serde(default)]
-    pub lessons: usize,
-    /// The disk is full.
-    pub disk_full: bool,
-    /// It starts nothing new.
-    pub draining: bool,
-    /// The daemon's process.
-    pub pid: u32,
-    /// What keeps the processes of tasks together.
-    #[serde(default)]
-    pub containment: Containment,
-    /// How the processes of tasks are kept together, killed and limited.
-    #[serde(default)]
-    pub processes: String,
-    /// What of the machine keeps tasks from being launched, if anything does.
-    #[serde(default)]
-    pub trouble: Option<String>,
-}
 
 /// A token as it is listed.
 #[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
@@ -57,6 +50,9 @@ pub struct TokenView {
     pub last_used_s: Option<f64>,
     /// When it was revoked.
     pub revoked_s: Option<f64>,
+    /// What it may be used for.
+    #[serde(default)]
+    pub scope: Scope,
 }
 
 /// A setting that was chosen, and where.

@@ -35,6 +35,7 @@ impl Scheduler {
     /// Takes over what another scheduler of the same fleet learned: of kinds of tasks, of what users have had, and of
     /// what each task has had that will be submitted again or adopted.
     pub fn remember(&mut self, now: Time, past: &Scheduler) {
+        self.totals = past.totals.clone();
         let promised = |task| past.promised(task);
         let (scheduler, past) = (&mut self.state, &past.state);
         scheduler.beliefs = past.beliefs.clone();

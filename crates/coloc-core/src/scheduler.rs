@@ -10,7 +10,7 @@ use crate::gate::next_look;
 use crate::gpus::Gpus;
 use crate::inherit::Past;
 use crate::models::Models;
-use crate::pass::PassCounts;
+use crate::pass::{PassCounts, PassTotals};
 use crate::policy::{Policy, Queue};
 use crate::pools::Pools;
 use crate::queue::ranked::{self, Ranked};
@@ -86,6 +86,8 @@ pub struct Scheduler {
     undecided: bool,
     /// The last pass; what it wanted was handed over.
     pass: Pass,
+    /// All passes so far.
+    pub(crate) totals: PassTotals,
 }
 
 impl Scheduler {
@@ -122,7 +124,13 @@ impl Scheduler {
             past: FxHashMap::default(),
             policy,
         };
-        Scheduler { state, next_ticket: 0, undecided: false, pass: Pass::default() }
+        Scheduler {
+            state,
+            next_ticket: 0,
+            undecided: false,
+            pass: Pass::default(),
+            totals: PassTotals::default(),
+        }
     }
 
     /// What Gittins indices are computed from, instead of the tasks that end here.
@@ -210,6 +218,11 @@ impl Scheduler {
         &self.pass.counts
     }
 
+    /// What all passes came to.
+    pub fn pass_totals(&self) -> &PassTotals {
+        &self.totals
+    }
+
     /// Takes note of an event and decides what to do. The answer depends on nothing but the events so
     /// far. Times must not go backwards.
     pub fn on_event(&mut self, now: Time, event: Event) -> Vec<Effect> {
@@ -252,6 +265,7 @@ impl Scheduler {
             self.state.run_queues(pass);
         }
         std::mem::swap(&mut pass.effects, effects);
+        self.totals.add(&pass.counts);
         if self.state.anyone_waits()
             && let Some(at) = self.state.next_look(now, pass.next_decision)
         {

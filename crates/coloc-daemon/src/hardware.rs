@@ -85,6 +85,8 @@ pub struct Gpus {
     pub fleet: Fleet,
     /// Their names.
     pub uuids: Vec<Uuid>,
+    /// The names of their boards.
+    pub boards: Vec<String>,
     /// Their addresses on the bus.
     pub addresses: Vec<String>,
     /// Their memory.
@@ -104,6 +106,7 @@ impl Gpus {
         Ok(Gpus {
             fleet: inventory.fleet()?,
             uuids: identities().map(|identity| identity.uuid.clone()).collect(),
+            boards: identities().map(|identity| identity.name.clone()).collect(),
             addresses: identities().map(|identity| identity.pci_bus_id.clone()).collect(),
             capacities: identities().map(|identity| identity.memory_total).collect(),
             mps_limits: identities().map(|identity| client_limit(identity, versions)).collect(),

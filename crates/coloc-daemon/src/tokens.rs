@@ -6,7 +6,7 @@
 use crate::record::Uid;
 use coloc_api::fingerprint::Fingerprint;
 use coloc_api::moment::Moment;
-use coloc_api::view::TokenView;
+use coloc_api::view::{Scope, TokenView};
 use ring::rand::SecureRandom as _;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write as _};
@@ -58,6 +58,15 @@ pub enum TokenError {
     },
 }
 
+/// What a token says of the client that shows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bearer {
+    /// The user.
+    pub uid: Uid,
+    /// What it may be used for.
+    pub scope: Scope,
+}
+
 /// What is kept of a token.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Token {
@@ -69,6 +78,9 @@ struct Token {
     revoked: Option<Moment>,
     used: Option<Moment>,
     hash: Fingerprint,
+    /// What it may be used for; those of earlier versions, for everything.
+    #[serde(default)]
+    scope: Scope,
 }
 
 impl Token {
@@ -88,6 +100,7 @@ impl Token {
             expires_s: self.expires.map(Moment::secs),
             last_used_s: self.used.map(Moment::secs),
             revoked_s: self.revoked.map(Moment::secs),
+            scope: self.scope,
         }
     }
 }
@@ -143,6 +156,7 @@ impl Tokens {
         uid: Uid,
         label: String,
         expires: Option<Moment>,
+        scope: Scope,
     ) -> Result<(String, TokenView), TokenError> {
         let mut secret = [0; 32];
         let random = ring::rand::SystemRandom::new();
@@ -157,7 +171,7 @@ impl Tokens {
         let text = format!("{PREFIX}_{id}_{secret}");
         let hash = Fingerprint::of(text.as_bytes());
         let (revoked, used) = (None, None);
-        let token = Token { id, uid, label, created: now, expires, revoked, used, hash };
+        let token = Token { id, uid, label, created: now, expires, revoked, used, hash, scope };
         let view = token.view();
         kept.last = id;
         let forgotten = kept.forget_surplus(uid, now);
@@ -172,8 +186,8 @@ impl Tokens {
         written.map(|()| (text, view))
     }
 
-    /// The user whose token this is; and whether that it was used should be written down.
-    pub fn admit(&self, now: Moment, text: &str) -> Result<(Uid, bool), TokenError> {
+    /// Whose token this is and what it may be used for; and whether that it was used should be written down.
+    pub fn admit(&self, now: Moment, text: &str) -> Result<(Bearer, bool), TokenError> {
         let mut parts = text.split('_');
         let (prefix, id) = (parts.next(), parts.next().and_then(|id| id.parse::<u32>().ok()));
         let Some(id) = id.filter(|_| prefix == Some(PREFIX)) else {
@@ -194,7 +208,7 @@ impl Tokens {
         if stale {
             token.used = Some(now);
         }
-        Ok((token.uid, stale))
+        Ok((Bearer { uid: token.uid, scope: token.scope }, stale))
     }
 
     /// Tokens of a user, or of all users; what has ended stays for a while.
@@ -263,6 +277,7 @@ mod tests {
     use super::*;
 
     const ME: Uid = Uid(1000);
+    const ACTS: Bearer = Bearer { uid: ME, scope: Scope::Act };
     const DAY: u64 = 86_400_000;
 
     fn tokens() -> (tempfile::TempDir, Tokens) {
@@ -275,15 +290,16 @@ mod tests {
     fn a_token_works_until_it_does_not() {
         let (place, tokens) = tokens();
         let (now, later) = (Moment(5 * DAY), Moment(9 * DAY));
-        let (text, view) = tokens.create(now, ME, "ci".to_owned(), Some(Moment(8 * DAY))).unwrap();
-        assert_eq!(tokens.admit(now, &text).unwrap(), (ME, true));
-        assert_eq!(tokens.admit(now, &text).unwrap(), (ME, false), "written down once a minute");
+        let (text, view) =
+            tokens.create(now, ME, "ci".to_owned(), Some(Moment(8 * DAY)), Scope::Act).unwrap();
+        assert_eq!(tokens.admit(now, &text).unwrap(), (ACTS, true));
+        assert_eq!(tokens.admit(now, &text).unwrap(), (ACTS, false), "written down once a minute");
         assert!(matches!(tokens.admit(later, &text), Err(TokenError::Expired)));
         let file = std::fs::read_to_string(place.path().join("tokens.json")).unwrap();
         assert!(!file.contains(text.rsplit('_').next().unwrap()), "the secret is not kept");
         // Another daemon on the same state knows it too.
         let again = Tokens::open(&place.path().join("tokens.json")).unwrap();
-        assert_eq!(again.admit(now, &text).unwrap().0, ME);
+        assert_eq!(again.admit(now, &text).unwrap().0, ACTS);
         assert!(matches!(tokens.revoke(now, view.id, Some(Uid(7))), Err(TokenError::NoToken(1))));
         tokens.revoke(now, view.id, Some(ME)).unwrap();
         assert!(matches!(tokens.admit(now, &text), Err(TokenError::Revoked)));
@@ -301,7 +317,7 @@ mod tests {
     #[test]
     fn nothing_else_is_a_token() {
         let (_place, tokens) = tokens();
-        let (text, _) = tokens.create(Moment(0), ME, String::new(), None).unwrap();
+        let (text, _) = tokens.create(Moment(0), ME, String::new(), None, Scope::Act).unwrap();
         let mut wrong = text.clone();
         wrong.replace_range(text.len() - 1.., if text.ends_with('0') { "1" } else { "0" });
         let truncated = text[..text.len() - 1].to_owned();
@@ -325,15 +341,15 @@ mod tests {
     fn there_is_an_end_to_tokens_and_a_wrong_file_is_kept() {
         let (place, tokens) = tokens();
         for _ in 0..MOST {
-            tokens.create(Moment(0), ME, String::new(), None).unwrap();
+            tokens.create(Moment(0), ME, String::new(), None, Scope::Act).unwrap();
         }
-        let more = tokens.create(Moment(0), ME, String::new(), None);
+        let more = tokens.create(Moment(0), ME, String::new(), None, Scope::Act);
         assert!(matches!(more, Err(TokenError::TooMany)));
         tokens.revoke(Moment(0), 1, None).unwrap();
-        tokens.create(Moment(0), ME, String::new(), None).unwrap();
+        tokens.create(Moment(0), ME, String::new(), None, Scope::Act).unwrap();
         for id in (0..MOST as u32 + 5).map(|n| n + 102) {
             tokens.revoke(Moment(0), id - 1, None).unwrap();
-            let (_, made) = tokens.create(Moment(0), ME, String::new(), None).unwrap();
+            let (_, made) = tokens.create(Moment(0), ME, String::new(), None, Scope::Act).unwrap();
             assert_eq!(made.id, id);
         }
         assert_eq!(tokens.list(Some(ME)).len(), MOST_KEPT, "what ended long ago is forgotten");

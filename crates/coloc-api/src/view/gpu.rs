@@ -58,10 +58,116 @@ pub struct GpuView {
     /// What is wrong with its memory now.
     #[serde(default)]
     pub faults: Vec<String>,
+    /// Resident warps against the most that fit; null if no source tells.
+    #[serde(default)]
+    pub smocc: Option<f64>,
+    /// Share of cycles in which its memory was busy; null if no source tells.
+    #[serde(default)]
+    pub drama: Option<f64>,
+    /// Share of time in which any kernel ran.
+    #[serde(default)]
+    pub gract: Option<f64>,
+    /// Where that was read: `dcgm`, `gpm` or `nvml`, with `emulated` before it if the GPU is made of software; null if no source answered.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// Power draw.
+    #[serde(default)]
+    pub power_w: Option<f64>,
+    /// The most power that it may draw.
+    #[serde(default)]
+    pub power_limit_w: Option<f64>,
+    /// Temperature of the die.
+    #[serde(default)]
+    pub temperature_c: Option<f64>,
+    /// Energy since its driver was loaded.
+    #[serde(default)]
+    pub energy_j: Option<f64>,
+    /// Clock of the SMs.
+    #[serde(default)]
+    pub clock_mhz: Option<f64>,
+    /// How tasks share it: `exclusive`, `streams`, `mps` or `mig`.
+    #[serde(default)]
+    pub sharing: String,
+    /// It is partitioned.
+    #[serde(default)]
+    pub mig: bool,
+    /// Its MIG instances.
+    #[serde(default)]
+    pub instances: Vec<InstanceView>,
+    /// Processes on it that are not tasks.
+    #[serde(default)]
+    pub foreign: Vec<ForeignView>,
+    /// Whether it would take a task now.
+    #[serde(default)]
+    pub verdict: VerdictView,
+    /// SM activity that is expected of the tasks on it, in GPUs; null if the policy does not look at it.
+    #[serde(default)]
+    pub sm_demand: Option<f64>,
+    /// The most of it that the policy allows.
+    #[serde(default)]
+    pub sm_demand_limit: Option<f64>,
+}
+
+/// A MIG instance.
+#[derive(Clone, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct InstanceView {
+    /// NVIDIA's name for its size, such as `3g.20gb`.
+    pub profile: String,
+    /// The first memory slice that it has.
+    pub start_slice: u32,
+    /// Memory slices that it has.
+    pub slices: u32,
+    /// Its memory.
+    pub memory_bytes: u64,
+    /// The task in it, if one is.
+    pub task: Option<u32>,
+}
+
+/// A process on a GPU that is no task.
+#[derive(Clone, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct ForeignView {
+    /// Its PID.
+    pub pid: u32,
+    /// Whose it is, if that can be told.
+    pub user: Option<String>,
+    /// Memory that it holds; null if the driver does not tell.
+    pub bytes: Option<u64>,
+    /// Its program, if that can be told.
+    pub name: Option<String>,
+}
+
+/// Whether a GPU would take a task now, whichever task that is.
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+pub struct VerdictView {
+    /// For programs.
+    pub word: VerdictWord,
+    /// For people, with the rule and its numbers.
+    pub text: String,
+    /// When that is over, in seconds since 1970, if that is known.
+    pub until_s: Option<f64>,
+}
+
+/// A verdict in a word.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictWord {
+    /// It takes what fits.
+    #[default]
+    Open,
+    /// It is busier than the policy allows.
+    Hot,
+    /// No memory, or no room for another task, is left.
+    Full,
+    /// A task has it to itself.
+    Taken,
+    /// It takes nothing new.
+    Drained,
+    /// It cannot be used.
+    Lost,
 }
 
 /// A task on a GPU.
-#[derive(Clone, PartialEq, Eq, Debug, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct ResidentView {
     /// Its id.
     pub id: u32,
@@ -73,4 +179,37 @@ pub struct ResidentView {
     pub promised_bytes: u64,
     /// The process that leads its session, once it has one.
     pub leader_pid: Option<u32>,
+    /// Memory of this GPU that it holds now; null if it was not seen on it.
+    #[serde(default)]
+    pub used_bytes: Option<u64>,
+    /// What it was expected to need.
+    #[serde(default)]
+    pub estimate_bytes: Option<u64>,
+    /// What it was expected to stay below.
+    #[serde(default)]
+    pub bound_bytes: Option<u64>,
+    /// When its attempt began, in seconds since 1970.
+    #[serde(default)]
+    pub since_s: Option<f64>,
+    /// Which attempt.
+    #[serde(default)]
+    pub attempt: u32,
+    /// The MIG instance that it has here.
+    #[serde(default)]
+    pub instance: Option<String>,
+    /// It was seen to train at a plateau of memory.
+    #[serde(default)]
+    pub settled: bool,
+    /// SM activity of this GPU that is its own; null where nothing tells it from that of others.
+    #[serde(default)]
+    pub sm_share: Option<f64>,
+    /// How many times as long it takes as alone, as the scheduler predicts.
+    #[serde(default)]
+    pub slowdown: Option<f64>,
+    /// Times it ran out of GPU memory.
+    #[serde(default)]
+    pub ooms: u32,
+    /// GPUs that it has in all.
+    #[serde(default)]
+    pub gpus: u32,
 }

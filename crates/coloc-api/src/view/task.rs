@@ -3,6 +3,7 @@
 use crate::estimated::EstimateFlag;
 use crate::moment::{self, Moment};
 use crate::text::RawText;
+use crate::view::{AttemptView, DecisionView, NeighbourView, Progress, ReasonCode, RuleView};
 use coloc_model::{Bytes, TaskState};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -81,6 +82,30 @@ pub struct TaskView<T = String> {
     pub preemptions: u32,
     /// How its process ended, as a shell has it.
     pub exit_code: Option<i32>,
+    /// What its GPUs' memory is booked with before it is seen: it is expected to stay below.
+    #[serde(default)]
+    pub bound_bytes: Option<u64>,
+    /// Booked on each of its GPUs.
+    #[serde(default)]
+    pub promised_bytes: Option<u64>,
+    /// Memory that it holds now, on the GPU where it holds most; null if it was not seen.
+    #[serde(default)]
+    pub used_bytes: Option<u64>,
+    /// When it was started for the first time.
+    #[serde(default)]
+    pub first_started_s: Option<f64>,
+    /// The user who holds it; null if it is not held, or that was not kept.
+    #[serde(default)]
+    pub held_by: Option<T>,
+    /// Its place among the tasks that wait for GPUs, the first being 1; null if it does not wait for GPUs.
+    #[serde(default)]
+    pub position: Option<u32>,
+    /// What it waits for, in a word; null if it does not wait.
+    #[serde(default)]
+    pub reason_code: Option<ReasonCode>,
+    /// How far it is, if it runs and its log tells.
+    #[serde(default)]
+    pub progress: Option<Progress>,
 }
 
 impl<T: Into<String>> TaskView<T> {
@@ -108,6 +133,14 @@ impl<T: Into<String>> TaskView<T> {
             ooms: self.ooms,
             preemptions: self.preemptions,
             exit_code: self.exit_code,
+            bound_bytes: self.bound_bytes,
+            promised_bytes: self.promised_bytes,
+            used_bytes: self.used_bytes,
+            first_started_s: self.first_started_s,
+            held_by: self.held_by.map(Into::into),
+            position: self.position,
+            reason_code: self.reason_code,
+            progress: self.progress,
         }
     }
 }
@@ -153,6 +186,24 @@ pub struct TaskDetail {
     pub enforcement: Option<Box<EnforcementView>>,
     /// What happened to it.
     pub story: Vec<StoryLine>,
+    /// Its attempts, the first one first; of very many, the last ones.
+    #[serde(default)]
+    pub attempts_list: Vec<AttemptView>,
+    /// What was decided of it, the first decision first; of very many, the last ones.
+    #[serde(default)]
+    pub decisions: Vec<DecisionView>,
+    /// Tasks that were on its GPUs while it was.
+    #[serde(default)]
+    pub neighbours: Vec<NeighbourView>,
+    /// Energy of its GPUs that is laid to it.
+    #[serde(default)]
+    pub energy_j: Option<f64>,
+    /// How that was found: `measured`, `modelled` or `emulated`.
+    #[serde(default)]
+    pub energy_kind: Option<String>,
+    /// Mean SM activity that is laid to it, over its GPUs and its last attempt.
+    #[serde(default)]
+    pub smact_mean: Option<f64>,
 }
 
 /// What a task is promised of the memory of each of its GPUs: by what it declares or is known of it while it waits, as it was
@@ -162,9 +213,6 @@ pub struct MemoryView {
     /// What that rests on: declared, estimated, history or unknown.
     #[serde(default)]
     pub memory_basis: Option<String>,
-    /// Booked on each of its GPUs.
-    #[serde(default)]
-    pub promised_bytes: Option<u64>,
     /// What it is held to; null for as much as there is.
     #[serde(default)]
     pub limit_bytes: Option<u64>,
@@ -256,7 +304,10 @@ pub struct WhyView {
     pub task: TaskView,
     /// In a sentence.
     pub summary: String,
-    /// What it is promised of its GPUs' memory.
+    /// Booked on each of its GPUs.
+    #[serde(default)]
+    pub promised_bytes: Option<u64>,
+    /// What that rests on.
     #[serde(flatten, default)]
     pub memory: MemoryView,
     /// The first task of its kind, whose memory has to be seen before this one can share a GPU.
@@ -275,6 +326,9 @@ pub struct GpuWhy {
     pub gpu: u32,
     /// The rules that say no, each with the amount that was short.
     pub refusals: Vec<String>,
+    /// The same rules as data.
+    #[serde(default)]
+    pub rules: Vec<RuleView>,
 }
 
 /// When a task is expected to start and to end.

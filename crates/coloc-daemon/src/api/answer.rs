@@ -26,6 +26,11 @@ pub(super) enum Failure {
     /// What a token is not good for.
     #[error("a token cannot make tokens: `coloc token create` on the daemon's machine does")]
     NotByToken,
+    /// Nor one that may only look.
+    #[error(
+        "this token may look and do nothing else: `coloc token create`, or `coloc web --act`, makes one that may"
+    )]
+    ReadOnly,
     /// No handler answers at that path.
     #[error("there is no {0}: this daemon serves what GET /openapi.json lists")]
     NoRoute(String),
@@ -78,6 +83,7 @@ impl Failure {
             Failure::Token(TokenError::NoToken(_)) => "no_such_token",
             Failure::Token(TokenError::TooMany) => "too_many",
             Failure::NotByToken => "not_by_token",
+            Failure::ReadOnly => "read_only",
             Failure::NoRoute(_) => "no_such_route",
             Failure::Schema(_) => "schema",
             Failure::Refused(refused) => refused.code(),
@@ -100,7 +106,7 @@ impl Failure {
             | Failure::Token(TokenError::Unknown | TokenError::Expired | TokenError::Revoked) => {
                 StatusCode::UNAUTHORIZED
             }
-            Failure::NotByToken => StatusCode::FORBIDDEN,
+            Failure::NotByToken | Failure::ReadOnly => StatusCode::FORBIDDEN,
             Failure::Token(TokenError::NoToken(_)) => StatusCode::NOT_FOUND,
             Failure::Token(TokenError::TooMany) => StatusCode::CONFLICT,
             Failure::Token(TokenError::NoRandomness | TokenError::File { .. }) => {

@@ -14,6 +14,7 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use coloc_api::moment::Moment;
+use coloc_api::view::Scope;
 use std::sync::Arc;
 use tokio::net::UnixStream;
 
@@ -23,6 +24,8 @@ pub(super) struct Peer {
     uid: u32,
     /// Only a token says so, not the kernel.
     pub(super) by_token: bool,
+    /// What the caller may do.
+    pub(super) scope: Scope,
 }
 
 /// The user "nobody": the kernel did not say.
@@ -32,7 +35,7 @@ impl Peer {
     /// Asks the kernel.
     pub(super) fn of(stream: &UnixStream) -> Self {
         let uid = stream.peer_cred().map_or(NOBODY, |credentials| credentials.uid());
-        Peer { uid, by_token: false }
+        Peer { uid, by_token: false, scope: Scope::Act }
     }
 
     /// What the user may do: administrators may touch every user's tasks.
@@ -66,6 +69,14 @@ pub(super) async fn admit(api: State, mut request: Request, next: Next) -> Respo
     next.run(request).await
 }
 
+/// Refuses a caller who may only look.
+pub(super) async fn refuse_readers(peer: Peer, request: Request, next: Next) -> Response {
+    match peer.scope {
+        Scope::Act => next.run(request).await,
+        Scope::Read => Failure::ReadOnly.into_response(),
+    }
+}
+
 /// The token that a request shows.
 pub(super) fn token_in(headers: &HeaderMap) -> Option<&str> {
     let shown = headers.get(AUTHORIZATION)?.to_str().ok()?;
@@ -78,11 +89,11 @@ fn by_token(api: &ApiState, request: &Request) -> Result<Peer, Failure> {
     }
     let token = token_in(request.headers()).ok_or(Failure::Token(TokenError::Unknown))?;
     let now = Moment::now();
-    let (uid, note) = api.tokens.admit(now, token).map_err(Failure::Token)?;
+    let (bearer, note) = api.tokens.admit(now, token).map_err(Failure::Token)?;
     if note {
         let tokens = api.tokens.clone();
         // That it was used is worth a line on the disk, but the request does not wait for it.
         tokio::task::spawn_blocking(move || tokens.save());
     }
-    Ok(Peer { uid: uid.0, by_token: true })
+    Ok(Peer { uid: bearer.uid.0, by_token: true, scope: bearer.scope })
 }

@@ -33,6 +33,8 @@ const UNREAD: Duration = Duration::from_secs(60);
 const MOST_BUFFERED: usize = 128 << 10;
 /// An unauthenticated connection has this long to agree on keys.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Connections at once where metrics are read.
+pub(super) const MOST_SCRAPERS: usize = 16;
 /// Files that the daemon needs for itself.
 const OWN_FILES: u64 = 192;
 /// The most connections over the network on which a token was shown.
@@ -144,6 +146,27 @@ enum Who {
     Known(Peer),
     /// As a token will say.
     UnauthenticatedConnection(Arc<UnauthenticatedConnection>),
+    /// Nothing says, and nothing depends on it.
+    Anyone,
+}
+
+/// Serves every client that connects in the clear, at most so many at once, without asking which user it is: the router
+/// is to have nothing in it that is not for all who can connect.
+pub(super) async fn serve_open(listener: TcpListener, router: Router, most: usize) {
+    let room = Arc::new(Semaphore::new(most));
+    loop {
+        let Ok(place) = room.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let connection = converse(stream, Who::Anyone, SILENCE_IN_A_CROWD, router.clone());
+                tokio::spawn(async move {
+                    connection.await;
+                    drop(place);
+                });
+            }
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
 }
 
 type Encrypted = tokio_rustls::server::TlsStream<TcpStream>;
@@ -181,6 +204,7 @@ async fn converse(
             Who::UnauthenticatedConnection(newcomer) => {
                 drop(request.extensions_mut().insert(newcomer))
             }
+            Who::Anyone => {}
         }
         let answer = tokio::time::timeout(SLOWEST, router.call(request));
         async { answer.await.map(|Ok(answer)| answer) }

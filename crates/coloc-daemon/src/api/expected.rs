@@ -27,7 +27,7 @@ pub(super) async fn one(
 
 pub(super) async fn all(api: State, peer: Peer) -> Result<Json<Foreseen>, Failure> {
     let tasks = look_ahead(&api, peer, None).await?;
-    Ok(Json(Foreseen { schema: SCHEMA, tasks }))
+    Ok(Json(Foreseen { schema: SCHEMA, tasks, at_s: coloc_api::moment::Moment::now().secs() }))
 }
 
 async fn look_ahead(

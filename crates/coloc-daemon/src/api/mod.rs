@@ -12,6 +12,7 @@ mod heavy_requests;
 mod list;
 mod log;
 mod maxima;
+mod metrics;
 mod openapi;
 mod past;
 mod request;
@@ -30,11 +31,13 @@ use coloc_api::SCHEMA;
 use coloc_api::answer::{Draining, Gpus, Served, Taught, Versioned};
 pub use connections::{serve, serve_remote};
 pub use heavy_requests::HeavyRequests;
+pub use metrics::serve as serve_metrics;
 pub use openapi::document;
 pub use tokens::Reach;
 pub use user_limits::UserLimits;
 
 use crate::journal::Journal;
+use crate::metrics::Exporter;
 use crate::owner::{Caller, Command, GpusServed, Input, Refused, Reply};
 use crate::settings::Source;
 use crate::tokens::Tokens;
@@ -78,6 +81,8 @@ pub struct ApiState {
     pub user_limits: Arc<UserLimits>,
     /// Heavy requests that are under way.
     pub heavy_requests: Arc<HeavyRequests>,
+    /// Makes the page of metrics.
+    pub metrics: Arc<Exporter>,
     /// Changes of tasks.
     pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
 }
@@ -132,8 +137,13 @@ impl ApiState {
 pub fn router(api: ApiState) -> Router {
     let api = Arc::new(api);
     let served = routes::routes().into_iter();
-    let router =
-        served.fold(Router::new(), |router, route| router.route(route.path, route.handler));
+    let router = served.fold(Router::new(), |router, route| {
+        let handler = match route.acts {
+            true => route.handler.layer(axum::middleware::from_fn(caller::refuse_readers)),
+            false => route.handler,
+        };
+        router.route(route.path, handler)
+    });
     router
         .fallback(|uri: axum::http::Uri| async move { Failure::NoRoute(uri.path().to_owned()) })
         .method_not_allowed_fallback(|uri: axum::http::Uri| async move {
@@ -142,6 +152,7 @@ pub fn router(api: ApiState) -> Router {
         })
         .layer(axum::middleware::from_fn_with_state(api.clone(), caller::admit))
         .layer(axum::middleware::from_fn(version::agree))
+        .layer(axum::middleware::from_fn_with_state(api.clone(), metrics::count))
         .with_state(api)
 }
 

@@ -104,6 +104,7 @@ impl Writer {
 
     fn types(mut self) -> Map<String, Value> {
         let mut types = self.told.take_definitions(true);
+        super::routes::promised(&mut self.answered);
         types.extend(self.answered.take_definitions(true));
         super::maxima::insert(&mut types);
         types

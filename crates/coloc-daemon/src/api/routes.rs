@@ -1,6 +1,6 @@
 //! Every route, with what it takes and answers. What is served and what the document says come from this one table.
 
-use super::{ApiState, config, events, expected, list, log, openapi, past, tasks, tokens};
+use super::{ApiState, config, events, expected, list, log, metrics, openapi, past, tasks, tokens};
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
 use coloc_api::answer::{
@@ -12,7 +12,7 @@ use coloc_api::request::{
     ChangeRequest, GpuReservation, GpuService, ListRequest, LogRequest, PastRequest, Submission,
     Teaching, TokenRequest,
 };
-use coloc_api::view::{Expected, StatusView, TaskDetail, TaskView, TokenView, WhyView};
+use coloc_api::view::{EventData, Expected, StatusView, TaskDetail, TokenView, WhyView};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ pub(super) struct Route {
     pub(super) query: Option<Shape>,
     pub(super) body: Option<Shape>,
     pub(super) answer: (&'static str, Option<Shape>),
+    /// A caller who may only look is refused.
+    pub(super) acts: bool,
     pub(super) handler: MethodRouter<Arc<ApiState>>,
 }
 
@@ -58,7 +60,8 @@ impl Route {
         handler: MethodRouter<Arc<ApiState>>,
     ) -> Self {
         let (does, answer) = ("", (JSON, None));
-        Route { path, method, id, does, query: None, body: None, answer, handler }
+        let acts = method != "get";
+        Route { path, method, id, does, query: None, body: None, answer, acts, handler }
     }
 
     fn does(self, does: &'static str) -> Self {
@@ -92,7 +95,7 @@ pub(super) fn routes() -> Vec<Route> {
     all.extend([
         Route::get("/v1/events", "watchEvents", events::stream)
             .does("Every change of every task as server-sent events: `task` with a task, `missed` for who was too slow")
-            .answers_as::<TaskView>("text/event-stream"),
+            .answers_as::<EventData>("text/event-stream"),
         Route::get("/v1/expected", "expectTasks", expected::all)
             .does("When each task is expected to start and to end, if nothing else is submitted")
             .answers::<Foreseen>(),
@@ -138,6 +141,9 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("/v1/tokens/{id}/revoke", "revokeToken", tokens::revoke)
             .does("Make a token useless")
             .answers::<Versioned<TokenView>>(),
+        Route::get("/metrics", "readMetrics", metrics::page)
+            .does("What is counted and measured, for Prometheus: its text form, or OpenMetrics where that is accepted")
+            .answers_bytes("text/plain"),
         Route::get("/openapi.json", "describe", openapi::serve)
             .does("This document")
             .answers_bytes(JSON),
@@ -176,4 +182,16 @@ fn tasks_routes() -> Vec<Route> {
             .asks::<LogRequest>()
             .answers_bytes("application/octet-stream"),
     ]
+}
+
+/// Answers of routes that are about to come.
+pub(super) fn promised(generator: &mut SchemaGenerator) {
+    use coloc_api::{answer, view};
+    generator.subschema_for::<view::SeriesAnswer>();
+    generator.subschema_for::<view::TimelineAnswer>();
+    generator.subschema_for::<view::WhatifAnswer>();
+    generator.subschema_for::<view::SavingsAnswer>();
+    generator.subschema_for::<view::JobView>();
+    generator.subschema_for::<answer::WebCode>();
+    generator.subschema_for::<answer::WebSession>();
 }

@@ -38,7 +38,7 @@ pub(super) async fn create(
     peer: Peer,
     Body(request, _held): Body<TokenRequest>,
 ) -> Result<Json<TokenMade>, Failure> {
-    let TokenRequest { user, label, lasts_s } = request;
+    let TokenRequest { user, label, lasts_s, scope } = request;
     // One that was stolen must not have children that outlive it.
     if peer.by_token {
         return Err(Failure::NotByToken);
@@ -52,7 +52,7 @@ pub(super) async fn create(
     }
     let now = Moment::now();
     let expires = lasts_s.map(|seconds| Moment(now.0 + (seconds * 1000.0) as u64));
-    let (token, view) = away(&api, move |all| all.create(now, uid, label, expires)).await?;
+    let (token, view) = away(&api, move |all| all.create(now, uid, label, expires, scope)).await?;
     let reach = api.reach;
     let (listens, fingerprint) =
         (reach.map(|r| r.address.to_string()), reach.map(|r| r.fingerprint.to_string()));

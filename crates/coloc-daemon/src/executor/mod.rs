@@ -11,6 +11,7 @@ mod progress;
 pub(crate) mod simulated;
 
 pub use outcome::Verdict;
+pub use progress::{Count, Counted};
 
 use crate::hardware::Gpus;
 use crate::record::{Exit, Record};
@@ -71,7 +72,7 @@ pub trait Executor {
     /// Where the output of an attempt goes, on the machine where it runs.
     fn output(&self, record: &Record, spec: &TaskSpec) -> PathBuf;
 
-    /// Has the end of an attempt's output looked at. If it speaks of training, `Input::Sign` comes.
+    /// Has the end of an attempt's output looked at. If it speaks of training or tells how far it is, `Input::Sign` comes.
     fn look_for_progress(&mut self, record: &Record, spec: &TaskSpec);
 
     /// The process that leads a task's session, for people and tools.

@@ -8,8 +8,8 @@ mod executor;
 pub(crate) use executor::SimulatedExecutor;
 
 use super::{
-    Blame, End, Executor, Found, GpuError, LaunchError, Launched, MemoryLimit, SharingServer,
-    StopRequest, Verdict,
+    Blame, Count, Counted, End, Executor, Found, GpuError, LaunchError, Launched, MemoryLimit,
+    SharingServer, StopRequest, Verdict,
 };
 use crate::clock::Clock;
 use crate::hardware::Gpus;

@@ -2,7 +2,7 @@
 
 use super::{Caller, Command, IntentFile, Names, Settings, Tables};
 use crate::clock::Clock;
-use crate::executor::{End, Executor};
+use crate::executor::{Counted, End, Executor};
 use crate::hardware::Sighting;
 use crate::journal::Journal;
 
@@ -35,14 +35,16 @@ pub enum Input {
     Removed(Vec<TaskId>),
     /// The monitor looked.
     Seen(Box<Sighting>),
-    /// A task's log was looked at, and speaks of training.
+    /// A task's log was looked at, and speaks of training or tells how far it is.
     Sign {
         /// The task.
         task: TaskId,
         /// Which attempt.
         attempt: u32,
-        /// What it says; another number is another line.
-        sign: u64,
+        /// What it says of training; another number is another line.
+        sign: Option<u64>,
+        /// How far it is.
+        counted: Option<Counted>,
     },
     /// Stop, leaving tasks alone: they are found again.
     Shutdown,

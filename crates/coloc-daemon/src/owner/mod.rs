@@ -22,6 +22,8 @@ mod user_usage;
 mod writing;
 
 pub use commands::list::{Page, PageRequest};
+pub use commands::metrics::Metrics;
+pub(crate) use commands::metrics::{GpuNumbers, TaskNumbers};
 pub(crate) use commands::reconfigure::scheduler;
 pub use commands::reconfigure::{SetupError, Tables};
 pub use commands::snapshot::{Snapshot, TaskSnapshot};
@@ -40,6 +42,7 @@ use crate::executor::{Executor, StopRequest};
 use crate::hardware::Sighting;
 use crate::intent_file::IntentFile;
 use crate::journal::{Entry, Journal, JournalError, Trouble};
+use crate::metrics::counters::Counters;
 use crate::quotas::AccountTable;
 use crate::record::{Record, Uid};
 use crate::reserve::Reserve;
@@ -171,6 +174,7 @@ pub struct Owner {
     /// What tasks of each kind held when they ran before.
     history: coloc_estimate::history::History,
     news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
+    counters: Counters,
     stop: bool,
 }
 
@@ -231,13 +235,13 @@ impl Owner {
             signs: monitor::progress::Signs::default(),
             history: coloc_estimate::history::History::default(),
             news: parts.news,
+            counters: Counters::default(),
             stop: false,
         };
         let _ = owner.retention.send(owner.settings.retention);
         owner.remember(saved.lessons);
         owner.recall_gpus(saved.gpus);
-        owner.read_history()?;
-        owner.restore(saved.live)?;
+        owner.read_history().and_then(|()| owner.restore(saved.live))?;
         Ok(owner)
     }
 
@@ -319,8 +323,8 @@ impl Owner {
                     self.pending.extend(tasks.into_iter().map(|task| removed(task, at)));
                 }
                 Input::Seen(sighting) => self.seen(now, *sighting, &mut effects),
-                Input::Sign { task, attempt, sign } => {
-                    self.sign_seen(now, task, attempt, sign, &mut effects);
+                Input::Sign { task, attempt, sign, counted } => {
+                    self.log_seen(now, (task, attempt), sign, counted, &mut effects);
                 }
                 Input::Shutdown => self.stop = true,
             }
@@ -349,6 +353,8 @@ impl Owner {
         if std::mem::take(&mut self.roots_changed) {
             self.executor.attribute_to(&mut self.on_gpus.iter().copied());
         }
+        let took = self.clock.instant().saturating_duration_since(began);
+        self.counters.batches.observe(took.as_secs_f64());
     }
 
     /// Decides and carries out until no other task becomes eligible because of it.

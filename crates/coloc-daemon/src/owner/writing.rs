@@ -46,6 +46,8 @@ impl Owner {
             }
             written => written,
         };
+        let took = self.clock.instant().saturating_duration_since(now);
+        self.counters.journal_written(took, written.is_ok());
         match written {
             Ok(()) => {
                 self.log_stories();

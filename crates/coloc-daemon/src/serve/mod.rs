@@ -12,9 +12,10 @@ use crate::clock::Clock;
 use crate::executor::local::cgroup::{Groups, NoGroups};
 use crate::executor::local::sharing::Sharing;
 use crate::executor::local::{LocalExecutor, Watcher, runs_below};
-use crate::hardware::{self, Hardware, HardwareError};
+use crate::hardware::{self, Hardware, HardwareError, Sighting};
 use crate::intent_file::IntentFile;
 use crate::journal::{Journal, JournalError, Saved, Setup};
+use crate::metrics::{Board, Exporter};
 use crate::owner::{self, Caller, Input, Names, Owner, Parts, SetupError, Tables};
 use crate::renumber::renumber;
 use crate::reserve::Reserve;
@@ -38,7 +39,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::net::UnixListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
@@ -58,6 +59,8 @@ pub struct Options {
     pub socket: PathBuf,
     /// Where it listens on the network, if it does.
     pub listen: Option<Listen>,
+    /// Where metrics are read, if they are.
+    pub metrics: Option<SocketAddr>,
     /// How it schedules, and what else may change while it runs.
     pub settings: Settings,
     /// Where it reads them again.
@@ -183,9 +186,8 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         retention,
         news: news.clone(),
     };
-    let eyes = inbox.clone();
-    let tell = move |sighting| eyes.send(Input::Seen(Box::new(sighting))).is_ok();
-    hardware.watch(clock, period, new_roots, tell);
+    let exporter = exporter(&hardware, journal_file.clone());
+    hardware.watch(clock, period, new_roots, tell(inbox.clone()));
     let (owner, gone) = start(Owner::new(parts, saved)?, inputs).map_err(at(&options.state))?;
     let api = ApiState {
         inbox: inbox.clone(),
@@ -197,6 +199,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         source: Arc::new(options.source),
         user_limits,
         heavy_requests: api::HeavyRequests::new(api::HEAVY_AT_ONCE),
+        metrics: Arc::new(exporter),
         news,
     };
     listeners.serve(api, gone);
@@ -206,11 +209,17 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     ended.map_err(|_| DaemonError::OwnerDied)
 }
 
+/// Brings the owner what the monitor sees.
+fn tell(inbox: mpsc::SyncSender<Input>) -> impl FnMut(Sighting) -> bool + Send + 'static {
+    move |sighting| inbox.send(Input::Seen(Box::new(sighting))).is_ok()
+}
+
 /// Where people come in, and what serves them.
 struct Listeners {
     runtime: Runtime,
     socket: UnixListener,
     network: Option<Network>,
+    metrics: Option<TcpListener>,
 }
 
 impl Listeners {
@@ -224,18 +233,22 @@ impl Listeners {
         tracing::info!("listening at {}", options.socket.display());
         let at = options.listen.as_ref();
         let network = at.map(|at| runtime.block_on(Network::open(at, &options.state)));
-        Ok(Listeners { runtime, socket, network: network.transpose()? })
+        let network = network.transpose()?;
+        let metrics = options.metrics.map(|at| runtime.block_on(network::open_metrics(at)));
+        Ok(Listeners { runtime, socket, network, metrics: metrics.transpose()? })
     }
 
     /// Serves until the daemon is told to stop, or its owner is gone.
     fn serve(self, api: ApiState, gone: oneshot::Receiver<()>) {
-        let Listeners { runtime, socket, network } = self;
-        let (user_limits, reloads, router) = (api.user_limits.clone(), api.clone(), router(api));
+        let Listeners { runtime, socket, network, metrics } = self;
+        let (user_limits, reloads, scraped) = (api.user_limits.clone(), api.clone(), api.clone());
+        let router = router(api);
         crate::notify::tell(crate::notify::READY);
         runtime.block_on(async {
             tokio::select! {
                 () = api::serve(socket, router.clone(), user_limits) => {}
                 () = Network::serve(network, router) => {}
+                () = network::serve_metrics(metrics, scraped) => {}
                 () = reload_when_told(reloads) => {}
                 () = told_to_stop() => {}
                 // Without it nothing is decided: better to end, and to be started anew.
@@ -277,6 +290,14 @@ fn note_setup(
     }
     journal.note_setup(&Setup { policy, gpus, time_scale, uuids: uuids.clone() })?;
     Ok(uuids)
+}
+
+/// What makes the page of metrics.
+fn exporter(hardware: &Hardware, journal: PathBuf) -> Exporter {
+    let boards = hardware.gpus.boards.iter().zip(&hardware.gpus.addresses);
+    let boards =
+        boards.map(|(name, address)| Board { name: name.clone(), address: address.clone() });
+    Exporter::new(boards.collect(), hardware.is_emulated(), journal)
 }
 
 /// What runs tasks on this machine, and tells the owner of their ends.

@@ -1,9 +1,10 @@
 //! The listener on the network, with TLS.
 
 use super::{DaemonError, Listen};
-use crate::api::{self, Reach};
+use crate::api::{self, ApiState, Reach};
 use crate::tls::Identity;
 use axum::Router;
+use std::net::SocketAddr;
 use std::path::Path;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -34,5 +35,26 @@ impl Network {
             Some(Network { listener, tls, .. }) => api::serve_remote(listener, tls, router).await,
             None => std::future::pending().await,
         }
+    }
+}
+
+/// Listens where metrics are read. Who connects there is not asked for a name: an address that others can reach is told.
+pub(super) async fn open_metrics(address: SocketAddr) -> Result<TcpListener, DaemonError> {
+    let fail = |source| DaemonError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(fail)?;
+    let address = listener.local_addr().map_err(fail)?;
+    tracing::info!("metrics at http://{address}/metrics");
+    if !address.ip().is_loopback() {
+        tracing::warn!(
+            "whoever can reach {address} reads metrics there, with names of users and tasks, unencrypted"
+        );
+    }
+    Ok(listener)
+}
+
+pub(super) async fn serve_metrics(listener: Option<TcpListener>, api: ApiState) {
+    match listener {
+        Some(listener) => api::serve_metrics(listener, api).await,
+        None => std::future::pending().await,
     }
 }

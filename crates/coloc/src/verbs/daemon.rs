@@ -18,7 +18,7 @@ use coloc_daemon::tls::Identity;
 use coloc_emu_tools::run::FleetHome;
 use coloc_model::{Bytes, Fleet, Millis};
 use std::ffi::OsString;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -48,6 +48,10 @@ pub(crate) struct Daemon {
     /// Its key, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// Serve metrics for Prometheus, unencrypted and to all who can connect: a port of this machine alone, such as 9451, or
+    /// an address such as 10.0.0.7:9451
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = metrics_address)]
+    metrics: Option<SocketAddr>,
     /// Where to keep what must survive
     #[arg(long, value_name = "DIR", env = "COLOC_STATE", value_parser = path())]
     state: Option<PathBuf>,
@@ -85,6 +89,15 @@ fn kept(text: &str) -> Result<Kept, String> {
     text.parse().map(|span| Kept(Some(span))).map_err(fail)
 }
 
+/// A port is one of this machine alone.
+fn metrics_address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    }
+    let fail = |_| format!("{text:?}: expected a port such as 9451, or an address and a port");
+    text.replace("localhost:", "127.0.0.1:").parse().map_err(fail)
+}
+
 impl Daemon {
     pub(crate) fn run(self) -> Result<(), CliError> {
         if !(self.time_scale.is_finite() && self.time_scale >= 0.001) {
@@ -107,6 +120,7 @@ impl Daemon {
         let options = Options {
             socket: said_path(self.socket.as_ref()).cloned().unwrap_or_else(own_socket),
             listen: self.door(),
+            metrics: self.metrics,
             settings,
             time_scale: self.time_scale,
             period: Millis::from_secs_f64(self.period),
@@ -169,6 +183,7 @@ impl Daemon {
                 listen,
                 tls_cert,
                 tls_key,
+                metrics,
                 period,
                 log,
                 ..
@@ -181,6 +196,7 @@ impl Daemon {
                 ("listen", format!("{listen:?}")),
                 ("tls-cert", format!("{tls_cert:?}")),
                 ("tls-key", format!("{tls_key:?}")),
+                ("metrics", format!("{metrics:?}")),
                 ("period", format!("{period:?}")),
                 ("log-format", format!("{:?}", log.log_format)),
                 ("log-level", format!("{:?}", log.log_level)),

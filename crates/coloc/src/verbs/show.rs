@@ -105,8 +105,9 @@ fn gib(bytes: u64) -> String {
 /// Which row of the memory contract applies.
 fn promised(detail: &TaskDetail) -> String {
     let memory = &detail.memory;
-    let booked =
-        || Some(format!("{} ({})", gib(memory.promised_bytes?), memory.memory_basis.as_ref()?));
+    let booked = || {
+        Some(format!("{} ({})", gib(detail.task.promised_bytes?), memory.memory_basis.as_ref()?))
+    };
     memory.memory_rule.clone().or_else(booked).unwrap_or_else(|| "-".to_owned())
 }
 

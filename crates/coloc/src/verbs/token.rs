@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use coloc_api::answer::TokenMade;
 use coloc_api::moment::Moment;
 use coloc_api::request::TokenRequest;
-use coloc_api::view::TokenView;
+use coloc_api::view::{Scope, TokenView};
 use coloc_model::Millis;
 
 /// Make, list or revoke tokens for those who talk to the daemon over the network
@@ -34,6 +34,9 @@ enum What {
         /// How long it is good for, such as 12h or 30d, or never to let it last
         #[arg(long, value_name = "SPAN", default_value = "90d")]
         expires: Lasts,
+        /// It may be used to look, and for nothing else
+        #[arg(long)]
+        read: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -71,9 +74,10 @@ impl Token {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let mut client = self.socket.connect()?;
         match self.what {
-            What::Create { user, label, expires, json } => {
+            What::Create { user, label, expires, read, json } => {
                 let lasts_s = expires.0.map(Millis::secs);
-                let made = client.create_token(&TokenRequest { user, label, lasts_s })?;
+                let scope = if read { Scope::Read } else { Scope::Act };
+                let made = client.create_token(&TokenRequest { user, label, lasts_s, scope })?;
                 if json { print_json(&made) } else { print_text(&told(&made)) }
             }
             What::List { json } => {
@@ -132,7 +136,11 @@ fn table_of(tokens: &[TokenView], now: f64) -> String {
     let row = |token: &TokenView| {
         let TokenView { id, user, label, .. } = token;
         let (made, used) = (ago(Some(token.created_s)), ago(token.last_used_s));
-        vec![id.to_string(), user.clone(), label.clone(), made, used, ends(token)]
+        let scope = match token.scope {
+            Scope::Read => "read",
+            Scope::Act => "act",
+        };
+        vec![id.to_string(), user.clone(), label.clone(), scope.into(), made, used, ends(token)]
     };
-    table(&["ID", "USER", "LABEL", "MADE", "USED", "ENDS"], tokens.iter().map(row))
+    table(&["ID", "USER", "LABEL", "SCOPE", "MADE", "USED", "ENDS"], tokens.iter().map(row))
 }

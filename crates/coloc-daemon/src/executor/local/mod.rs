@@ -22,7 +22,7 @@ use outputs::expand;
 pub use outputs::{last_words_of, output_of};
 pub use watch::Watcher;
 
-use super::progress::sign_of_training;
+use super::progress;
 use super::{
     Blame, Executor, Found, GpuError, LaunchError, Launched, MemoryLimit, SharingServer,
     StopRequest,
@@ -314,8 +314,9 @@ impl Executor for LocalExecutor {
         // A task whose user has too many reads under way is looked at next time.
         let _ = READERS.begin(output.reads(owner), move || {
             let end = output.end(owner, TAIL).unwrap_or_default();
-            if let Some(sign) = sign_of_training(&end) {
-                let _ = inbox.try_send(Input::Sign { task, attempt, sign });
+            let (sign, counted) = (progress::sign_of_training(&end), progress::count(&end));
+            if sign.is_some() || counted.is_some() {
+                let _ = inbox.try_send(Input::Sign { task, attempt, sign, counted });
             }
         });
     }

@@ -150,8 +150,12 @@ impl Executor for SimulatedExecutor {
 
     fn look_for_progress(&mut self, record: &Record, _spec: &TaskSpec) {
         let (task, attempt) = (record.id, record.attempt);
+        // A second of its clock is an iteration.
         let sign = self.0.clock.now().0;
-        self.0.state().told.push_back(Input::Sign { task, attempt, sign });
+        let iterations = Some(Count { number: sign / 1000, total: Some(1_000_000) });
+        let counted = Some(Counted { iterations, unit: "iter", epochs: None });
+        let sign = Some(sign);
+        self.0.state().told.push_back(Input::Sign { task, attempt, sign, counted });
     }
 
     fn leader(&self, _task: TaskId) -> Option<u32> {

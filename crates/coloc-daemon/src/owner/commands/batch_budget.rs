@@ -56,6 +56,7 @@ fn weight(command: &Command, tasks: usize) -> usize {
         | Command::Teach(..)
         | Command::Gpus(_)
         | Command::Status(_)
+        | Command::Metrics(_)
         | Command::Drain(..)
         | Command::ServeGpus(..)
         | Command::ReserveGpus(..)

@@ -49,6 +49,7 @@ impl Owner {
             user: crate::users::name(live.record.owner),
             promised_bytes: promised.0,
             leader_pid: self.executor.leader(task),
+            ..ResidentView::default()
         })
     }
 }

@@ -5,6 +5,7 @@ use crate::owner::commands::view::task_view;
 use crate::owner::{Live, Owner};
 use crate::record::Uid;
 use coloc_api::lines;
+use coloc_api::view::TaskView;
 use coloc_model::TaskId;
 
 /// Rows of one page.
@@ -46,7 +47,9 @@ impl Owner {
                 is_theirs = request.user.as_ref().is_none_or(|only| *only == user.1);
             }
             if is_theirs {
-                lines::write(&mut rows, &task_view(record, spec, &user.1, &awaited));
+                let view = task_view(record, spec, &user.1, &awaited);
+                let progress = self.progress(record);
+                lines::write(&mut rows, &TaskView { progress, ..view });
                 written += 1;
             }
             if written == LONGEST_PAGE {

@@ -7,9 +7,11 @@ pub(in crate::owner) mod gpus;
 mod hold;
 pub(in crate::owner) mod invalid;
 pub(in crate::owner) mod list;
+pub(in crate::owner) mod metrics;
 mod pools;
 pub(in crate::owner) mod reconfigure;
 mod requeue;
+pub(in crate::owner) mod rules;
 pub(in crate::owner) mod signal;
 pub(in crate::owner) mod snapshot;
 pub(in crate::owner) mod submit;
@@ -22,6 +24,7 @@ pub use invalid::Invalid;
 
 use crate::journal::{Entry, Trouble};
 use crate::owner::Shown;
+use crate::owner::commands::metrics::Metrics;
 use crate::owner::reply::{PendingAnswer, Reply};
 use crate::owner::{Owner, Page, PageRequest, Snapshot};
 use crate::record::Uid;
@@ -69,6 +72,8 @@ pub enum Command {
     Gpus(Reply<Vec<GpuView>>),
     /// How the daemon is.
     Status(Reply<StatusView>),
+    /// Everything that is counted and measured.
+    Metrics(Reply<Box<Metrics>>),
     /// Start nothing new (true), or go on.
     Drain(bool, Reply<()>),
     /// Have GPUs take nothing new, or tasks again.
@@ -265,6 +270,7 @@ impl Owner {
             }
             Command::Gpus(reply) => reply.anyway(Ok(self.gpu_views())),
             Command::Status(reply) => reply.anyway(Ok(self.status())),
+            Command::Metrics(reply) => reply.anyway(Ok(Box::new(self.metrics()))),
             Command::Drain(draining, reply) => {
                 let allowed = only_admin(Ok(()));
                 if allowed.is_ok() {

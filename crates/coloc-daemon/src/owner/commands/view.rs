@@ -6,8 +6,8 @@ use coloc_api::spec::TaskSpec;
 use coloc_api::view::{GpuWhy, MemoryView, StatusView, TaskDetail, TaskView, WAITING, WhyView};
 use coloc_core::accounts::Whose;
 use coloc_core::eligibility::HELD;
-use coloc_core::{Explanation, Promised, Refusal};
-use coloc_model::{GpuId, Placement, TaskId, TaskState, Time};
+use coloc_core::{Explanation, Promised};
+use coloc_model::{Placement, TaskId, TaskState, Time};
 use std::borrow::Cow;
 use std::path::PathBuf;
 
@@ -15,7 +15,6 @@ use std::path::PathBuf;
 pub(crate) fn memory_view(promised: Option<&Promised>, memory_rule: Option<String>) -> MemoryView {
     MemoryView {
         memory_basis: promised.map(|promised| promised.basis.name().to_owned()),
-        promised_bytes: promised.map(|promised| promised.bytes.0),
         limit_bytes: promised.and_then(|promised| promised.limit).map(|limit| limit.0),
         settled: promised.is_some_and(|promised| promised.settled),
         memory_rule,
@@ -51,6 +50,12 @@ impl Shown {
             host_mem_bytes: spec.host_memory.map(|memory| memory.0),
             enforcement: record.enforcement.clone(),
             story: Vec::new(),
+            attempts_list: Vec::new(),
+            decisions: Vec::new(),
+            neighbours: Vec::new(),
+            energy_j: None,
+            energy_kind: None,
+            smact_mean: None,
         };
         Shown { detail, owner: record.owner, output }
     }
@@ -85,7 +90,20 @@ pub(crate) fn task_view<'a>(
         ooms: record.ooms,
         preemptions: record.preemptions,
         exit_code: record.exit.map(Exit::shell_code),
+        bound_bytes: spec.estimate.map(|estimate| estimate.bound.0),
+        promised_bytes: promised_to(record).map(|promised| promised.bytes.0),
+        used_bytes: None,
+        first_started_s: record.first_started.map(coloc_api::moment::Moment::secs),
+        held_by: None,
+        position: None,
+        reason_code: None,
+        progress: None,
     }
+}
+
+/// What its attempt that runs, or ran last, was promised.
+fn promised_to(record: &Record) -> Option<Promised> {
+    record.memory.as_ref()?.promised
 }
 
 /// Why a task is where it is, if its record does not say. `waiting` is what all wait for that wait for nothing of their own.
@@ -106,7 +124,9 @@ pub(crate) fn whole_view(record: &Record, spec: &TaskSpec) -> TaskView {
 impl Owner {
     pub(in crate::owner) fn view(&self, live: &Live) -> TaskView {
         let Live { record, spec, .. } = live;
-        task_view(record, spec, &crate::users::name(record.owner), &self.awaited()).owned()
+        let (user, awaited) = (crate::users::name(record.owner), self.awaited());
+        let progress = self.progress(record);
+        TaskView { progress, ..task_view(record, spec, &user, &awaited).owned() }
     }
 
     /// What tasks wait for that could start.
@@ -120,7 +140,7 @@ impl Owner {
     }
 
     pub(in crate::owner) fn detail(&mut self, task: TaskId) -> Option<Shown> {
-        let memory = self.memory_view(task);
+        let (promised_bytes, memory) = self.memory_view(task);
         let live = self.tasks.get(&task)?;
         let output = self.executor.output(&live.record, &live.spec);
         let mut shown = Shown::new(&live.record, &live.spec, output);
@@ -129,6 +149,7 @@ impl Owner {
             let names = pools.iter().map(|pool| self.pool_table.name(pool).to_owned());
             shown.detail.pools = names.collect();
         }
+        shown.detail.task.promised_bytes = promised_bytes;
         shown.detail.memory = memory;
         shown.detail.enforcement = self.executor.enforcement(&live.record);
         shown.detail.story = self.journal.story(task).unwrap_or_default();
@@ -136,42 +157,25 @@ impl Owner {
     }
 
     pub(in crate::owner) fn why(&mut self, now: Time, task: TaskId) -> Option<WhyView> {
-        let memory = self.memory_view(task);
+        let (promised_bytes, memory) = self.memory_view(task);
         let live = self.tasks.get(&task)?;
         let view = self.view(live);
         let explained = self.scheduler.explain(now, task);
         let gpus = explained.iter().flat_map(|explained| &explained.verdicts);
-        let gpus = gpus.map(|verdict| GpuWhy {
-            gpu: verdict.gpu.0,
-            refusals: verdict.refusals.iter().map(|no| self.told(verdict.gpu, no)).collect(),
+        let gpus = gpus.map(|verdict| {
+            let rules = self.rules(verdict);
+            let refusals = rules.iter().map(|rule| rule.text.clone()).collect();
+            GpuWhy { gpu: verdict.gpu.0, refusals, rules }
         });
         Some(WhyView {
             summary: self.summary(&view, explained.as_ref()),
+            promised_bytes,
             memory,
             awaits: explained.as_ref().and_then(|explained| explained.awaits).map(|task| task.0),
             ahead: explained.as_ref().map_or(0, |explained| explained.ahead),
             gpus: gpus.collect(),
             task: view,
         })
-    }
-
-    /// A refusal with what only the daemon knows of it.
-    fn told(&self, gpu: GpuId, refusal: &Refusal) -> String {
-        match refusal {
-            Refusal::Drained => {
-                let reason = self.drain_reason(gpu).map(|reason| format!(": {reason}"));
-                format!("{refusal}{}", reason.unwrap_or_default())
-            }
-            Refusal::KeptForOthers => {
-                let told = self.told_reservation(gpu);
-                told.map_or_else(|| refusal.to_string(), |told| format!("is {told}"))
-            }
-            Refusal::OtherPool => match self.pool_table.of_gpu(gpu).as_slice() {
-                [] => "is in no pool".to_owned(),
-                pools => format!("is in pool {}, not in the task's", pools.join(", ")),
-            },
-            _ => refusal.to_string(),
-        }
     }
 
     fn summary(&self, view: &TaskView, explained: Option<&Explanation>) -> String {
@@ -202,6 +206,7 @@ impl Owner {
             containment,
             processes,
             trouble: self.machine_trouble(),
+            ..StatusView::default()
         }
     }
 }

@@ -170,6 +170,7 @@ impl Owner {
             Err(error) => {
                 let what = format!("could not be launched: {error}");
                 live.record.reason = Some(what.clone());
+                self.counters.launch_failures += 1;
                 self.changed(task, Some(what));
                 if error.blame == Blame::Machine {
                     self.machine_failed(error.why);
@@ -188,6 +189,7 @@ impl Owner {
         live.record.reason = None;
         live.record.started = Some(now);
         live.record.first_started.get_or_insert(now);
+        self.counters.started(&live.record);
         self.roots_changed = true;
         self.faults.remove(&task);
         self.eligibility.started(task);
@@ -240,6 +242,7 @@ impl Owner {
         live.record.phase = TaskState::Preempting;
         live.record.preemptions += 1;
         live.record.want(Intent::Preempt);
+        self.counters.preempted(live.record.owner);
         self.changed(task, Some(what));
         self.leaves(task);
         self.stop(task);

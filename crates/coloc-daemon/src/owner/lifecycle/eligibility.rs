@@ -199,6 +199,7 @@ impl Owner {
         live.record.phase = phase;
         live.record.ended = Some(self.clock.world_now());
         crate::past::remember(&mut self.history, &live.record, &live.spec);
+        self.counters.ended(&live.record, &live.spec);
         self.changed(task, Some(phase.name().replace('_', " ")));
         if let Some(Live { record, spec, .. }) = self.drop_task(task) {
             self.give_back(&record, &spec);

@@ -38,6 +38,7 @@ impl Owner {
             Some(_) if by_contract => wanted.max(had + Bytes(1)),
             _ => wanted,
         };
+        self.counters.ran_out_of_memory(record.owner);
         if self.scheduler.is_wronged(task, wanted) {
             let had = had.max(spec.gpu_memory.unwrap_or_default());
             record.reason = Some("ran out of GPU memory that others took".to_owned());

@@ -173,16 +173,16 @@ impl Owner {
         gpus.filter_map(booked).min()
     }
 
-    /// What a task is promised, for people and programs: one that the scheduler has not heard of, what it would be.
-    pub(in crate::owner) fn memory_view(&mut self, task: TaskId) -> MemoryView {
+    /// What a task is promised on each GPU, and what that rests on, for people and programs: one that the scheduler has not heard of, what it would be.
+    pub(in crate::owner) fn memory_view(&mut self, task: TaskId) -> (Option<u64>, MemoryView) {
         let known = self.scheduler.promised(task);
         let promised = known.or_else(|| {
             let core_task = self.as_core_task(task)?;
             self.scheduler.would_promise(core_task)
         });
-        let Some(live) = self.tasks.get(&task) else { return MemoryView::default() };
+        let Some(live) = self.tasks.get(&task) else { return Default::default() };
         let rule = rule(self.has_contract(), &live.spec, promised.as_ref());
-        memory_view(promised.as_ref(), rule)
+        (promised.map(|promised| promised.bytes.0), memory_view(promised.as_ref(), rule))
     }
 
     /// What a task is promised that was just submitted, in a sentence.

@@ -8,4 +8,5 @@ pub(in crate::owner) mod memory_watchdog;
 pub(in crate::owner) mod progress;
 mod reserved_gpus;
 pub(in crate::owner) mod sightings;
+mod tally;
 pub(in crate::owner) mod usage;

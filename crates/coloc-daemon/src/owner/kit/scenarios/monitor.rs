@@ -83,3 +83,20 @@ fn logs_are_looked_at_where_nothing_else_tells_that_a_task_trains() {
     kit.see(kit.sighting());
     assert_ne!(kit.owner().signs.last.get(&task), Some(&first), "it was looked at again");
 }
+
+#[test]
+fn a_task_says_how_far_it_is_while_it_runs() {
+    let mut kit = OwnerKit::new("1xA100-40GB", shared());
+    let task = kit.submit(train());
+    assert_eq!(kit.owner().view(kit.live(task)).progress, None);
+    for _ in 0..2 {
+        kit.advance(10);
+        kit.see(kit.sighting());
+    }
+    let told = kit.owner().view(kit.live(task)).progress.expect("its log tells");
+    assert_eq!((told.unit.as_str(), told.total), ("iter", Some(1_000_000)));
+    assert!(told.rate.is_some_and(|rate| rate > 0.0), "{told:?}");
+    assert!(told.eta_s.is_some_and(|eta| eta > 0.0), "{told:?}");
+    kit.complete(task);
+    assert!(kit.owner().tasks.is_empty());
+}

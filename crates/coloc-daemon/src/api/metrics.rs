@@ -1,0 +1,52 @@
+//! The page of metrics: over the socket, over TLS with a token, and where `--metrics` says.
+
+use super::answer::Failure;
+use super::connections::{MOST_SCRAPERS, serve_open};
+use super::{ApiState, State};
+use crate::owner::{Caller, Command};
+use axum::Router;
+use axum::extract::Request;
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::net::TcpListener;
+
+impl ApiState {
+    /// Everything that is counted and measured, in the form that a scraper asks for.
+    pub(super) async fn metrics_page(&self, headers: &HeaderMap) -> Result<Response, Failure> {
+        let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
+        let ask = self.ask(Caller::DAEMON, Command::Metrics);
+        let (kind, page) = self.metrics.page(accept, self.news.receiver_count(), ask).await?;
+        let head = [
+            (CONTENT_TYPE, HeaderValue::from_static(kind)),
+            (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        ];
+        Ok((head, page).into_response())
+    }
+}
+
+/// Answers a scraper that is let in.
+pub(super) async fn page(api: State, headers: HeaderMap) -> Result<Response, Failure> {
+    api.metrics_page(&headers).await
+}
+
+/// Counts how a request is answered.
+pub(super) async fn count(api: State, request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let answer = next.run(request).await;
+    api.metrics.requests.answered(answer.status(), began.elapsed());
+    answer
+}
+
+/// Serves the page and nothing else, without asking who reads it, for ever.
+pub async fn serve(listener: TcpListener, api: ApiState) {
+    let router = Router::new()
+        .route("/metrics", get(page))
+        .fallback(|| async { (axum::http::StatusCode::NOT_FOUND, "see /metrics\n") })
+        .with_state(Arc::new(api));
+    serve_open(listener, router, MOST_SCRAPERS).await;
+}
