@@ -3,6 +3,7 @@
 use crate::accounts::{Charge, OverQuota};
 use crate::contract::evidence::Plateau;
 use crate::contract::limit;
+use crate::decided::MOST_DECIDED;
 use crate::demand::Demand;
 use crate::event::Effect;
 use crate::scheduler::{Pass, SchedulerState};
@@ -14,6 +15,9 @@ impl SchedulerState {
     /// The commit stage: books the GPUs and has the task launched.
     pub(crate) fn start(&mut self, pass: &mut Pass, demand: &Demand, gpus: &[GpuId]) {
         let (now, task) = (pass.now, demand.task);
+        if let Some(decided) = pass.decided.as_mut().filter(|kept| kept.len() < MOST_DECIDED) {
+            decided.push(self.decided(now, demand, gpus));
+        }
         let beside_others = gpus.iter().any(|&gpu| !self.gpus.get(gpu).is_idle());
         let slots: Arc<[Slot]> = gpus.iter().map(|&gpu| self.slot(gpu, demand)).collect();
         let placement = Placement { slots, share: demand.share };

@@ -12,6 +12,7 @@ pub mod belief;
 mod choose;
 mod commit;
 pub mod contract;
+mod decided;
 pub mod demand;
 pub mod eligibility;
 mod ending;
@@ -42,8 +43,9 @@ mod window;
 
 pub use admission::RejectedTask;
 pub use contract::{Promised, SettlingCounts};
+pub use decided::{Decided, Opinion};
 pub use event::{Effect, Event};
-pub use explain::{Explanation, GpuVerdict};
+pub use explain::{Explanation, GpuVerdict, Hindrance};
 pub use pass::{PassCounts, PassTotals};
 pub use policy::Policy;
 pub use pools::Pool;

@@ -5,6 +5,7 @@ use crate::accounts::{Account, Accounts, Holdings};
 use crate::admission::LargestMemory;
 use crate::belief::Beliefs;
 use crate::contract::{Overtaking, Settling, SettlingCounts};
+use crate::decided::Decided;
 use crate::event::{Effect, Event};
 use crate::gate::next_look;
 use crate::gpus::Gpus;
@@ -68,6 +69,8 @@ pub(crate) struct Pass {
     pub(crate) counts: PassCounts,
     /// No further decision before this time.
     pub(crate) next_decision: Time,
+    /// What GPUs said to tasks that were started, if that is to be kept.
+    pub(crate) decided: Option<Vec<Decided>>,
 }
 
 impl Pass {
@@ -211,6 +214,16 @@ impl Scheduler {
     /// Where a task stands; `None` once it has ended.
     pub fn state(&self, task: TaskId) -> Option<TaskState> {
         self.state.tasks.get(task).map(Record::state)
+    }
+
+    /// Keeps from now on what each GPU said to tasks that are started.
+    pub fn keep_decisions(&mut self) {
+        self.pass.decided = Some(Vec::new());
+    }
+
+    /// What was kept of decisions since the last time: of very many at once, the first ones.
+    pub fn take_decisions(&mut self) -> Vec<Decided> {
+        self.pass.decided.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// How the last pass went.

@@ -14,6 +14,7 @@ mod requeue;
 pub(in crate::owner) mod rules;
 pub(in crate::owner) mod signal;
 pub(in crate::owner) mod snapshot;
+pub(in crate::owner) mod status;
 pub(in crate::owner) mod submit;
 pub(in crate::owner) mod teach;
 mod time_limit;
@@ -255,9 +256,13 @@ impl Owner {
                 changed(reply, each.collect(), change.tells())
             }
             Command::List(reply) => {
+                self.look_at_waiting(now);
                 reply.anyway(Ok(self.tasks.values().map(|live| self.view(live)).collect()))
             }
-            Command::Page(request, reply) => reply.anyway(Ok(self.page(&request))),
+            Command::Page(request, reply) => {
+                self.look_at_waiting(now);
+                reply.anyway(Ok(self.page(&request)))
+            }
             Command::Show(task, reply) => reply.anyway(Ok(self.detail(task).map(Box::new))),
             Command::Why(task, reply) => {
                 let why = self.why(now, task).ok_or(Refused::NoSuchTask(task));
@@ -268,8 +273,8 @@ impl Owner {
                 let taught = only_admin(Ok(())).and_then(|()| self.teach(now, *teaching, effects));
                 reply.once_written(taught, Refused::Journal)
             }
-            Command::Gpus(reply) => reply.anyway(Ok(self.gpu_views())),
-            Command::Status(reply) => reply.anyway(Ok(self.status())),
+            Command::Gpus(reply) => reply.anyway(Ok(self.gpu_views(now))),
+            Command::Status(reply) => reply.anyway(Ok(self.status(caller))),
             Command::Metrics(reply) => reply.anyway(Ok(Box::new(self.metrics()))),
             Command::Drain(draining, reply) => {
                 let allowed = only_admin(Ok(()));

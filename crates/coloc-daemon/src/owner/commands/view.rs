@@ -3,7 +3,7 @@
 use crate::owner::{Live, Owner};
 use crate::record::{Exit, Record, Uid};
 use coloc_api::spec::TaskSpec;
-use coloc_api::view::{GpuWhy, MemoryView, StatusView, TaskDetail, TaskView, WAITING, WhyView};
+use coloc_api::view::{GpuWhy, MemoryView, TaskDetail, TaskView, WAITING, WhyView};
 use coloc_core::accounts::Whose;
 use coloc_core::eligibility::HELD;
 use coloc_core::{Explanation, Promised};
@@ -124,9 +124,34 @@ pub(crate) fn whole_view(record: &Record, spec: &TaskSpec) -> TaskView {
 impl Owner {
     pub(in crate::owner) fn view(&self, live: &Live) -> TaskView {
         let Live { record, spec, .. } = live;
+        let holder = record.held_by.map(crate::users::name);
         let (user, awaited) = (crate::users::name(record.owner), self.awaited());
-        let progress = self.progress(record);
-        TaskView { progress, ..task_view(record, spec, &user, &awaited).owned() }
+        let view = task_view(record, spec, &user, &awaited);
+        self.with_what_is_seen(record, TaskView { held_by: holder.as_deref(), ..view }).owned()
+    }
+
+    /// The same with what the monitor and the scheduler know of the task just now.
+    pub(in crate::owner) fn with_what_is_seen<'a>(
+        &self,
+        record: &Record,
+        view: TaskView<&'a str>,
+    ) -> TaskView<&'a str> {
+        let waits = view.state == TaskState::Pending || view.state == TaskState::Recovering;
+        let task = record.id;
+        TaskView {
+            progress: self.progress(record),
+            used_bytes: if waits { None } else { self.used_by(task) },
+            position: if waits { self.waiting.place(task) } else { None },
+            reason_code: if waits { self.reason_code(task) } else { None },
+            ..view
+        }
+    }
+
+    /// What a task was last seen with, on the GPU where it holds most.
+    fn used_by(&self, task: TaskId) -> Option<u64> {
+        let seen = &self.last_seen.tasks;
+        let found = seen.binary_search_by_key(&task, |seen| seen.task).ok()?;
+        Some(seen[found].used.0)
     }
 
     /// What tasks wait for that could start.
@@ -192,22 +217,6 @@ impl Owner {
             Whose::Group(group) => format!("group {}", self.account_table.group_name(group)),
         };
         over.told(&whose)
-    }
-
-    pub(in crate::owner) fn status(&self) -> StatusView {
-        let (containment, processes) = self.executor.containment();
-        StatusView {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            tasks: self.tasks.len(),
-            lessons: self.scheduler.beliefs().lessons(),
-            disk_full: self.disk_full,
-            draining: self.draining,
-            pid: std::process::id(),
-            containment,
-            processes,
-            trouble: self.machine_trouble(),
-            ..StatusView::default()
-        }
     }
 }
 

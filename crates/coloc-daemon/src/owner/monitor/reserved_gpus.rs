@@ -56,7 +56,7 @@ impl Owner {
             }
         }
         self.wake_for_reservations();
-        let views = self.gpu_views().into_iter();
+        let views = self.gpu_views(now).into_iter();
         let gpus = views.filter(|view| gpus.contains(&GpuId(view.index))).collect();
         Ok(GpusServed { gpus, notes })
     }

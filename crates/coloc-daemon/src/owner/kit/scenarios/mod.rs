@@ -2,6 +2,7 @@
 
 mod administration;
 mod commands;
+mod events;
 mod lifecycle;
 mod monitor;
 
