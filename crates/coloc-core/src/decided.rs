@@ -61,6 +61,7 @@ mod tests {
             exclusive: false,
             models: None,
             pools: None,
+            host: coloc_model::HostNeed::NONE,
             memory: Memory::Unknown,
             sm: None,
             borrows: false,

@@ -5,8 +5,8 @@ use crate::bounds::Bounds;
 use crate::quotas::Quotas;
 use crate::retention::Retention;
 use coloc_api::view::ChosenSetting;
-use coloc_core::Policy;
 use coloc_core::service::GpuTime;
+use coloc_core::{HostCapacity, Policy};
 use coloc_model::Millis;
 use std::fmt;
 
@@ -17,6 +17,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Weights and quotas.
     pub quotas: Quotas,
+    /// CPUs and memory of the machine that tasks may ask for.
+    pub host: HostCapacity,
     /// What Gittins indices are computed from, instead of the tasks that end here.
     pub history: Option<Vec<GpuTime>>,
     /// From a polite request to end to a kill, by the world's clock.
@@ -35,7 +37,8 @@ impl Settings {
     /// The scheduler need not hear of the difference.
     pub(crate) fn schedules_like(&self, other: &Settings) -> bool {
         let parts = |s: &Settings| {
-            (s.policy, s.quotas.clone(), s.history.clone(), s.administration.pools.clone())
+            let pools = s.administration.pools.clone();
+            (s.policy, s.quotas.clone(), s.host, s.history.clone(), pools)
         };
         parts(self) == parts(other)
     }

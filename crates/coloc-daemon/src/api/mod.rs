@@ -160,8 +160,8 @@ pub fn router(api: ApiState) -> Router {
 type State = axum::extract::State<Arc<ApiState>>;
 
 async fn gpus(api: State, peer: Peer) -> Result<Json<Gpus>, Failure> {
-    let gpus = api.ask(peer.caller(), Command::Gpus).await?;
-    Ok(Json(Gpus { schema: SCHEMA, emulated: api.emulated, gpus }))
+    let (gpus, host) = api.ask(peer.caller(), Command::Gpus).await?;
+    Ok(Json(Gpus { schema: SCHEMA, emulated: api.emulated, host, gpus }))
 }
 
 async fn status(api: State, peer: Peer) -> Result<Json<Versioned<StatusView>>, Failure> {

@@ -121,6 +121,7 @@ impl Owner {
     fn find_code(&mut self, now: Time, task: TaskId) -> bool {
         let code = match self.scheduler.hindrance(now, task) {
             Some(Hindrance::Quota) => ReasonCode::Quota,
+            Some(Hindrance::Host(_)) => ReasonCode::Host,
             Some(Hindrance::Order) => ReasonCode::Order,
             Some(Hindrance::Gpus) => ReasonCode::Gpus,
             Some(Hindrance::Refused(refusal)) => of_refusal(&refusal),

@@ -5,6 +5,7 @@ pub(in crate::owner) mod bulk;
 mod cancel;
 pub(in crate::owner) mod gpus;
 mod hold;
+mod host;
 pub(in crate::owner) mod invalid;
 pub(in crate::owner) mod list;
 pub(in crate::owner) mod metrics;
@@ -32,7 +33,7 @@ use crate::record::Uid;
 use crate::settings::Settings;
 use coloc_api::answer::code;
 use coloc_api::request::{Change, GpuReservation, GpuService, Submission, Teaching};
-use coloc_api::view::{GpuView, StatusView, TaskView, WhyView};
+use coloc_api::view::{GpuView, HostView, StatusView, TaskView, WhyView};
 use coloc_core::Effect;
 use coloc_model::{Millis, TaskId, TaskState, Time};
 
@@ -70,7 +71,7 @@ pub enum Command {
     /// Believe what was measured.
     Teach(Box<Teaching>, Reply<()>),
     /// The last look of the monitor.
-    Gpus(Reply<Vec<GpuView>>),
+    Gpus(Reply<(Vec<GpuView>, HostView)>),
     /// How the daemon is.
     Status(Reply<StatusView>),
     /// Everything that is counted and measured.
@@ -273,7 +274,7 @@ impl Owner {
                 let taught = only_admin(Ok(())).and_then(|()| self.teach(now, *teaching, effects));
                 reply.once_written(taught, Refused::Journal)
             }
-            Command::Gpus(reply) => reply.anyway(Ok(self.gpu_views(now))),
+            Command::Gpus(reply) => reply.anyway(Ok((self.gpu_views(now), self.host_view()))),
             Command::Status(reply) => reply.anyway(Ok(self.status(caller))),
             Command::Metrics(reply) => reply.anyway(Ok(Box::new(self.metrics()))),
             Command::Drain(draining, reply) => {

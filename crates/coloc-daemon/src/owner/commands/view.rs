@@ -6,7 +6,7 @@ use coloc_api::spec::TaskSpec;
 use coloc_api::view::{GpuWhy, MemoryView, TaskDetail, TaskView, WAITING, WhyView};
 use coloc_core::accounts::Whose;
 use coloc_core::eligibility::HELD;
-use coloc_core::{Explanation, Promised};
+use coloc_core::{Explanation, HostRefusal, Promised};
 use coloc_model::{Placement, TaskId, TaskState, Time};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -47,6 +47,8 @@ impl Shown {
             estimator: spec.estimator.clone(),
             estimate_flags: spec.estimate_flags.clone(),
             memory: MemoryView::default(),
+            ntasks: spec.layout.ntasks,
+            cpus: spec.layout.cpus(),
             host_mem_bytes: spec.host_memory.map(|memory| memory.0),
             enforcement: record.enforcement.clone(),
             story: Vec::new(),
@@ -197,6 +199,7 @@ impl Owner {
             promised_bytes,
             memory,
             awaits: explained.as_ref().and_then(|explained| explained.awaits).map(|task| task.0),
+            host: explained.as_ref().and_then(|e| e.host).map(|no| host_told(&no)),
             ahead: explained.as_ref().map_or(0, |explained| explained.ahead),
             gpus: gpus.collect(),
             task: view,
@@ -210,13 +213,24 @@ impl Owner {
             return trouble;
         }
         let Some(over) = explained.and_then(|explained| explained.over_quota) else {
-            return summary(view, explained);
+            return match explained.and_then(|explained| explained.host) {
+                Some(host) => host_told(&host),
+                None => summary(view, explained),
+            };
         };
         let whose = match over.whose {
             Whose::User(_) => format!("user {}", view.user),
             Whose::Group(group) => format!("group {}", self.account_table.group_name(group)),
         };
         over.told(&whose)
+    }
+}
+
+/// Why the machine's CPUs or memory cannot take a task now.
+fn host_told(refusal: &HostRefusal) -> String {
+    match refusal {
+        HostRefusal::HostReserved { .. } => refusal.to_string(),
+        HostRefusal::HostCpus { .. } | HostRefusal::HostMemory { .. } => format!("it {refusal}"),
     }
 }
 

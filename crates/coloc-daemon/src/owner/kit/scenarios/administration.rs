@@ -187,7 +187,7 @@ fn a_reserved_gpu_takes_the_tasks_of_its_users_until_it_is_returned() {
     kit.restart();
     kit.advance(10);
     assert_eq!(kit.phase(waits), TaskState::Pending);
-    let view = kit.obey(Command::Gpus).unwrap().remove(0);
+    let view = kit.obey(Command::Gpus).unwrap().0.remove(0);
     assert_eq!(view.reserved_for, ["65533", "@nogroup"]);
     kit.reserve(0, &[], None).unwrap();
     kit.run_until_idle();
@@ -200,7 +200,7 @@ fn a_reserved_gpu_takes_the_tasks_of_its_users_until_it_is_returned() {
     let theirs = rustix::process::geteuid().is_root();
     assert_eq!(kit.phase(roots) == TaskState::Running, theirs);
     kit.advance(101);
-    assert!(kit.obey(Command::Gpus).unwrap()[0].reserved_for.is_empty());
+    assert!(kit.obey(Command::Gpus).unwrap().0[0].reserved_for.is_empty());
     assert_eq!(kit.phase(roots), TaskState::Running);
     let past = kit.reserve(0, &["@root"], Some(1.0));
     assert!(matches!(past, Err(Refused::Invalid(_))), "{past:?}");
