@@ -102,6 +102,11 @@ impl AccountTable {
         Account { group: group.map(GroupId::from), ..account }
     }
 
+    /// Number and name of each group with a quota, in the order in which they were named.
+    pub(crate) fn limited_groups(&self) -> Vec<(u32, String)> {
+        self.groups.iter().map(|(number, name, _)| (*number, name.clone())).collect()
+    }
+
     /// The name of a group.
     pub fn group_name(&self, group: GroupId) -> String {
         self.groups

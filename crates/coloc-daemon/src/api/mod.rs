@@ -15,6 +15,7 @@ mod maxima;
 mod metrics;
 mod openapi;
 mod past;
+mod report;
 mod request;
 mod routes;
 mod stall;

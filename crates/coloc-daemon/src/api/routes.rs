@@ -1,6 +1,8 @@
 //! Every route, with what it takes and answers. What is served and what the document says come from this one table.
 
-use super::{ApiState, config, events, expected, list, log, metrics, openapi, past, tasks, tokens};
+use super::{
+    ApiState, config, events, expected, list, log, metrics, openapi, past, report, tasks, tokens,
+};
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
 use coloc_api::answer::{
@@ -8,6 +10,7 @@ use coloc_api::answer::{
     TokenList, TokenMade, Versioned,
 };
 use coloc_api::past::Past;
+use coloc_api::report::{HistoryRequest, Report, ReportRequest, TaskHistory};
 use coloc_api::request::{
     ChangeRequest, GpuReservation, GpuService, ListRequest, LogRequest, PastRequest, Submission,
     Teaching, TokenRequest,
@@ -103,6 +106,14 @@ pub(super) fn routes() -> Vec<Route> {
             .does("What ran, as a simulation needs it")
             .asks::<PastRequest>()
             .answers::<Past>(),
+        Route::get("/v1/report", "reportUsage", report::read)
+            .does("What was promised and used of the GPUs, by user, group, GPU or day")
+            .asks::<ReportRequest>()
+            .answers::<Report>(),
+        Route::get("/v1/history", "readHistory", report::history)
+            .does("The newest ended tasks, with what each used")
+            .asks::<HistoryRequest>()
+            .answers::<TaskHistory>(),
         Route::post("/v1/teach", "teach", super::teach)
             .does("Have the scheduler believe what was measured of a command; for administrators")
             .takes::<Teaching>()

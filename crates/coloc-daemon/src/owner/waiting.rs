@@ -44,6 +44,7 @@ fn of_rule(why: &Ineligible) -> ReasonCode {
         Ineligible::BeginTime(_) => ReasonCode::Begin,
         Ineligible::Retry(_) => ReasonCode::Retry,
         Ineligible::Dependency(_)
+        | Ineligible::ArrayDependency { .. }
         | Ineligible::AfterDelay { .. }
         | Ineligible::AnyDependency(_)
         | Ineligible::DependencyNeverSatisfied(_)

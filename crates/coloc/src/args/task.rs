@@ -72,7 +72,7 @@ pub(crate) struct TaskArgs {
     /// Let it run in memory that another task lends: it is requeued when that one wants it back
     #[arg(long)]
     pub(crate) gpu_mem_borrow: bool,
-    /// Submit it although no GPU has the memory that it declares or is estimated to need
+    /// Submit it although its program or the folder of its output is not there, or no GPU has the memory that it declares or is estimated to need
     #[arg(long)]
     pub(crate) force: bool,
     /// Host memory it may use, such as 64G, where control groups can hold it to that; 0 is no limit

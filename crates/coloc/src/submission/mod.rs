@@ -2,6 +2,7 @@
 
 pub(crate) mod batch_script;
 pub(crate) mod environment;
+pub(crate) mod presence;
 
 use crate::args::task::{OpenMode, TaskArgs};
 use crate::error::{CliError, UsageError};

@@ -15,6 +15,8 @@ pub enum Invalid {
     OtherUser(String),
     #[error("a submission's key has 1 to 200 bytes, and no control characters")]
     Key,
+    #[error("this key belongs to task {0}, which runs another command: give another key, or none")]
+    KeyOfAnother(TaskId),
     #[error(transparent)]
     Bounds(#[from] BoundsError),
     #[error("a script has at most 2 MiB")]

@@ -30,6 +30,7 @@ use crate::owner::commands::metrics::Metrics;
 use crate::owner::reply::{PendingAnswer, Reply};
 use crate::owner::{Owner, Page, PageRequest, Snapshot};
 use crate::record::Uid;
+use crate::report::LiveUsage;
 use crate::settings::Settings;
 use coloc_api::answer::code;
 use coloc_api::request::{Change, GpuReservation, GpuService, Submission, Teaching};
@@ -74,6 +75,8 @@ pub enum Command {
     Gpus(Reply<(Vec<GpuView>, HostView)>),
     /// How the daemon is.
     Status(Reply<StatusView>),
+    /// What tasks used that have not ended.
+    Usage(Reply<Box<LiveUsage>>),
     /// Everything that is counted and measured.
     Metrics(Reply<Box<Metrics>>),
     /// Start nothing new (true), or go on.
@@ -276,6 +279,7 @@ impl Owner {
             }
             Command::Gpus(reply) => reply.anyway(Ok((self.gpu_views(now), self.host_view()))),
             Command::Status(reply) => reply.anyway(Ok(self.status(caller))),
+            Command::Usage(reply) => reply.anyway(Ok(Box::new(self.live_usage()))),
             Command::Metrics(reply) => reply.anyway(Ok(Box::new(self.metrics()))),
             Command::Drain(draining, reply) => {
                 let allowed = only_admin(Ok(()));

@@ -129,6 +129,7 @@ impl Owner {
         if let Some(key) = &submission.key
             && let Some(tasks) = self.submitted_before(caller, key)?
         {
+            self.check_key(&tasks, &submission.spec)?;
             return Ok((Submitted { ids: tasks, memory_rule: None }, None));
         }
         self.may_submit(caller, &submission.spec)?;
@@ -231,6 +232,20 @@ impl Owner {
                 Refused::Journal(error.trouble())
             }),
         }
+    }
+
+    /// A key stands for one submission: one that runs something else has been given it by mistake.
+    fn check_key(&self, before: &[TaskId], spec: &TaskSpec) -> Result<(), Refused> {
+        let Some(&first) = before.first() else { return Ok(()) };
+        let known = self.tasks.get(&first).map(|live| live.spec.trimmed()).or_else(|| {
+            let record = self.journal.task(first).ok()??;
+            self.journal.spec(record.spec).ok().map(|spec| spec.trimmed())
+        });
+        // What was removed from the journal cannot be compared, and was acknowledged all the same.
+        let is_other = known.is_some_and(|known| {
+            known.command != spec.command || known.script != spec.trimmed().script
+        });
+        if is_other { Err(Invalid::KeyOfAnother(first).into()) } else { Ok(()) }
     }
 
     /// Whether tasks of a submission can ever run, within the bounds and the quota of their user.

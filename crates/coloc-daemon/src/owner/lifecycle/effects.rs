@@ -135,6 +135,7 @@ impl Owner {
         record.intent = None;
         record.limit_changed = false;
         record.retry_at = None;
+        record.stopped = None;
         record.usage = crate::usage::Usage::default();
         let attempt = record.attempt;
         let what = format!("attempt {attempt} is launched on GPU {}", gpus.join(", "));
