@@ -7,6 +7,7 @@ mod live {
     mod processes;
     mod screen;
 
+    mod administration;
     mod agreement;
     mod collocate;
     mod command_output;

@@ -4,14 +4,14 @@ use crate::bounds;
 use crate::journal::{Array, Entry, Keyed};
 use crate::owner::commands::Submitted;
 use crate::owner::commands::bulk::{Bulk, COMERS};
+use crate::owner::commands::form::check_form;
 use crate::owner::commands::invalid::Invalid;
 use crate::owner::lifecycle::promises::memory_of;
 use crate::owner::reply::{PendingAnswer, Reply};
 use crate::owner::{Caller, Live, Owner, Refused};
 use crate::record::{Record, SpecId, Uid};
 use coloc_api::request::{ArrayRequest, Submission};
-use coloc_api::script;
-use coloc_api::spec::{ArrayExtent, Dependency, DependencyKind, TaskLayout, TaskSpec};
+use coloc_api::spec::{ArrayExtent, Dependency, DependencyKind, TaskSpec};
 use coloc_api::variables::Variable;
 use coloc_api::view::StoryLine;
 use coloc_model::{Bytes, HostNeed, Millis, Task, TaskId};
@@ -21,87 +21,12 @@ use std::sync::Arc;
 /// No process has less of a GPU: a CUDA context takes more. A limit of nothing would be none under MPS.
 pub(in crate::owner) const LEAST_MEMORY: Bytes = Bytes::from_mib(128);
 
-/// Two of them are the same.
-fn has_equal(indices: &[u32]) -> bool {
-    let mut sorted = indices.to_vec();
-    sorted.sort_unstable();
-    sorted.windows(2).any(|two| two[0] == two[1])
-}
-
 /// What a task asks of the machine beside GPUs.
 fn host_need(spec: &TaskSpec) -> HostNeed {
     HostNeed {
         cpus: spec.layout.cpus().unwrap_or(0),
         memory: spec.host_memory.unwrap_or(Bytes::ZERO),
     }
-}
-
-/// What can be said of copies and CPUs by themselves.
-fn check_layout(layout: &TaskLayout) -> Result<(), Invalid> {
-    let TaskLayout { ntasks, cpus_per_task, gpus_per_task, submit_directory, array: _ } = layout;
-    let mut counts = [ntasks, cpus_per_task, gpus_per_task].into_iter().flatten();
-    if counts.any(|count| !(1..=bounds::COPIES).contains(count)) {
-        return Err(Invalid::Copies);
-    }
-    let Some(directory) = submit_directory else { return Ok(()) };
-    match directory.as_bytes() {
-        long if long.len() > bounds::PATH => Err(Invalid::LongSubmitDirectory),
-        text if text.contains(&0) => Err(Invalid::ZeroByte),
-        _ => Ok(()),
-    }
-}
-
-/// What can be said of a submission by itself.
-fn check_form(spec: &TaskSpec, array: Option<&ArrayRequest>) -> Result<(), Invalid> {
-    if spec.command.is_empty() {
-        return Err(Invalid::NoCommand);
-    }
-    if spec.script.as_ref().is_some_and(|script| script.as_bytes().len() > script::LARGEST) {
-        return Err(Invalid::LongScript);
-    }
-    if spec.script.as_ref().is_some_and(|body| script::interpreter(body.as_bytes()).is_none()) {
-        return Err(Invalid::NoInterpreter);
-    }
-    let zero = |text: &coloc_api::text::RawText| text.as_bytes().contains(&0);
-    let variables = spec.environment.iter().flat_map(|(name, value)| [name, value]);
-    if spec.command.iter().chain(variables).chain([&spec.directory]).any(zero) {
-        return Err(Invalid::ZeroByte);
-    }
-    if spec.limits.len() > 16 || spec.umask.is_some_and(|mask| mask > 0o777) {
-        return Err(Invalid::Limits);
-    }
-    if spec.terminal.is_some() && (spec.errors.is_some() || spec.input || array.is_some()) {
-        return Err(Invalid::Terminal);
-    }
-    if spec.input && array.is_some() {
-        return Err(Invalid::InputOfArray);
-    }
-    if spec.sm_percent.is_some_and(|percent| !(1..=100).contains(&percent)) {
-        return Err(Invalid::SmPercent);
-    }
-    check_layout(&spec.layout)?;
-    if !spec.directory.as_path().is_absolute() {
-        return Err(Invalid::RelativeDirectory);
-    }
-    if let Some(array) = array {
-        match array.indices.len() {
-            0 => return Err(Invalid::EmptyArray),
-            many if many > bounds::ARRAY => {
-                return Err(Invalid::LargeArray);
-            }
-            _ if has_equal(&array.indices) => {
-                return Err(Invalid::EqualIndices);
-            }
-            _ if array.at_once == Some(0) => return Err(Invalid::NoneAtOnce),
-            _ => {}
-        }
-    }
-    if let (Some(limit), Some(warning)) = (spec.time_limit, spec.warning)
-        && warning.before >= limit
-    {
-        return Err(Invalid::EarlyWarning { before: warning.before, limit });
-    }
-    Ok(())
 }
 
 /// An array that comes in parts, with what all of its tasks are.
@@ -140,6 +65,9 @@ impl Owner {
         }
         self.may_submit(caller, &submission.spec)?;
         let Submission { mut spec, array, held, key, singleton } = submission;
+        self.check_pools(caller, caller.uid, &spec)?;
+        spec.time_limit = self.times_of(caller.uid, &spec).given(spec.time_limit);
+        self.check_time_limit(caller.uid, &spec)?;
         self.check(caller.uid, &spec, array.as_ref())?;
         self.has_room(caller, array.as_ref().map_or(1, |array| array.indices.len()), &spec)?;
         spec.singleton |= singleton;
@@ -262,9 +190,7 @@ impl Owner {
         bounds::check(spec, tasks, &self.settings.bounds).map_err(Invalid::from)?;
         check_form(spec, array)?;
         self.check_dependencies(spec)?;
-        if spec.gpus > 1 && self.scheduler.policy().share == coloc_model::Share::Mig {
-            return Err(Invalid::GangOnMig.into());
-        }
+        self.check_gang_share(owner, spec)?;
         self.check_kinds(spec)?;
         self.check_memory(spec)?;
         let task = Task {
@@ -274,6 +200,7 @@ impl Owner {
             gpus: spec.gpus,
             exclusive: spec.exclusive,
             models: self.models(spec),
+            pools: self.pools_of(owner, spec),
             memory: memory_of(spec, self.scheduler.policy().contract.is_some()),
             sm: None,
             borrows: false,
@@ -282,7 +209,7 @@ impl Owner {
             priority: 0,
         };
         self.scheduler.check_host(task.host).map_err(Invalid::Host)?;
-        let fits = self.scheduler.check(&task);
+        let fits = self.scheduler.check(&task).and_then(|()| self.scheduler.check_pools(&task));
         Ok(fits.map_err(Invalid::from)?)
     }
 
@@ -390,6 +317,7 @@ impl Owner {
             gpus: spec.gpus,
             exclusive: spec.exclusive || (record.ooms > 0 && spec.on_oom == on_oom),
             models: self.models(spec),
+            pools: self.pools_of(record.owner, spec),
             memory: memory_of(spec, self.scheduler.policy().contract.is_some()),
             // How busy a GPU it keeps is worth knowing also where its memory was declared.
             sm: spec.estimate.and_then(|estimate| estimate.sm),

@@ -103,7 +103,11 @@ fn prepare() -> Result<Prepared, ShimError> {
     crate::descriptors::inherit_none();
     let order = read_order().map_err(ShimError::Order)?;
     // Before the claim: from then on the daemon may send them.
-    let asked = Asked { at_once: on(Signal::SIGTERM)?, after_warning: on(Signal::SIGUSR1)? };
+    let asked = Asked {
+        at_once: on(Signal::SIGTERM)?,
+        after_warning: on(Signal::SIGUSR1)?,
+        other_limit: on(Signal::SIGUSR2)?,
+    };
     let group = order.group.as_ref().map(Group::open);
     rustix::process::setsid().map_err(system("lead a session"))?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
@@ -150,6 +154,7 @@ impl Prepared {
             at: Moment::now(),
             in_group: group.is_some(),
             can_warn: true,
+            can_change_limit: true,
             boot: boot_id(),
         };
         if !dir.claim(&started)? {
@@ -179,12 +184,12 @@ impl Prepared {
         let copies = log.copy(output, errors).map_err(system("copy the output"))?;
         let (order, group) = (Arc::new(order), group.map(Arc::new));
         let visits = visits(listener, &order, &group, terminal, input)?;
-        let (visits, its_group) = (visits.as_ref(), group.as_deref());
-        let watch =
-            Watch { dir, order: &order, program, asked, stopped: None, group: its_group, visits };
+        let (visits, its_group, limit) = (visits.as_ref(), group.as_deref(), order.time_limit);
+        let (stopped, group, order) = (None, its_group, &*order);
+        let watch = Watch { dir, order, program, asked, stopped, group, visits, limit };
         let ended = watch.until_the_end()?;
         visits.inspect(|visits| visits.program_ended());
-        finish(&order, copies, its_group);
+        finish(order, copies, its_group);
         visits.inspect(|visits| visits.end());
         dir.remove_script();
         let host_memory = its_group.and_then(|group| group.group.host_memory());
@@ -298,6 +303,8 @@ struct Asked {
     at_once: UnixStream,
     /// After the warning that the program wants, by SIGUSR1.
     after_warning: UnixStream,
+    /// Not yet: the time limit is another, by SIGUSR2.
+    other_limit: UnixStream,
 }
 
 /// The program's output, its errors where they go elsewhere, its terminal if it has one, and its input if a client sends that.
