@@ -10,14 +10,14 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 /// A daemon that listens on the network too.
-struct Remote {
-    home: Home,
+pub(super) struct Remote {
+    pub(super) home: Home,
     port: u16,
     fingerprint: String,
 }
 
 impl Remote {
-    fn new(arguments: &[&str]) -> Self {
+    pub(super) fn new(arguments: &[&str]) -> Self {
         let all: Vec<&str> = ["--emulate", "1xA100-40GB", "--listen", "127.0.0.1:0"]
             .iter()
             .chain(arguments)
@@ -44,17 +44,17 @@ impl Remote {
         format!("localhost:{}", self.port)
     }
 
-    fn token(&self, arguments: &[&str]) -> String {
+    pub(super) fn token(&self, arguments: &[&str]) -> String {
         let all: Vec<&str> = ["token", "create"].iter().chain(arguments).copied().collect();
         self.home.run(&all).lines().next().expect("a token").to_owned()
     }
 
     /// The command line, from elsewhere.
-    fn run_elsewhere(&self, token: &str, arguments: &[&str]) -> Output {
+    pub(super) fn run_elsewhere(&self, token: &str, arguments: &[&str]) -> Output {
         self.elsewhere(token).args(arguments).output().expect("it runs")
     }
 
-    fn elsewhere(&self, token: &str) -> Command {
+    pub(super) fn elsewhere(&self, token: &str) -> Command {
         let mut command = coloc();
         command
             .env("COLOC_HOST", self.host())

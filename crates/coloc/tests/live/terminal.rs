@@ -1,6 +1,7 @@
 //! `coloc run --pty`, `attach` and `shell`: terminals that tasks run on.
 
 use super::home::{Home, coloc, text};
+use super::remote::Remote;
 use super::screen::Screen;
 use super::users::{as_nobody, shared_home};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -191,4 +192,33 @@ fn what_has_no_terminal_is_told_what_to_do() {
     let mut array = Screen::of(&home, &["run", "--pty", "-a", "1-2", "--", "true"]);
     assert_eq!(array.code(), Some(2));
     array.wait_for("one terminal shows one task");
+}
+
+#[test]
+fn a_terminal_is_shown_elsewhere_until_its_token_ends() {
+    let remote = Remote::new(&[]);
+    let token = remote.token(&[]);
+    let elsewhere = |words: &[&str]| {
+        let mut command = remote.elsewhere(&token);
+        command.args(words);
+        Screen::with(&[], command)
+    };
+    let mut screen = elsewhere(&BASH);
+    screen.wait_for("$ ");
+    screen.resize(40, 90);
+    screen.types(
+        "until [ \"$(stty size)\" = '40 90' ]; do sleep 0.1; done; seq 20000; echo do''ne\r",
+    );
+    screen.wait_for("19999");
+    screen.wait_for("done");
+    let said = remote.run_elsewhere(&token, &["exec", "1", "--", "sh", "-c", "echo far; exit 6"]);
+    assert_eq!((said.status.code(), text(&said.stdout).as_str()), (Some(6), "far\n"));
+    detach(&mut screen);
+    let mut screen = elsewhere(&["attach", "1"]);
+    screen.wait_for("done");
+    remote.home.run(&["token", "revoke", "1"]);
+    screen.wait_for("was revoked");
+    assert_eq!(screen.code(), Some(1), "{}", screen.shown());
+    assert!(screen.is_usual());
+    assert_eq!(remote.home.state(1), "running");
 }
