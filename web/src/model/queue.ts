@@ -1,7 +1,7 @@
 // The queue's rows: which tasks, in which groups and order, arrays put together. Pure.
 import type { Expected, TaskView, WhyView } from "../api/wire.ts";
 import { isEnded, isRunning, isWaiting } from "../store/apply.ts";
-import { gib, plural } from "./format.ts";
+import { gib, midnight, plural } from "./format.ts";
 
 export type Filter = { word: "all" | "yours" | "running" | "waiting" | "ended" } | { word: "user"; user: string };
 export type SortKey = "id" | "name" | "for" | "starts" | "ends";
@@ -19,11 +19,6 @@ export interface Group {
   tasks: number;
   people: number;
 }
-
-const midnight = (now: number): number => {
-  const d = new Date(now * 1000);
-  return new Date(d.getFullYear(), d.getMonth(), d.getDate()).getTime() / 1000;
-};
 
 export const endedToday = (task: TaskView, now: number): boolean => isEnded(task) && (task.ended_s ?? 0) >= midnight(now);
 
@@ -125,6 +120,41 @@ export function groups(all: Iterable<TaskView>, expected: ReadonlyMap<number, Ex
       tasks: list.length,
       people: new Set(list.map((t) => t.user)).size,
     }));
+}
+
+/** A reason that says no more than that there is no GPU; the code then says why. */
+const BARE = "waiting for a GPU";
+
+/** Why a task waits, in a sentence with an amount where one is known. */
+export function reasonText(task: TaskView): string {
+  const reason = task.reason ?? "";
+  if (reason !== BARE) return reason;
+  const wants = task.gpu_mem_bytes ?? task.promised_bytes ?? task.bound_bytes ?? task.estimate_bytes;
+  const each = task.gpus > 1 ? `${task.gpus} GPUs with ` : "";
+  switch (task.reason_code) {
+    case "memory":
+      return wants == null ? "No GPU has room for it" : task.gpus > 1 ? `Wants ${each}${gib(wants)} GiB at once` : `No GPU has ${gib(wants)} GiB to promise`;
+    case "gpus":
+      return `Wants ${task.gpus} GPUs at once`;
+    case "sm":
+      return "Would bring the SM demand of a GPU over its limit";
+    case "hot":
+      return "GPUs with room for it are hot";
+    case "taken":
+      return "GPUs with room for it are taken";
+    case "exclusive":
+      return "Wants a GPU to itself; all have tasks";
+    case "settling":
+      return "Waits until the memory of its neighbours has settled";
+    case "order":
+      return "Others go before it";
+    case "drained":
+      return "GPUs that it may use take nothing new";
+    case "lost_gpu":
+      return "GPUs that it may use are lost";
+    default:
+      return "Waits for a GPU";
+  }
 }
 
 /** `460_1` for a task of an array, `461–474` for several that are one row, else the number. */

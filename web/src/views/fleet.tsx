@@ -145,8 +145,12 @@ function GpuCard({ gpu, scale }: { gpu: GpuView; scale: number }): JSX.Element {
         <span class={lost ? "chip bad" : "chip"} data-f="sharing">
           {lost ? "✕ lost" : sharingText(gpu)}
         </span>
-        {gpu.pool ? <span class="chip outline wide-only">{gpu.pool}</span> : null}
-        {gpu.reserved_for ? <span class="chip outline">for {gpu.reserved_for}</span> : null}
+        {gpu.pool.map((pool) => (
+          <span key={pool} class="chip outline wide-only" title="Its pool">
+            {pool}
+          </span>
+        ))}
+        {gpu.reserved_for.length > 0 ? <span class="chip outline">for {gpu.reserved_for.join(", ")}</span> : null}
         <span class="figures-right small">
           <span>
             <b data-f="power">{whole(gpu.power_w)}</b> <span class="muted">/ {whole(gpu.power_limit_w)} W</span>

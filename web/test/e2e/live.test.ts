@@ -112,7 +112,7 @@ describe("live", () => {
     expect(banner).toBeLessThanOrEqual(2000 * PATIENCE);
     expect(live).toBeLessThanOrEqual(3000 * PATIENCE);
     await until("the same rows as the daemon has", async () => {
-      const { tasks } = await daemon.get<Listed>("/v1/tasks", token);
+      const { tasks } = await daemon.get<Listed>("/v1/tasks?all=true", token);
       const open = tasks.filter((t) => t.ended_s == null).map((t) => String(t.id)).sort();
       const shown = (await rows()).sort();
       return open.join() === shown.join() && new Set(shown).size === shown.length && before.every((id) => open.includes(id));
