@@ -170,22 +170,25 @@ export interface Help {
   command: string | null;
 }
 
+/** The most memory that as many GPUs as the task wants could promise now, if memory is all that they refuse it for. */
+function roomFor(why: WhyView): number {
+  const rooms = why.gpus
+    .filter((g) => g.rules.every((r) => r.rule === "memory" && r.unit === "bytes" && r.have !== null))
+    .map((g) => Math.min(Infinity, ...g.rules.map((r) => r.have ?? 0)))
+    .sort((a, b) => b - a);
+  const room = rooms[why.task.gpus - 1] ?? 0;
+  return Number.isFinite(room) ? room : 0;
+}
+
 /** What would bring a waiting task on sooner, as far as its refusals tell. */
 export function whatWouldHelp(why: WhyView, expected: Expected | undefined): Help[] {
   const helps: Help[] = [];
   const code = why.task.reason_code ?? "";
-  const rules = why.gpus.map((g) => ({ gpu: g.gpu, rules: g.rules ?? [] }));
   if (code === "held") helps.push({ when: null, text: "if it were released", command: `coloc release ${why.task.id}` });
   if (code === "exclusive") helps.push({ when: null, text: "beside others, without a GPU to itself", command: `coloc update ${why.task.id} --exclusive=false` });
   if (why.awaits != null) helps.push({ when: null, text: `when task ${why.awaits} has ended`, command: null });
-  if (why.task.gpus === 1 && code === "memory") {
-    const only = rules.filter((g) => g.rules.length > 0 && g.rules.every((r) => r.rule === "memory" && r.unit === "bytes" && (r.limit ?? r.have) != null));
-    const most = Math.max(0, ...only.flatMap((g) => g.rules.map((r) => Math.min(r.limit ?? Infinity, r.have ?? Infinity))));
-    if (most > 2 ** 28 && Number.isFinite(most)) {
-      const mib = Math.floor(most / 2 ** 20);
-      helps.push({ when: null, text: `at once, with ${gib(most)} GiB or less`, command: `coloc update ${why.task.id} --gpu-mem ${mib}M` });
-    }
-  }
+  const most = code === "memory" ? roomFor(why) : 0;
+  if (most > 2 ** 28) helps.push({ when: null, text: `at once, with ${gib(most)} GiB or less`, command: `coloc update ${why.task.id} --gpu-mem ${Math.floor(most / 2 ** 20)}M` });
   if (expected?.expected_start_s != null) {
     const place = why.ahead === 0 ? "first in line" : `${plural(why.ahead, "task")} before it`;
     helps.push({ when: expected.expected_start_s, text: `as it is: ${place}`, command: null });

@@ -22,9 +22,9 @@ const VERDICTS: Record<string, string> = { open: "Open", hot: "Closed, hot", ful
 export function verdictOf(gpu: GpuView): { word: string; head: string; text: string } {
   const v = gpu.verdict;
   if (v) {
-    // The verdict's own text may begin with its word: it is said once.
+    // The head says what the text's first words say.
     const head = VERDICTS[v.word] ?? v.word;
-    const text = v.text.replace(new RegExp(`^(closed, )?${v.word}[:,;]?\\s*`, "i"), "");
+    const text = v.text.replace(/^takes (tasks|nothing new): /, "");
     return { word: v.word, head, text };
   }
   if (gpu.lost) return { word: "lost", head: "Lost", text: (gpu.faults ?? []).join("; ") };
@@ -274,7 +274,7 @@ function ResidentRow({ r, scale }: { r: Resident; scale: number }): JSX.Element 
             ▲ {r.ooms}
           </span>
         ) : null}
-        {r.settled === false ? (
+        {!r.settled && r.estimate_bytes !== null ? (
           <span class="chip outline wide-only" title={`Started ${r.since_s ? `${span(store.now.value - r.since_s)} ago` : "just now"}: its memory is not settled`}>
             new
           </span>

@@ -188,7 +188,7 @@ function Heads(): JSX.Element {
   );
 }
 
-const WIDTHS = [82, 238, 30, null, 76, 124, 62, 54, 70, 86, 74];
+const WIDTHS = [82, 238, 30, null, 76, 136, 62, 54, 70, 86, 74];
 
 function Table({ list, opened, unfold }: { list: Group[]; opened: { value: number | null }; unfold: (array: number) => void }): JSX.Element {
   const lines: Line[] = list.flatMap((group) => [{ group, row: null }, ...group.rows.map((row) => ({ group: null, row }))]);
