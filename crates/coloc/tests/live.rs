@@ -36,6 +36,7 @@ mod live {
     mod tasks;
     mod update;
     mod users;
+    mod web;
     mod whatif;
 
     /// What goes wrong, and what people do wrong.
