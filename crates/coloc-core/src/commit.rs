@@ -42,6 +42,8 @@ impl SchedulerState {
         }
         let charge = self.charge(demand, &placement.slots);
         self.holdings.started(now, demand.user, &charge);
+        self.host.take(self.tasks.live(demand.task).task.host);
+        self.host.forget(demand.task);
         self.leave_queue(demand.task);
         let slots = self.policy.contract.map(|_| placement.slots.clone());
         let run = Run {
@@ -155,6 +157,7 @@ impl SchedulerState {
         let record = self.tasks.get_mut(task)?;
         let run = record.run.take()?;
         self.holdings.ended(now, record.task.user, &run.charge);
+        self.host.give_back(record.task.host);
         for gpu in run.placement.gpus() {
             self.gpus.release(now, gpu, task);
         }

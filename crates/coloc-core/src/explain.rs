@@ -4,6 +4,7 @@ use crate::accounts::OverQuota;
 use crate::demand::Demand;
 use crate::gate::next_look;
 use crate::gpus::GpuState;
+use crate::host::HostRefusal;
 use crate::scheduler::{Scheduler, SchedulerState};
 use crate::screen::{Case, Refusal};
 use coloc_model::{Basis, Bytes, GpuId, TaskId, TaskState, Time, UserId};
@@ -38,6 +39,8 @@ pub struct Explanation {
     pub awaits: Option<TaskId>,
     /// Its user or group holds as much as it may; free GPUs do not help.
     pub over_quota: Option<OverQuota>,
+    /// The machine's CPUs or memory do not suffice; free GPUs do not help.
+    pub host: Option<HostRefusal>,
     /// Another task waits to be brought back and stops all others.
     pub stopped_by_recovery: bool,
     /// What each GPU says.
@@ -56,6 +59,8 @@ impl Explanation {
 pub enum Hindrance {
     /// Its user or group holds as much as it may.
     Quota,
+    /// The machine's CPUs or memory do not suffice.
+    Host(HostRefusal),
     /// GPUs would take it, and other tasks are asked first.
     Order,
     /// Some GPUs would take it, and it wants more at once.
@@ -87,12 +92,21 @@ impl Scheduler {
         unknown.then(|| scheduler.settling.first_of(scheduler, record.task.signature))?
     }
 
+    /// Why a waiting task may not start however many GPUs are free: its user or group holds as much as it may.
+    pub fn over_quota(&self, task: TaskId) -> Option<OverQuota> {
+        self.state.tasks.get(task).filter(|record| record.run.is_none())?;
+        self.state.over_quota(task)
+    }
+
     /// What holds a waiting task up, in short and without a look at the tasks before it; `None` if it runs or is gone.
     pub fn hindrance(&self, now: Time, task: TaskId) -> Option<Hindrance> {
         let scheduler = &self.state;
         let record = scheduler.tasks.get(task).filter(|record| record.run.is_none())?;
         if scheduler.over_quota(task).is_some() {
             return Some(Hindrance::Quota);
+        }
+        if let Some(refusal) = scheduler.host_refusal(task) {
+            return Some(Hindrance::Host(refusal));
         }
         let first = scheduler.recovery.iter().next();
         if scheduler.policy.recovery.stops_others && first.is_some_and(|first| first != task) {
@@ -139,6 +153,7 @@ impl Scheduler {
             basis: demand.basis,
             awaits: self.awaits(task),
             over_quota: scheduler.over_quota(task),
+            host: scheduler.host_refusal(task),
             stopped_by_recovery: policy.recovery.stops_others
                 && scheduler.recovery.iter().next().is_some_and(|first| first != task),
             verdicts,

@@ -9,6 +9,7 @@ use crate::decided::Decided;
 use crate::event::{Effect, Event};
 use crate::gate::next_look;
 use crate::gpus::Gpus;
+use crate::host::HostAccount;
 use crate::inherit::Past;
 use crate::models::Models;
 use crate::pass::{PassCounts, PassTotals};
@@ -38,6 +39,7 @@ pub(crate) struct SchedulerState {
     pub(crate) skews: BTreeMap<SignatureId, f64>,
     pub(crate) recovery: RecoveryQueue,
     pub(crate) holdings: Holdings,
+    pub(crate) host: HostAccount,
     pub(crate) gpus: Gpus,
     pub(crate) beliefs: Beliefs,
     pub(crate) watch: Watch,
@@ -105,6 +107,7 @@ impl Scheduler {
             skews: BTreeMap::new(),
             recovery: RecoveryQueue::default(),
             holdings: Holdings::new(Accounts::default(), policy.half_life()),
+            host: HostAccount::default(),
             beliefs: Beliefs::default(),
             watch: Watch::default(),
             settling: Settling::default(),
@@ -310,14 +313,15 @@ impl SchedulerState {
             self.bound_overtaking(pass.now);
         }
         self.reserve_for_the_starving(pass.now);
+        self.keep_host_for_the_starving(pass.now);
     }
 
-    /// The first waiting task whose user may have more.
+    /// The first waiting task that neither a quota nor the machine keeps from starting.
     pub(crate) fn head(&self) -> Option<TaskId> {
-        if !self.holdings.are_limited() {
+        if !self.bars_some() {
             return self.waiting.head();
         }
-        self.waiting.iter().find(|&task| self.over_quota(task).is_none())
+        self.waiting.iter().find(|&task| !self.is_barred(task))
     }
 
     /// Tasks ask for something else now than what they were refused.

@@ -27,6 +27,7 @@ mod live {
     mod programs;
     mod reload;
     mod remote;
+    mod report;
     mod retention;
     mod scripts;
     mod setup;

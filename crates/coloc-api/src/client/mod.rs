@@ -4,6 +4,7 @@ mod address;
 mod error;
 mod events;
 mod http;
+mod report;
 mod wanted;
 
 pub use address::{Address, Host, Secret};

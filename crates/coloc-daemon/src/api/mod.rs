@@ -15,6 +15,7 @@ mod maxima;
 mod metrics;
 mod openapi;
 mod past;
+mod report;
 mod request;
 mod routes;
 mod stall;
@@ -166,8 +167,8 @@ pub fn router(api: ApiState) -> Router {
 type State = axum::extract::State<Arc<ApiState>>;
 
 async fn gpus(api: State, peer: Peer) -> Result<Json<Gpus>, Failure> {
-    let gpus = api.ask(peer.caller(), Command::Gpus).await?;
-    Ok(Json(Gpus { schema: SCHEMA, emulated: api.emulated, gpus }))
+    let (gpus, host) = api.ask(peer.caller(), Command::Gpus).await?;
+    Ok(Json(Gpus { schema: SCHEMA, emulated: api.emulated, host, gpus }))
 }
 
 async fn status(api: State, peer: Peer) -> Result<Json<Versioned<StatusView>>, Failure> {

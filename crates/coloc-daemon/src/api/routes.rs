@@ -1,7 +1,8 @@
 //! Every route, with what it takes and answers. What is served and what the document says come from this one table.
 
 use super::{
-    ApiState, config, events, expected, list, log, metrics, openapi, past, tasks, tokens, web,
+    ApiState, config, events, expected, list, log, metrics, openapi, past, report, tasks, tokens,
+    web,
 };
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
@@ -10,6 +11,7 @@ use coloc_api::answer::{
     TokenList, TokenMade, Versioned, WebCode, WebSession,
 };
 use coloc_api::past::Past;
+use coloc_api::report::{HistoryRequest, Report, ReportRequest, TaskHistory};
 use coloc_api::request::{
     ChangeRequest, EventsRequest, GpuService, ListRequest, LogRequest, PastRequest, Submission,
     Teaching, TokenRequest, WebCodeRequest, WebSessionRequest,
@@ -112,6 +114,14 @@ pub(super) fn routes() -> Vec<Route> {
             .does("What ran, as a simulation needs it")
             .asks::<PastRequest>()
             .answers::<Past>(),
+        Route::get("/v1/report", "reportUsage", report::read)
+            .does("What was promised and used of the GPUs, by user, group, GPU or day")
+            .asks::<ReportRequest>()
+            .answers::<Report>(),
+        Route::get("/v1/history", "readHistory", report::history)
+            .does("The newest ended tasks, with what each used")
+            .asks::<HistoryRequest>()
+            .answers::<TaskHistory>(),
         Route::post("/v1/teach", "teach", super::teach)
             .does("Have the scheduler believe what was measured of a command; for administrators")
             .takes::<Teaching>()

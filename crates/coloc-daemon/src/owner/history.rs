@@ -22,7 +22,7 @@ impl Owner {
                 let signature = self.names.number(spec.signature());
                 self.scheduler.recall_peak(signature, record.id, record.peak);
             }
-            self.recall(now, &record, &spec, record.ended);
+            self.recall(now, &record, &spec, record.left_its_gpus());
         }
         Ok(())
     }

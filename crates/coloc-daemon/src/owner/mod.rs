@@ -161,7 +161,8 @@ pub struct Owner {
     retention: mpsc::Sender<Retention>,
     roots_changed: bool,
     last_seen: Sighting,
-    last_look: Time,
+    /// What running attempts use.
+    bookkeeping: monitor::usage::Bookkeeping,
     /// When the monitor last told anything.
     heard_at: Instant,
     seen_at: monitor::departures::LastSeen,
@@ -229,7 +230,7 @@ impl Owner {
             retention: parts.retention,
             roots_changed: true,
             last_seen: Sighting::default(),
-            last_look: Time::NEVER,
+            bookkeeping: monitor::usage::Bookkeeping::begin(parts.clock.instant()),
             heard_at: parts.clock.instant(),
             seen_at: monitor::departures::LastSeen::default(),
             away: FxHashMap::default(),

@@ -44,6 +44,7 @@ fn of_rule(why: &Ineligible) -> ReasonCode {
         Ineligible::BeginTime(_) => ReasonCode::Begin,
         Ineligible::Retry(_) => ReasonCode::Retry,
         Ineligible::Dependency(_)
+        | Ineligible::ArrayDependency { .. }
         | Ineligible::AfterDelay { .. }
         | Ineligible::AnyDependency(_)
         | Ineligible::DependencyNeverSatisfied(_)
@@ -115,6 +116,7 @@ impl Owner {
     fn find_code(&mut self, now: Time, task: TaskId) -> bool {
         let code = match self.scheduler.hindrance(now, task) {
             Some(Hindrance::Quota) => ReasonCode::Quota,
+            Some(Hindrance::Host(_)) => ReasonCode::Host,
             Some(Hindrance::Order) => ReasonCode::Order,
             Some(Hindrance::Gpus) => ReasonCode::Gpus,
             Some(Hindrance::Refused(refusal)) => of_refusal(&refusal),

@@ -10,7 +10,7 @@ use crate::api::{self, ApiState, router};
 use crate::clock::Clock;
 use crate::executor::local::cgroup::{Groups, NoGroups};
 use crate::executor::local::sharing::Sharing;
-use crate::executor::local::{LocalExecutor, Watcher, runs_below};
+use crate::executor::local::{LocalExecutor, Watcher, make_commands, runs_below};
 use crate::hardware::{self, Hardware, HardwareError, Sighting};
 use crate::intent_file::IntentFile;
 use crate::journal::{Journal, JournalError, Saved, Setup};
@@ -351,6 +351,7 @@ fn executor(
         uuids: hardware.gpus.uuids.clone(),
         prefixes: options.prefixes.clone(),
         variables: options.variables.clone(),
+        commands: make_commands(&options.socket, &options.program),
         socket: options.socket.clone(),
         time_scale: options.time_scale,
         grace: options.settings.grace,

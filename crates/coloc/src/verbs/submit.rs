@@ -6,6 +6,7 @@ use crate::error::CliError;
 use crate::live::reconnect::Reconnect;
 use crate::output::visible::visible;
 use crate::output::{Answer, print_text};
+use crate::submission::presence;
 use crate::verbs::wait::until_ended;
 use clap::Args;
 use coloc_api::answer::Submitted;
@@ -24,6 +25,9 @@ pub(crate) struct Submit {
     /// Stay until the tasks have ended; the exit code is that of the first that failed
     #[arg(short = 'W', long)]
     wait: bool,
+    /// Tell nothing but errors
+    #[arg(short = 'Q', long)]
+    quiet: bool,
     /// Print the id alone
     #[arg(long)]
     parsable: bool,
@@ -43,6 +47,9 @@ impl Submit {
                 if submission.array.is_some() { "slurm-%A_%a.out" } else { "slurm-%j.out" };
             submission.spec.output.get_or_insert_with(|| pattern.into());
         }
+        if self.socket.host().is_none() {
+            presence::check(&submission.spec)?;
+        }
         let mut client = self.socket.connect()?;
         let submitted: Submitted = self.reconnect.submit(&mut client, &submission)?;
         self.tell(&submitted)?;
@@ -54,6 +61,9 @@ impl Submit {
     }
 
     fn tell(&self, submitted: &Submitted) -> Result<(), CliError> {
+        if self.quiet && !self.json {
+            return Ok(());
+        }
         if self.json {
             #[derive(serde::Serialize)]
             struct Body<'a> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The port of a daemon's page, from the link that `coloc web` prints, and the code in it.
 fn link(home: &Home, flags: &[&str]) -> (u16, String) {
-    let said = text(&home.coloc(&[&["web", "--print"], flags].concat()).stdout);
+    let said = home.run(&[&["web", "--print"], flags].concat());
     let rest = said.trim().strip_prefix("http://localhost:").expect("a link");
     let (port, code) = rest.split_once("/#c=").expect("a code in its fragment");
     (port.parse().expect("a port"), code.to_owned())
@@ -58,7 +58,7 @@ fn one_signs_in_once_by_a_code_and_a_reader_cannot_act() {
     assert_eq!((child.status, &child.json()["code"]), (403, &json!("not_by_token")));
     let done = browse(port, "POST /v1/tasks/change", &token, &change).json();
     assert_eq!(done["done"], json!([task]), "{done}");
-    let listed = text(&home.coloc(&["token", "list"]).stdout);
+    let listed = home.run(&["token", "list"]);
     assert!(listed.contains("web") && listed.contains("read"), "{listed}");
 }
 
@@ -69,11 +69,19 @@ fn other_hosts_and_other_pages_are_refused_and_the_page_is_strict() {
     let rebound = format!("host: evil.example\r\n{token}");
     for line in ["GET /v1/status", "GET /", "POST /v1/web/session"] {
         let refused = browse(port, line, &rebound, "{}");
-        assert_eq!((refused.status, &refused.json()["code"]), (421, &json!("wrong_host")), "{line}");
+        assert_eq!(
+            (refused.status, &refused.json()["code"]),
+            (421, &json!("wrong_host")),
+            "{line}"
+        );
     }
     for other in ["origin: http://evil.example\r\n", "sec-fetch-site: cross-site\r\n"] {
         let refused = browse(port, "POST /v1/drain", &format!("{token}{other}"), "true");
-        assert_eq!((refused.status, &refused.json()["code"]), (403, &json!("cross_site")), "{other}");
+        assert_eq!(
+            (refused.status, &refused.json()["code"]),
+            (403, &json!("cross_site")),
+            "{other}"
+        );
     }
     assert_eq!(ask(&home, "GET /v1/status", "", b"").json()["draining"], false, "nothing was done");
     let page = browse(port, "GET /", "accept-encoding: gzip\r\n", "");
@@ -92,7 +100,7 @@ fn other_hosts_and_other_pages_are_refused_and_the_page_is_strict() {
     assert!(!page.head.contains("set-cookie"), "no credential that a browser adds by itself");
     let plain = browse(port, "GET /index.html", "", "");
     assert!(text(&plain.body).contains("<script"), "it is there for clients without gzip too");
-    let no_page = home.coloc(&["daemon", "--web", "0.0.0.0:7451"]);
+    let no_page = home.try_run(&["daemon", "--web", "0.0.0.0:7451"]);
     assert!(text(&no_page.stderr).contains("this machine only"), "{}", text(&no_page.stderr));
 }
 
@@ -128,7 +136,7 @@ fn a_page_that_comes_back_hears_what_it_missed() {
 fn whoever_may_look_without_a_name_may_do_nothing_else() {
     let home = Home::new(&["--emulate", "1xA100-40GB", "--web", "127.0.0.1:0", "--web-anonymous"]);
     let task = home.submit(&["--", "echo", "secret"]);
-    home.wait(task);
+    home.wait_for_state(task, "completed");
     let (port, _) = link(&home, &[]);
     let status = browse(port, "GET /v1/status", "", "").json();
     assert_eq!((&status["admin"], &status["scope"]), (&json!(false), &json!("read")), "{status}");

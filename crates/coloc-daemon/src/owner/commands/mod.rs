@@ -5,6 +5,7 @@ pub(in crate::owner) mod bulk;
 mod cancel;
 pub(in crate::owner) mod gpus;
 mod hold;
+mod host;
 pub(in crate::owner) mod invalid;
 pub(in crate::owner) mod list;
 pub(in crate::owner) mod metrics;
@@ -27,10 +28,11 @@ use crate::owner::commands::metrics::Metrics;
 use crate::owner::reply::{PendingAnswer, Reply};
 use crate::owner::{Owner, Page, PageRequest, Snapshot};
 use crate::record::Uid;
+use crate::report::LiveUsage;
 use crate::settings::Settings;
 use coloc_api::answer::code;
 use coloc_api::request::{Change, GpuService, Submission, Teaching};
-use coloc_api::view::{GpuView, StatusView, TaskView, WhyView};
+use coloc_api::view::{GpuView, HostView, StatusView, TaskView, WhyView};
 use coloc_core::Effect;
 use coloc_model::{TaskId, TaskState, Time};
 
@@ -68,9 +70,11 @@ pub enum Command {
     /// Believe what was measured.
     Teach(Box<Teaching>, Reply<()>),
     /// The last look of the monitor.
-    Gpus(Reply<Vec<GpuView>>),
+    Gpus(Reply<(Vec<GpuView>, HostView)>),
     /// How the daemon is.
     Status(Reply<StatusView>),
+    /// What tasks used that have not ended.
+    Usage(Reply<Box<LiveUsage>>),
     /// Everything that is counted and measured.
     Metrics(Reply<Box<Metrics>>),
     /// Start nothing new (true), or go on.
@@ -251,8 +255,9 @@ impl Owner {
                 let taught = only_admin(Ok(())).and_then(|()| self.teach(now, *teaching, effects));
                 reply.once_written(taught, Refused::Journal)
             }
-            Command::Gpus(reply) => reply.anyway(Ok(self.gpu_views(now))),
+            Command::Gpus(reply) => reply.anyway(Ok((self.gpu_views(now), self.host_view()))),
             Command::Status(reply) => reply.anyway(Ok(self.status(caller))),
+            Command::Usage(reply) => reply.anyway(Ok(Box::new(self.live_usage()))),
             Command::Metrics(reply) => reply.anyway(Ok(Box::new(self.metrics()))),
             Command::Drain(draining, reply) => {
                 let allowed = only_admin(Ok(()));

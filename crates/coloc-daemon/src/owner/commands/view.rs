@@ -4,9 +4,9 @@ use crate::owner::{Live, Owner};
 use crate::record::{Exit, Record, Uid};
 use coloc_api::spec::TaskSpec;
 use coloc_api::view::{GpuWhy, MemoryView, TaskDetail, TaskView, WAITING, WhyView};
-use coloc_core::accounts::Whose;
+use coloc_core::accounts::{OverQuota, Whose};
 use coloc_core::eligibility::HELD;
-use coloc_core::{Explanation, Promised};
+use coloc_core::{Explanation, HostRefusal, Promised};
 use coloc_model::{Placement, TaskId, TaskState, Time};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -46,15 +46,17 @@ impl Shown {
             estimator: spec.estimator.clone(),
             estimate_flags: spec.estimate_flags.clone(),
             memory: MemoryView::default(),
+            ntasks: spec.layout.ntasks,
+            cpus: spec.layout.cpus(),
             host_mem_bytes: spec.host_memory.map(|memory| memory.0),
             enforcement: record.enforcement.clone(),
             story: Vec::new(),
             attempts_list: Vec::new(),
             decisions: Vec::new(),
             neighbours: Vec::new(),
-            energy_j: None,
-            energy_kind: None,
-            smact_mean: None,
+            energy_j: record.accounting.energy_j(),
+            energy_kind: record.accounting.energy_kind().map(|kind| kind.name().to_owned()),
+            smact_mean: record.accounting.smact_mean(),
         };
         Shown { detail, owner: record.owner, output }
     }
@@ -124,7 +126,8 @@ impl Owner {
     pub(in crate::owner) fn view(&self, live: &Live) -> TaskView {
         let Live { record, spec, .. } = live;
         let holder = record.held_by.map(crate::users::name);
-        let (user, awaited) = (crate::users::name(record.owner), self.awaited());
+        let user = crate::users::name(record.owner);
+        let awaited = self.awaited_by(live, &user).map_or_else(|| self.awaited(), Cow::Owned);
         let view = task_view(record, spec, &user, &awaited);
         self.with_what_is_seen(record, TaskView { held_by: holder.as_deref(), ..view }).owned()
     }
@@ -156,6 +159,20 @@ impl Owner {
     /// What tasks wait for that could start.
     pub(in crate::owner) fn awaited(&self) -> Cow<'static, str> {
         self.why_nothing_starts().map_or(Cow::Borrowed(WAITING), Cow::Owned)
+    }
+
+    /// What a task waits for by itself that the scheduler has: its user or group holds as much as it may.
+    pub(in crate::owner) fn awaited_by(&self, live: &Live, user: &str) -> Option<String> {
+        let waits = live.in_core && live.record.phase == TaskState::Pending;
+        let over = waits.then(|| self.scheduler.over_quota(live.record.id))??;
+        self.why_nothing_starts().is_none().then(|| self.told_quota(&over, user))
+    }
+
+    fn told_quota(&self, over: &OverQuota, user: &str) -> String {
+        over.told(&match over.whose {
+            Whose::User(_) => format!("user {user}"),
+            Whose::Group(group) => format!("group {}", self.account_table.group_name(group)),
+        })
     }
 
     fn why_nothing_starts(&self) -> Option<String> {
@@ -192,6 +209,7 @@ impl Owner {
             promised_bytes,
             memory,
             awaits: explained.as_ref().and_then(|explained| explained.awaits).map(|task| task.0),
+            host: explained.as_ref().and_then(|e| e.host).map(|no| host_told(&no)),
             ahead: explained.as_ref().map_or(0, |explained| explained.ahead),
             gpus: gpus.collect(),
             task: view,
@@ -204,14 +222,20 @@ impl Owner {
         {
             return trouble;
         }
-        let Some(over) = explained.and_then(|explained| explained.over_quota) else {
-            return summary(view, explained);
-        };
-        let whose = match over.whose {
-            Whose::User(_) => format!("user {}", view.user),
-            Whose::Group(group) => format!("group {}", self.account_table.group_name(group)),
-        };
-        over.told(&whose)
+        let Some(explained) = explained else { return summary(view, None) };
+        match (explained.over_quota, &explained.host) {
+            (Some(over), _) => self.told_quota(&over, &view.user),
+            (None, Some(host)) => host_told(host),
+            (None, None) => summary(view, Some(explained)),
+        }
+    }
+}
+
+/// Why the machine's CPUs or memory cannot take a task now.
+fn host_told(refusal: &HostRefusal) -> String {
+    match refusal {
+        HostRefusal::HostReserved { .. } => refusal.to_string(),
+        HostRefusal::HostCpus { .. } | HostRefusal::HostMemory { .. } => format!("it {refusal}"),
     }
 }
 

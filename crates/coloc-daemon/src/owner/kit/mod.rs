@@ -90,6 +90,7 @@ impl OwnerKit {
         let settings = Settings {
             policy,
             quotas: Default::default(),
+            host: Default::default(),
             history: None,
             grace: Millis::from_secs(5),
             retention: Retention::default(),

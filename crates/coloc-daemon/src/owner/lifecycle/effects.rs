@@ -134,6 +134,7 @@ impl Owner {
         record.ended_by_watchdog = None;
         record.intent = None;
         record.retry_at = None;
+        record.stopped = None;
         record.usage = crate::usage::Usage::default();
         let attempt = record.attempt;
         let what = format!("attempt {attempt} is launched on GPU {}", gpus.join(", "));

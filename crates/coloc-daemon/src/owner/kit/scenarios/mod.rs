@@ -1,5 +1,6 @@
 //! What owners do, a scenario each.
 
+mod accounting;
 mod commands;
 mod events;
 mod lifecycle;
