@@ -6,6 +6,7 @@ mod live {
     #[path = "../support/processes.rs"]
     mod processes;
 
+    mod administration;
     mod agreement;
     mod collocate;
     mod command_output;

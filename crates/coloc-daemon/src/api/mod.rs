@@ -47,7 +47,7 @@ use crate::settings::Source;
 use crate::tokens::Tokens;
 use answer::Failure;
 use axum::{Json, Router};
-use coloc_api::request::{GpuService, Teaching};
+use coloc_api::request::{GpuReservation, GpuService, Teaching};
 use coloc_api::view::StatusView;
 use request::Body;
 use std::path::PathBuf;
@@ -200,6 +200,16 @@ async fn serve_gpus(
     Body(request, _held): Body<GpuService>,
 ) -> Result<Json<Served>, Failure> {
     let served = api.ask(peer.caller(), |reply| Command::ServeGpus(request, reply)).await?;
+    let GpusServed { gpus, notes } = served;
+    Ok(Json(Served { schema: SCHEMA, gpus, notes }))
+}
+
+async fn reserve_gpus(
+    api: State,
+    peer: Peer,
+    Body(request, _held): Body<GpuReservation>,
+) -> Result<Json<Served>, Failure> {
+    let served = api.ask(peer.caller(), |reply| Command::ReserveGpus(request, reply)).await?;
     let GpusServed { gpus, notes } = served;
     Ok(Json(Served { schema: SCHEMA, gpus, notes }))
 }

@@ -13,8 +13,8 @@ use coloc_api::answer::{
 use coloc_api::past::Past;
 use coloc_api::report::{HistoryRequest, Report, ReportRequest, TaskHistory};
 use coloc_api::request::{
-    ChangeRequest, EventsRequest, GpuService, ListRequest, LogRequest, PastRequest, Submission,
-    Teaching, TokenRequest, WebCodeRequest, WebSessionRequest,
+    ChangeRequest, EventsRequest, GpuReservation, GpuService, ListRequest, LogRequest, PastRequest,
+    Submission, Teaching, TokenRequest, WebCodeRequest, WebSessionRequest,
 };
 use coloc_api::view::{EventData, Expected, StatusView, TaskDetail, TokenView, WhyView};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -132,6 +132,10 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("/v1/gpus/service", "serveGpus", super::serve_gpus)
             .does("Have GPUs take nothing new, or tasks again; for administrators")
             .takes::<GpuService>()
+            .answers::<Served>(),
+        Route::post("/v1/gpus/reserve", "reserveGpus", super::reserve_gpus)
+            .does("Have GPUs take only the tasks of some users, or of all again; for administrators")
+            .takes::<GpuReservation>()
             .answers::<Served>(),
         Route::get("/v1/status", "showStatus", super::status)
             .does("How the daemon is")
