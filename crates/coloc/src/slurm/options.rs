@@ -50,7 +50,12 @@ pub(crate) const SBATCH: &[SlurmOption] = &[
     option("account", 'A', Needed, Works("accepted; shares and quotas go by user and group")),
     option("acctg-freq", ' ', Needed, Nothing("the monitor has its own period")),
     option("array", 'a', Needed, Works("an array, with `%N` at once")),
-    option("batch", ' ', Needed, Nothing(ONE_NODE)),
+    option(
+        "batch",
+        ' ',
+        Needed,
+        Works("not as in Slurm: the batch size of a model, for its estimate"),
+    ),
     option("bb", ' ', Needed, Refused("there is no burst buffer: copy the data in the script")),
     option("bbf", ' ', Needed, Refused("there is no burst buffer: copy the data in the script")),
     option("begin", 'b', Needed, Works("not before")),
@@ -371,6 +376,14 @@ mod tests {
             let (_, short) = found.unwrap_or_else(|| panic!("--{} is not parsed", option.long));
             assert!(option.short.is_none() || *short == option.short, "--{}", option.long);
         }
+    }
+
+    #[test]
+    fn no_flag_is_another_one_too() {
+        use crate::verbs::{sweep::Sweep, wait::Run};
+        Submit::augment_args(Command::new("submit")).debug_assert();
+        Run::augment_args(Command::new("run")).debug_assert();
+        Sweep::augment_args(Command::new("sweep")).debug_assert();
     }
 
     #[test]
