@@ -1,6 +1,7 @@
 //! Slurm's names for what coloc does: a link to this binary by the name of one of Slurm's commands is that command.
 
 pub(crate) mod options;
+mod sbatch;
 mod scontrol;
 pub(crate) mod words;
 
