@@ -205,11 +205,10 @@ describe("each view equals the interface", () => {
 async function jobAnswer<T>(path: string, body: unknown): Promise<T> {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   let response = await fetch(`${daemon.origin}${path}`, body === null ? { headers } : { method: "POST", headers, body: JSON.stringify(body) });
-  const base = path.split("?")[0];
   while (response.status === 202) {
     const { job } = (await response.json()) as { job: string };
     await new Promise((resolve) => setTimeout(resolve, 200));
-    response = await fetch(`${daemon.origin}${base}/${job}`, { headers });
+    response = await fetch(`${daemon.origin}/v1/whatif/${job}`, { headers });
   }
   return (await response.json()) as T;
 }
