@@ -41,6 +41,7 @@ mod live {
     mod terminal;
     mod update;
     mod users;
+    mod web;
     mod whatif;
 
     /// What goes wrong, and what people do wrong.
