@@ -142,7 +142,8 @@ pub async fn serve_page(listener: TcpListener, router: Router, anonymous: bool) 
                 let _ = stream.set_nodelay(true);
                 let newcomer = unauthenticated.admit(from.ip());
                 let who = Who::UnauthenticatedConnection(newcomer.clone());
-                let connection = converse(stream, who, SILENCE, router.clone());
+                let switching = Switching::new(newcomer.clone());
+                let connection = converse(stream, who, SILENCE, router.clone(), switching);
                 tokio::spawn(async move {
                     tokio::select! {
                         () = connection => {}

@@ -62,6 +62,10 @@ impl FromRequestParts<Arc<ApiState>> for Upgrade {
         let on = parts.extensions.remove().ok_or(Failure::NoUpgrade)?;
         let switching = parts.extensions.get::<Switching>().cloned().ok_or(Failure::NoUpgrade)?;
         let token = token_in(&parts.headers).filter(|_| peer.by_token).map(str::to_owned);
+        // A session of the page ends without this connection's hearing of it.
+        if !peer.is_named_by_kernel() && token.is_none() {
+            return Err(Failure::NoUpgrade);
+        }
         Ok(Upgrade { on, switching, token })
     }
 }
