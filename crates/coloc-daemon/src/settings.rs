@@ -1,6 +1,7 @@
 //! What can be changed while the daemon runs, and how it finds out what it should be.
 
 use crate::bounds::Bounds;
+use crate::notices::NotifySettings;
 use crate::quotas::Quotas;
 use crate::retention::Retention;
 use coloc_api::view::ChosenSetting;
@@ -26,6 +27,8 @@ pub struct Settings {
     pub retention: Retention,
     /// What one user may have.
     pub bounds: Bounds,
+    /// Hooks.
+    pub notify: NotifySettings,
     /// All of them as they were said, with where.
     pub chosen: Vec<ChosenSetting>,
 }

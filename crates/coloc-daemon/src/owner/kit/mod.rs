@@ -95,6 +95,7 @@ impl OwnerKit {
             grace: Millis::from_secs(5),
             retention: Retention::default(),
             bounds: Default::default(),
+            notify: Default::default(),
             chosen: Vec::new(),
         };
         let mut kit = OwnerKit {
