@@ -60,11 +60,14 @@ mod tests {
             gpus: 1,
             exclusive: false,
             models: None,
+            pools: None,
+            host: coloc_model::HostNeed::NONE,
             memory: Memory::Unknown,
             sm: None,
             borrows: false,
             duration: None,
             priority: 0,
+            host: Default::default(),
         }
     }
 

@@ -2,6 +2,7 @@
 //! submit. This crate is the only owner of an async runtime.
 
 pub mod accounting;
+pub mod administration;
 pub mod api;
 pub mod bounds;
 pub mod clock;

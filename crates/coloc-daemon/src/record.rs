@@ -123,6 +123,9 @@ pub struct Record {
     /// What the daemon wants of the attempt that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<Intent>,
+    /// The attempt that runs was told of another time limit than it began with.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub limit_changed: bool,
     /// What it is promised of its GPUs' memory, and what its attempts showed of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Box<MemoryState>>,
@@ -219,6 +222,7 @@ impl Record {
             enforcement: None,
             ended_by_watchdog: None,
             intent: None,
+            limit_changed: false,
             memory: None,
         }
     }

@@ -58,8 +58,11 @@ enum Verb {
     Update(verbs::update::Update),
     Drain(verbs::drain::Drain),
     Resume(verbs::drain::Resume),
+    Reserve(verbs::reserve::Reserve),
+    Return(verbs::reserve::Return),
     Config(verbs::config::ConfigVerb),
     Token(verbs::token::Token),
+    Web(verbs::web::Web),
     State(verbs::state::State),
     Api(verbs::api::Api),
     Init(verbs::init::Init),
@@ -69,6 +72,8 @@ enum Verb {
     Shim(verbs::shim::Shim),
     #[command(hide = true)]
     Deliver(verbs::deliver::Deliver),
+    #[command(hide = true)]
+    Slurm(verbs::slurm::SlurmTool),
     #[command(hide = true)]
     Experiment(verbs::experiment::Experiment),
     Demo(verbs::demo::Demo),
@@ -159,8 +164,11 @@ pub fn main() -> ExitCode {
         Verb::Update(verb) => verb.run(),
         Verb::Drain(verb) => verb.run(),
         Verb::Resume(verb) => verb.run(),
+        Verb::Reserve(verb) => verb.run(),
+        Verb::Return(verb) => verb.run(),
         Verb::Config(verb) => verb.run(),
         Verb::Token(verb) => verb.run(),
+        Verb::Web(verb) => verb.run(),
         Verb::State(verb) => verb.run(),
         Verb::Api(verb) => verb.run(),
         Verb::Init(verb) => verb.run(),
@@ -182,6 +190,7 @@ pub fn main() -> ExitCode {
         Verb::Deliver(verb) => return verb.run(),
         Verb::Run(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
         Verb::Wait(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
+        Verb::Slurm(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
         Verb::Emu(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
     };
     match result {

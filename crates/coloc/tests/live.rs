@@ -6,6 +6,7 @@ mod live {
     #[path = "../support/processes.rs"]
     mod processes;
 
+    mod administration;
     mod agreement;
     mod collocate;
     mod command_output;
@@ -38,6 +39,7 @@ mod live {
     mod tasks;
     mod update;
     mod users;
+    mod web;
     mod whatif;
 
     /// What goes wrong, and what people do wrong.

@@ -58,6 +58,7 @@ impl Owner {
         let (user, new) = self.names.user(owner.0);
         if new {
             self.scheduler.agree(user, self.account_table.account(owner));
+            self.keep_reserved_gpus_for(user, owner);
         }
         user
     }

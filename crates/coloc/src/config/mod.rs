@@ -30,8 +30,8 @@ const SECTIONS: [(&str, &[&str]); 5] = [
         "client",
         &[
             "submit", "run", "sweep", "queue", "history", "report", "show", "why", "logs", "wait",
-            "cancel", "hold", "release", "requeue", "update", "drain", "resume", "replay", "token",
-            "gpus",
+            "cancel", "hold", "release", "requeue", "update", "drain", "resume", "reserve",
+            "return", "replay", "token", "gpus", "slurm",
         ],
     ),
 ];

@@ -59,6 +59,7 @@ fn weight(command: &Command, tasks: usize) -> usize {
         | Command::Metrics(_)
         | Command::Drain(..)
         | Command::ServeGpus(..)
+        | Command::ReserveGpus(..)
         | Command::Settings(_)
         | Command::Reconfigure(..) => 1,
     }

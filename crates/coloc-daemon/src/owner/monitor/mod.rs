@@ -7,6 +7,7 @@ pub(in crate::owner) mod idle;
 pub(in crate::owner) mod lost_gpus;
 pub(in crate::owner) mod memory_watchdog;
 pub(in crate::owner) mod progress;
+mod reserved_gpus;
 pub(in crate::owner) mod sightings;
 mod tally;
 pub(in crate::owner) mod usage;
