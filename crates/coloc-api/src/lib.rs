@@ -8,6 +8,7 @@ pub mod fingerprint;
 pub mod frame;
 pub mod lines;
 pub mod moment;
+pub mod notify;
 pub mod past;
 pub mod report;
 pub mod request;

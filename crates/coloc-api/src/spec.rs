@@ -5,6 +5,7 @@ mod terminal;
 mod update;
 
 use crate::estimated::{EstimateFlag, EstimateShape, Replayed};
+use crate::notify::Notify;
 use crate::resource_limits::ResourceLimit;
 use crate::script::interpreter;
 use crate::text::RawText;
@@ -136,6 +137,10 @@ pub struct TaskSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 511))]
     pub umask: Option<u32>,
+    /// What is told of it, and how.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub notify: Vec<Notify>,
     /// It runs on a terminal of its own, which has this size until a client says otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TerminalSize>,
@@ -296,6 +301,7 @@ impl TaskSpec {
             framework: None,
             truncate: false,
             umask: None,
+            notify: Vec::new(),
             terminal: None,
             input: false,
             limits: Arc::default(),
