@@ -99,7 +99,11 @@ pub(super) fn open(address: &Address) -> Result<Connection, ClientError> {
     match address {
         Address::Socket(socket) => {
             let stream = UnixStream::connect(socket)
-                .map_err(|source| ClientError::Unreachable { socket: socket.clone(), source })?;
+                .map_err(|source| ClientError::Unreachable {
+                    socket: socket.clone(),
+                    source,
+                    also: None,
+                })?;
             set_timeout(&stream, LONGEST_SILENCE).map_err(broken)?;
             Ok(Connection::over(stream))
         }

@@ -344,6 +344,7 @@ fn executor(
         socket: options.socket.clone(),
         time_scale: options.time_scale,
         grace: options.settings.grace,
+        hooks: options.settings.administration.hooks.clone(),
         sharing,
         groups,
         addresses: hardware.gpus.addresses.clone(),

@@ -23,6 +23,12 @@ pub(crate) enum ConfigError {
     /// It cannot be read.
     #[error("cannot read {}: {source}", file.display())]
     Read { file: PathBuf, source: io::Error },
+    /// Another user could change what the daemon does with its rights.
+    #[error(
+        "{}: another user could change it, and the daemon would do what it says: it must belong to root or to the daemon's user, and be writable by no other (chmod go-w)",
+        file.display()
+    )]
+    Unsafe { file: PathBuf },
     /// Something in it makes no sense.
     #[error("{}, line {line}, column {column}: {problem}", file.display())]
     Wrong { file: PathBuf, line: usize, column: usize, problem: String },
@@ -58,7 +64,7 @@ pub(crate) struct Setting {
 
 impl Setting {
     /// The flag, as it would be typed.
-    pub(super) fn words(&self) -> impl Iterator<Item = OsString> + '_ {
+    pub(crate) fn words(&self) -> impl Iterator<Item = OsString> + '_ {
         self.values.iter().map(|value| match self.is_switch {
             true => format!("--{}", self.key).into(),
             // In one word, so that a value may begin with a dash.

@@ -8,6 +8,7 @@ mod ends;
 mod enforcement;
 mod environment;
 mod find;
+mod hooks;
 mod judge;
 mod kill;
 mod outputs;
@@ -29,6 +30,7 @@ use super::{
     Blame, Executor, Found, GpuError, LaunchError, Launched, MemoryLimit, SharingServer,
     StopRequest,
 };
+use crate::administration::Hooks;
 use crate::hardware::Gpus;
 use crate::owner::Input;
 use crate::record::{Record, Uid};
@@ -122,6 +124,8 @@ pub struct LocalExecutor {
     pub time_scale: f64,
     /// From a polite request to end to a kill.
     pub grace: Millis,
+    /// Programs that run before and after attempts.
+    pub hooks: Hooks,
     /// Sets up what tasks that share a GPU need.
     pub sharing: Sharing,
     /// Where tasks have control groups, or why they have none.
@@ -204,6 +208,7 @@ impl LocalExecutor {
             group: None,
             mps: None,
             umask: spec.umask,
+            hooks: self.hook_order(record),
             limits: spec.limits.clone(),
         })
     }
@@ -334,6 +339,14 @@ impl Executor for LocalExecutor {
             Ok(groups) => (groups.containment(), groups.says()),
             Err(why) => (Containment::Session, format!("session: {why}")),
         }
+    }
+
+    fn set_hooks(&mut self, hooks: &Hooks) {
+        self.hooks.clone_from(hooks);
+    }
+
+    fn epilog_failure(&self, record: &Record) -> Option<String> {
+        self.run_dir(record).ended().ok().flatten()?.epilog
     }
 
     fn set_grace(&mut self, grace: Millis) {
