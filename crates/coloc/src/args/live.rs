@@ -3,7 +3,7 @@
 use crate::error::{CliError, UsageError};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use coloc_api::client::{ClientError, Address, Client, Host, Secret, Wanted, Whose};
+use coloc_api::client::{Address, Client, ClientError, Host, Secret, Wanted, Whose};
 use coloc_api::fingerprint::Fingerprint;
 use coloc_api::tls::Trust;
 use std::io;
@@ -58,7 +58,8 @@ impl SocketArg {
         match Client::connect(&own) {
             // The system's daemon is there for users who have none of their own, or whose own has ended.
             Err(ClientError::Unreachable { socket, source, .. }) if own != system => {
-                let unreachable = ClientError::Unreachable { socket, source, also: Some(system.clone()) };
+                let unreachable =
+                    ClientError::Unreachable { socket, source, also: Some(system.clone()) };
                 Client::connect(&system).map_err(|_| unreachable.into())
             }
             connected => Ok(connected?),

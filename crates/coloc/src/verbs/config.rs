@@ -2,14 +2,14 @@
 
 use crate::args::live::SocketArg;
 use crate::config::{self, Config, ConfigError, Setting};
-use crate::{Cli, Verb};
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
+use crate::{Cli, Verb};
 use clap::{Args, Parser as _, Subcommand};
 use coloc_api::answer::ConfigInForce;
 use coloc_api::view::ChosenSetting;
-use serde::Serialize;
 use coloc_daemon::administration::hooks::is_own;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// Check configuration files, or show what they say together

@@ -122,8 +122,11 @@ fn daemon_says(socket: &SocketArg) -> Vec<Finding> {
     let place = client.address().to_string();
     let (Ok(status), Ok(config)) = (client.status(), client.config()) else { return Vec::new() };
     let ok = |about, what: String| Finding { about, health: Health::Ok, what, next: None };
-    let origins: BTreeSet<&str> =
-        config.settings.iter().map(|setting| setting.origin.split(", line").next().unwrap_or("")).collect();
+    let origins: BTreeSet<&str> = config
+        .settings
+        .iter()
+        .map(|setting| setting.origin.split(", line").next().unwrap_or(""))
+        .collect();
     let origins = origins.into_iter().collect::<Vec<_>>().join(", ");
     let policy = &status.policy;
     let mut findings = vec![
@@ -132,10 +135,15 @@ fn daemon_says(socket: &SocketArg) -> Vec<Finding> {
             "settings",
             match config.settings.len() {
                 0 => "none is set: all have their defaults".to_owned(),
-                many => format!("{many} are set, in {origins}; `coloc config show --live --origin`"),
+                many => {
+                    format!("{many} are set, in {origins}; `coloc config show --live --origin`")
+                }
             },
         ),
-        ok("sharing", format!("{}, queue {}, placement {}", policy.share, policy.queue, policy.place)),
+        ok(
+            "sharing",
+            format!("{}, queue {}, placement {}", policy.share, policy.queue, policy.place),
+        ),
         ok("administrators", administrators(&config.settings)),
     ];
     let told = |fault: &&FaultView| matches!(fault.word.as_str(), "foreign" | "pool");
@@ -153,7 +161,10 @@ fn daemon_says(socket: &SocketArg) -> Vec<Finding> {
         findings.push(Finding {
             about: "daemon",
             health: Health::Partial,
-            what: format!("two answer, at {} and at {SYSTEM_SOCKET}: neither knows of the other's tasks", own.display()),
+            what: format!(
+                "two answer, at {} and at {SYSTEM_SOCKET}: neither knows of the other's tasks",
+                own.display()
+            ),
             next: Some(format!("end your own, or name one with --socket {SYSTEM_SOCKET}")),
         });
     }

@@ -1,9 +1,9 @@
 //! How attempts ended: what their shims left, and what is to be cleared away after them.
 
 use super::cgroup::TaskGroup;
+use super::hooks::run_late_epilog;
 use super::judge::judge;
 use super::kill::Marks;
-use super::hooks::run_late_epilog;
 use super::run::{Ended, HookOrder, RunDir, RunError, Stopped, tail};
 use super::{LocalExecutor, last_words_of};
 use crate::executor::{End, Verdict};

@@ -1,7 +1,7 @@
 //! The administrator's prolog and epilog: run with the rights of the daemon or shim that runs them, for a limited time.
 
-use super::run::{HookOrder, RunDir};
 use super::LocalExecutor;
+use super::run::{HookOrder, RunDir};
 use crate::record::Record;
 use coloc_api::text::RawText;
 use nix::sys::signal::{Signal, killpg};
@@ -239,7 +239,8 @@ mod tests {
 
     #[test]
     fn a_hook_is_told_of_its_task_and_what_it_says_is_kept() {
-        let (_place, order) = hook("echo $COLOC_HOOK of $COLOC_TASK_ID; env | grep -c HOME; exit 3");
+        let (_place, order) =
+            hook("echo $COLOC_HOOK of $COLOC_TASK_ID; env | grep -c HOME; exit 3");
         let end = run(Which::Prolog, &order, None, || false);
         assert_eq!(String::from_utf8_lossy(&end.output), "prolog of 7\n0\n");
         assert!(matches!(end.outcome, Outcome::Failed(why) if why.contains("3")));

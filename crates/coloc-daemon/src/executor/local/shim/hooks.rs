@@ -30,7 +30,15 @@ pub(super) fn before(
     }
     let ended = |exit, stopped, prolog| {
         let at = Moment::now();
-        Box::new(Ended { exit, at, stopped, host_memory: None, unstarted: None, prolog, epilog: None })
+        Box::new(Ended {
+            exit,
+            at,
+            stopped,
+            host_memory: None,
+            unstarted: None,
+            prolog,
+            epilog: None,
+        })
     };
     match outcome {
         Outcome::Done => Ok(()),

@@ -174,7 +174,8 @@ impl Prepared {
         let copies = log.copy(streams).map_err(system("copy the output"))?;
         let group = group.as_ref();
         let limit = order.time_limit;
-        let watch = Watch { dir, order: &order, program, asked, stopped: None, group, limit, began };
+        let watch =
+            Watch { dir, order: &order, program, asked, stopped: None, group, limit, began };
         let ended = watch.until_the_end()?;
         finish(&order, copies, group);
         dir.remove_script();
