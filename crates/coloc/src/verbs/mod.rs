@@ -35,5 +35,6 @@ pub(crate) mod token;
 pub(crate) mod trace;
 pub(crate) mod update;
 pub(crate) mod wait;
+pub(crate) mod web;
 pub(crate) mod whatif;
 pub(crate) mod why;
