@@ -7,6 +7,7 @@
 mod chosen;
 pub(crate) mod environments;
 mod file;
+mod pools;
 
 pub(crate) use chosen::chosen_settings;
 pub(crate) use file::{ConfigError, Setting, is_key, read};

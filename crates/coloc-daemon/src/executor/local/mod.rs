@@ -11,6 +11,7 @@ mod find;
 mod hooks;
 mod judge;
 mod kill;
+mod not_started;
 mod outputs;
 pub mod run;
 pub mod sharing;
@@ -27,8 +28,7 @@ pub use watch::Watcher;
 
 use super::progress;
 use super::{
-    Blame, Executor, Found, GpuError, LaunchError, Launched, MemoryLimit, SharingServer,
-    StopRequest,
+    Executor, Found, GpuError, LaunchError, Launched, MemoryLimit, SharingServer, StopRequest,
 };
 use crate::administration::Hooks;
 use crate::hardware::Gpus;
@@ -45,9 +45,10 @@ use coloc_gpu::health::Condition;
 use coloc_gpu::process::TaskRoots;
 use coloc_model::{Bytes, GpuId, Millis, TaskId, Time};
 use find::Shim;
-use run::{GroupPlace, Order, Output, READERS, RunAs, RunDir, RunError, Started};
+use not_started::NotStarted;
+use run::{GroupPlace, Order, Output, READERS, RunAs, RunDir, Started};
 use rustix::process::Signal;
-use sharing::{PartitionError, Sharing, SharingError};
+use sharing::Sharing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
@@ -60,40 +61,6 @@ const LOG_LIMIT: u64 = 64 << 20;
 
 /// So much of an output's end is looked at for signs of training.
 const TAIL: u64 = 4096;
-
-/// A task that could not be started here.
-#[derive(Debug, thiserror::Error)]
-enum NotStarted {
-    /// Its directory could not be made.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// The shim could not be started.
-    #[error("cannot start a shim: {0}")]
-    Shim(#[from] io::Error),
-    /// Its MIG instance could not be had.
-    #[error(transparent)]
-    Partition(#[from] PartitionError),
-    /// MPS is not ready for it.
-    #[error(transparent)]
-    Mps(SharingError),
-    /// Its user is not known here.
-    #[error("user {0} is not known on this machine")]
-    NoSuchUser(u32),
-}
-
-impl NotStarted {
-    fn blame(&self) -> Blame {
-        match self {
-            NotStarted::Mps(_) => Blame::Setup,
-            NotStarted::Partition(PartitionError::Notes { .. }) => Blame::Machine,
-            NotStarted::Partition(partition) if partition.may_pass() => Blame::Moment,
-            NotStarted::Partition(_) => Blame::Task,
-            NotStarted::Run(RunError::Exists(_)) => Blame::Number,
-            NotStarted::Run(_) | NotStarted::Shim(_) => Blame::Machine,
-            NotStarted::NoSuchUser(_) => Blame::Account,
-        }
-    }
-}
 
 /// What the shim of an attempt understands by a request to end. One of an earlier version would die of a signal that it does not
 /// know.
