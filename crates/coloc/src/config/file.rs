@@ -3,6 +3,7 @@
 use super::SECTIONS;
 use super::pools::POOL;
 use crate::Cli;
+use crate::args::notify::NOTIFY_FLAGS;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, CommandFactory as _};
 use std::ffi::OsString;
@@ -248,7 +249,8 @@ pub(crate) fn is_key(section: &str, key: &str) -> bool {
         "client" => connection.contains(&key),
         "submit" => !typed.contains(&key) && !connection.contains(&key),
         "api" => API_FLAGS.contains(&key),
-        "daemon" => !typed.contains(&key) && !API_FLAGS.contains(&key),
+        "notify" => NOTIFY_FLAGS.contains(&key),
+        "daemon" => [&typed[..], &API_FLAGS, &NOTIFY_FLAGS].iter().all(|no| !no.contains(&key)),
         _ => !typed.contains(&key),
     }
 }

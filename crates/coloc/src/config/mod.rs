@@ -23,16 +23,17 @@ pub(crate) const SYSTEM_FILE: &str = "/etc/coloc/coloc.toml";
 pub(crate) const VARIABLE: &str = "COLOC_CONFIG";
 
 /// Sections, and the verbs that listen to each.
-const SECTIONS: [(&str, &[&str]); 4] = [
+const SECTIONS: [(&str, &[&str]); 5] = [
     ("daemon", &["daemon"]),
+    ("notify", &["daemon"]),
     ("api", &["daemon"]),
     ("submit", &["submit", "run", "sweep"]),
     (
         "client",
         &[
-            "submit", "run", "sweep", "queue", "history", "show", "why", "logs", "wait", "cancel",
-            "hold", "release", "requeue", "update", "drain", "resume", "reserve", "return",
-            "replay", "token", "gpus", "slurm",
+            "submit", "run", "sweep", "queue", "history", "report", "show", "why", "logs", "wait",
+            "cancel", "hold", "release", "requeue", "update", "drain", "resume", "reserve",
+            "return", "replay", "token", "gpus", "slurm",
         ],
     ),
 ];
@@ -73,7 +74,7 @@ impl Config {
     /// Reads the files that are there for a daemon: no user but root and its own may have written them.
     pub(crate) fn load_for_daemon() -> Result<Self, ConfigError> {
         let config = Config::load()?;
-        let theirs = |setting: &&Setting| matches!(setting.section, "daemon" | "api");
+        let theirs = |setting: &&Setting| matches!(setting.section, "daemon" | "api" | "notify");
         for file in config.settings.iter().filter(theirs).map(|setting| &setting.file) {
             let own = std::fs::metadata(file).is_ok_and(|found| is_own(&found));
             if !own {

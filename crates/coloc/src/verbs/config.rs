@@ -129,7 +129,7 @@ fn check(files: Vec<PathBuf>, json: bool) -> Result<(), CliError> {
 
 /// Whether a daemon would take what a file says: users, groups, pools and programs are looked up as a reload does.
 fn check_daemon(file: &Path, settings: &[Setting]) -> Result<(), CliError> {
-    let theirs = |setting: &&Setting| matches!(setting.section, "daemon" | "api");
+    let theirs = |setting: &&Setting| matches!(setting.section, "daemon" | "api" | "notify");
     if !settings.iter().any(|setting| theirs(&setting)) {
         return Ok(());
     }

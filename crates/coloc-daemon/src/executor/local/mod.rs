@@ -12,6 +12,7 @@ mod hooks;
 mod judge;
 mod kill;
 mod not_started;
+pub mod notices;
 mod outputs;
 pub mod run;
 pub mod sharing;
@@ -32,6 +33,7 @@ use super::{
 };
 use crate::administration::Hooks;
 use crate::hardware::Gpus;
+use crate::notices::Notice;
 use crate::owner::Input;
 use crate::record::{Record, Uid};
 use cgroup::Groups;
@@ -354,6 +356,10 @@ impl Executor for LocalExecutor {
 
     fn sweep_sharing(&mut self, now: Time, attempts: &mut dyn Iterator<Item = &Record>) {
         self.sweep_instances(now, attempts);
+    }
+
+    fn deliver(&mut self, notice: &Notice, sendmail: &Path) {
+        self.tell(notice, sendmail);
     }
 
     fn tear_down(&mut self) {
