@@ -28,6 +28,7 @@ pub mod report;
 mod reserve;
 pub mod retention;
 mod retention_clock;
+pub mod series;
 pub mod serve;
 pub mod settings;
 pub mod state_dir;

@@ -1,8 +1,8 @@
 //! Every route, with what it takes and answers. What is served and what the document says come from this one table.
 
 use super::{
-    ApiState, config, events, expected, list, log, metrics, openapi, past, report, tasks, tokens,
-    web,
+    ApiState, config, events, expected, list, log, metrics, openapi, past, report, series, tasks,
+    timeline, tokens, web,
 };
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
@@ -14,9 +14,12 @@ use coloc_api::past::Past;
 use coloc_api::report::{HistoryRequest, Report, ReportRequest, TaskHistory};
 use coloc_api::request::{
     ChangeRequest, EventsRequest, GpuReservation, GpuService, ListRequest, LogRequest, PastRequest,
-    Submission, Teaching, TokenRequest, WebCodeRequest, WebSessionRequest,
+    SeriesRequest, Submission, Teaching, TimelineRequest, TokenRequest, WebCodeRequest,
+    WebSessionRequest,
 };
-use coloc_api::view::{EventData, Expected, StatusView, TaskDetail, TokenView, WhyView};
+use coloc_api::view::{
+    EventData, Expected, SeriesAnswer, StatusView, TaskDetail, TimelineAnswer, TokenView, WhyView,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::sync::Arc;
 
@@ -110,6 +113,14 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/v1/expected", "expectTasks", expected::all)
             .does("When each task is expected to start and to end, if nothing else is submitted")
             .answers::<Foreseen>(),
+        Route::get("/v1/series", "readSeries", series::read)
+            .does("What was measured of GPUs and tasks over time, in columns")
+            .asks::<SeriesRequest>()
+            .answers::<SeriesAnswer>(),
+        Route::get("/v1/timeline", "readTimeline", timeline::read)
+            .does("What ran where and when, what runs, and what is expected to")
+            .asks::<TimelineRequest>()
+            .answers::<TimelineAnswer>(),
         Route::get("/v1/past", "readPast", past::read)
             .does("What ran, as a simulation needs it")
             .asks::<PastRequest>()
@@ -215,8 +226,6 @@ fn tasks_routes() -> Vec<Route> {
 /// Answers of routes that are about to come.
 pub(super) fn promised(generator: &mut SchemaGenerator) {
     use coloc_api::view;
-    generator.subschema_for::<view::SeriesAnswer>();
-    generator.subschema_for::<view::TimelineAnswer>();
     generator.subschema_for::<view::WhatifAnswer>();
     generator.subschema_for::<view::SavingsAnswer>();
     generator.subschema_for::<view::JobView>();
