@@ -30,6 +30,7 @@ mod unauthenticated;
 mod user_limits;
 mod version;
 mod web;
+mod whatif;
 
 use caller::Peer;
 use coloc_api::SCHEMA;
@@ -94,6 +95,8 @@ pub struct ApiState {
     pub user_limits: Arc<UserLimits>,
     /// Heavy requests that are under way.
     pub heavy_requests: Arc<HeavyRequests>,
+    /// Plays the past.
+    pub whatif: Arc<crate::whatif::Worker>,
     /// What is measured over time.
     pub series: Arc<Series>,
     /// The last forecast of all tasks.

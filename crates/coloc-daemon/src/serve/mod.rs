@@ -26,6 +26,7 @@ use crate::series::{self, Series};
 use crate::settings::{Settings, Source};
 use crate::tls::Identity;
 use crate::tokens::{TokenError, Tokens};
+use crate::whatif::Worker;
 use coloc_api::tls::TlsError;
 use coloc_core::Policy;
 use coloc_gpu::driver::{Guarded, Xids};
@@ -216,6 +217,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         codes: Arc::default(),
         series: series.clone(),
         forecast: Arc::default(),
+        whatif: Worker::start(options.state.join("journal.db")).map_err(at(&options.state))?,
         source: Arc::new(options.source),
         user_limits,
         heavy_requests: api::HeavyRequests::new(api::HEAVY_AT_ONCE),
