@@ -71,6 +71,8 @@ enum Verb {
     #[command(hide = true)]
     Shim(verbs::shim::Shim),
     #[command(hide = true)]
+    Slurm(verbs::slurm::SlurmTool),
+    #[command(hide = true)]
     Experiment(verbs::experiment::Experiment),
     Demo(verbs::demo::Demo),
     Simulate(Box<verbs::simulate::Simulate>),
@@ -185,6 +187,7 @@ pub fn main() -> ExitCode {
         Verb::Submit(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
         Verb::Run(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
         Verb::Wait(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
+        Verb::Slurm(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
         Verb::Emu(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
     };
     match result {

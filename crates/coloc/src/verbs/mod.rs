@@ -28,6 +28,7 @@ pub(crate) mod reserve;
 pub(crate) mod shim;
 pub(crate) mod show;
 pub(crate) mod simulate;
+pub(crate) mod slurm;
 pub(crate) mod state;
 pub(crate) mod submit;
 pub(crate) mod sweep;
