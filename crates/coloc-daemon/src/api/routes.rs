@@ -2,7 +2,7 @@
 
 use super::{
     ApiState, config, events, expected, list, log, metrics, openapi, past, report, series, tasks,
-    timeline, tokens, web,
+    timeline, tokens, web, whatif,
 };
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
@@ -14,8 +14,8 @@ use coloc_api::past::Past;
 use coloc_api::report::{HistoryRequest, Report, ReportRequest, TaskHistory};
 use coloc_api::request::{
     ChangeRequest, EventsRequest, GpuReservation, GpuService, ListRequest, LogRequest, PastRequest,
-    SeriesRequest, Submission, Teaching, TimelineRequest, TokenRequest, WebCodeRequest,
-    WebSessionRequest,
+    SavingsRequest, SeriesRequest, Submission, Teaching, TimelineRequest, TokenRequest,
+    WebCodeRequest, WebSessionRequest, WhatifRequest,
 };
 use coloc_api::view::{
     EventData, Expected, JobView, SavingsAnswer, SeriesAnswer, StatusView, TaskDetail,
