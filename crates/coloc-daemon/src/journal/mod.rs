@@ -14,6 +14,7 @@ mod error;
 mod gpus;
 mod keys;
 mod mark;
+mod notices;
 mod read;
 mod schema;
 mod seal;
@@ -31,6 +32,7 @@ pub use schema::SCHEMA_VERSION;
 pub use setup::Setup;
 pub(crate) use table::digest;
 
+use crate::notices::Notice;
 use crate::owner::SharedTexts;
 use crate::record::{Record, SpecId, Uid};
 use coloc_api::moment::Moment;
@@ -85,6 +87,10 @@ pub enum Entry {
     NoSeries(TaskId),
     /// With what a daemon works.
     Setup(Box<Setup>),
+    /// An event that a hook is to be told of.
+    Notice(Box<Notice>),
+    /// A hook was told, or never will be.
+    NoticeDone(u64),
     /// Whether a GPU takes tasks.
     Gpu(Box<GpuRecord>),
     /// A submission that needs less room now, or none.
@@ -113,6 +119,8 @@ pub struct Saved {
     pub live: Vec<(Record, Arc<TaskSpec>)>,
     /// Nothing new is to be taken or started.
     pub draining: bool,
+    /// What hooks were not told yet, and the number of the next notice.
+    pub notices: (Vec<Notice>, u64),
     /// The next free ids.
     pub next_task: u32,
     /// The next free submission.
@@ -326,6 +334,7 @@ impl Journal {
             draining: self.fact("draining")? == Some(1),
             lessons: self.lessons()?,
             gpus: self.gpus()?,
+            notices: (self.notices()?, self.next_notice()?),
             live: self.live(&mut shared_texts)?,
             shared_texts,
             kept: self.user_usage()?,
@@ -362,6 +371,8 @@ fn write_entry(work: &mut Work<'_>, entry: &Entry) -> Result<(), JournalError> {
         Entry::Series(task, at, body) => attempts::write_series(work, *task, *at, body),
         Entry::NoSeries(task) => attempts::forget_series(work, *task),
         Entry::Setup(setup) => setup::write(work, setup),
+        Entry::Notice(notice) => notices::write(work, notice),
+        Entry::NoticeDone(id) => notices::forget(work, *id),
         Entry::Gpu(gpu) => gpus::write(work, gpu),
         Entry::Respec(id, spec) => user_usage::respec(work, *id, spec.as_deref()),
         Entry::Kept { owner, bytes, .. } => user_usage::keep(work, *owner, *bytes),

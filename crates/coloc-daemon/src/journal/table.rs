@@ -29,15 +29,16 @@ pub(super) const SHARES: Table = Table::new("shares", 1, &["owner", "bytes"]);
 pub(super) const ARRAYS: Table =
     Table::new("arrays", 1, &["first", "count", "body", "indices"]).since(6);
 
+pub(super) const NOTICES: Table = Table::new("notices", 1, &["id", "body"]).since(7);
 pub(super) const ATTEMPTS: Table =
-    Table::new("attempts", 1, &["key", "task", "started_ms", "ended_ms", "body"]).since(7);
-pub(super) const DECISIONS: Table = Table::new("decisions", 1, &["seq", "task", "body"]).since(7);
-pub(super) const SERIES: Table = Table::new("series", 1, &["task", "at_ms", "body"]).since(7);
+    Table::new("attempts", 1, &["key", "task", "started_ms", "ended_ms", "body"]).since(8);
+pub(super) const DECISIONS: Table = Table::new("decisions", 1, &["seq", "task", "body"]).since(8);
+pub(super) const SERIES: Table = Table::new("series", 1, &["task", "at_ms", "body"]).since(8);
 
 /// A table that is not here is not checked.
-const ALL: [Table; 13] = [
-    FACTS, SPECS, TASKS, STORY, SETUPS, LESSONS, KEYS, GPUS, SHARES, ARRAYS, ATTEMPTS, DECISIONS,
-    SERIES,
+const ALL: [Table; 14] = [
+    FACTS, SPECS, TASKS, STORY, SETUPS, LESSONS, KEYS, GPUS, SHARES, ARRAYS, NOTICES, ATTEMPTS,
+    DECISIONS, SERIES,
 ];
 
 /// All of them that a journal of this version has.

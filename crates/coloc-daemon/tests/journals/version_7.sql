@@ -7,24 +7,9 @@ CREATE TABLE arrays (
          sum INTEGER NOT NULL
      ) STRICT;
 INSERT INTO "arrays" VALUES(4,3,'{"id":4,"spec":1,"owner":0,"array":{"array":4,"index":10,"at_once":2},"phase":"pending","held":false,"cancelled":false,"submitted":1794798490000,"started":null,"first_started":null,"ended":null,"attempt":0,"ooms":0,"preemptions":0,"retried":0,"losses":0,"placement":null,"exit":null,"peak":0,"usage":{"watched_s":0.0,"alone_s":0.0,"gpu_s":0.0,"sm_s":0.0,"occupancy_s":0.0,"dram_s":0.0},"wanted":null,"reason":null}','[10,20,30]',-1854827913082504253);
-CREATE TABLE attempts (
-         key INTEGER PRIMARY KEY,
-         task INTEGER NOT NULL,
-         started_ms INTEGER NOT NULL,
-         ended_ms INTEGER NOT NULL,
-         body TEXT NOT NULL,
-         sum INTEGER NOT NULL
-     ) STRICT;
-INSERT INTO "attempts" VALUES(4294967297,1,1794798480000,1794798485000,'{"number":1,"gpus":[0],"instance":null,"started_s":1794798480.0,"ended_s":1794798485.0,"outcome":"completed","exit_code":0,"peak_bytes":1073741824,"ooms":0,"promised_bytes":2147483648}',3106802383286635724);
-CREATE TABLE decisions (
-         seq INTEGER PRIMARY KEY,
-         task INTEGER NOT NULL,
-         body TEXT NOT NULL,
-         sum INTEGER NOT NULL
-     ) STRICT;
-INSERT INTO "decisions" VALUES(1,1,'{"at_s":1794798480.0,"attempt":1,"kind":"starts","chosen":[0],"gpus":[{"gpu":0,"fits":true,"score":0.0,"text":"chosen","refusals":[]},{"gpu":1,"fits":false,"score":null,"text":"is lost","refusals":[{"rule":"lost","have":null,"limit":null,"short":null,"unit":null,"task":null,"text":"is lost"}]}],"left_out":0}',-8179430211660205738);
 CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL, sum INTEGER NOT NULL DEFAULT 0) STRICT;
 INSERT INTO "facts" VALUES('epoch_ms',1794798476513,668591201478140645);
+INSERT INTO "facts" VALUES('next_notice',13,4625753481630809060);
 CREATE TABLE gpus (uuid TEXT PRIMARY KEY, body TEXT NOT NULL, sum INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 INSERT INTO "gpus" VALUES('GPU-1','{"uuid":"GPU-1","drained":{"reason":"XID 48 (uncorrectable ECC error)","since":1794798481705,"by":null},"accepted":{"ecc_uncorrected":2,"remap_pending":true,"remap_failed":false}}',298158525965978142);
 CREATE TABLE keys (
@@ -38,6 +23,8 @@ CREATE TABLE keys (
 INSERT INTO "keys" VALUES(0,'nightly',32503680000000,2,2,1328273089263989791);
 CREATE TABLE lessons (signature TEXT PRIMARY KEY, at_ms INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL DEFAULT 0) STRICT;
 INSERT INTO "lessons" VALUES('//bin/true',1794798481705,'{"sm":0.5,"peak":1073741824,"temper":{"sensitivity":1.5,"pressure":0.75}}',-268412089084198519);
+CREATE TABLE notices (id INTEGER PRIMARY KEY, body TEXT NOT NULL, sum INTEGER NOT NULL) STRICT;
+INSERT INTO "notices" VALUES(12,'{"id":12,"task":2,"owner":0,"event":"fail","at":1794798477000,"channel":{"mail":"ann@example.org"},"hook_of":"user","tries":1,"body":"{\"schema\":1,\"id\":12,\"event\":\"fail\"}"}',-8881325033974989257);
 CREATE TABLE seal (
          id INTEGER PRIMARY KEY CHECK (id = 1),
          identity TEXT NOT NULL,
@@ -47,14 +34,7 @@ CREATE TABLE seal (
          least_spec INTEGER NOT NULL,
          sum INTEGER NOT NULL
      ) STRICT;
-INSERT INTO "seal" VALUES(1,'453f95fe81b9b1d65e176569c5cb9d34',4,-8125478102298511875,4,4,5357710676890922109);
-CREATE TABLE series (
-         task INTEGER PRIMARY KEY,
-         at_ms INTEGER NOT NULL,
-         body TEXT NOT NULL,
-         sum INTEGER NOT NULL
-     ) STRICT;
-INSERT INTO "series" VALUES(1,1794798485000,'{"of":"task:1","step_s":1.0,"start_s":1794798480.0,"columns":{"memory_bytes":[1073741824.0,null]},"max":{"memory_bytes":[1073741824.0,null]}}',-8525402586477717731);
+INSERT INTO "seal" VALUES(1,'453f95fe81b9b1d65e176569c5cb9d34',4,1216980760208595673,4,4,-558671432268061052);
 CREATE TABLE setups (at_ms INTEGER PRIMARY KEY, body TEXT NOT NULL, sum INTEGER NOT NULL DEFAULT 0) STRICT;
 INSERT INTO "setups" VALUES(1794798476522,'{"policy":{"queue":"best-effort","place":"least-interference","pack":"always","share":"mps","knowledge":{"estimated":{"margin":0}},"memory":"ledger","gate":{"expected":{"full":0.8,"limit":1.4}},"settle":null,"max_tasks":null,"same_user":false,"idle_first":false,"pace":{"idle":0,"shared":0},"recovery":{"on_oom":{"grow":{"margin":0.1}},"retries":3,"stops_others":false},"patience":7200000,"short_first":3.0,"overtake_limit":5400000,"learn":true,"service":{"thresholds":{"limits":[0,0,0,0,0,0,0],"count":0},"promote":null,"quantum":null,"letter":"paper"},"half_life":604800000,"fair_order":"arrival","learn_speeds":false,"alpha":1.0},"gpus":["A100-40GB"],"time_scale":1.0}',-4015553747415963084);
 CREATE TABLE shares (owner INTEGER PRIMARY KEY, bytes INTEGER NOT NULL, sum INTEGER NOT NULL) STRICT;
@@ -92,7 +72,4 @@ INSERT INTO "tasks" VALUES(5,0,NULL,'{"id":5,"spec":1,"owner":0,"array":{"array"
 CREATE INDEX live_tasks ON tasks (id) WHERE over = 0;
 CREATE INDEX ended_tasks ON tasks (ended_ms) WHERE over = 1;
 CREATE INDEX story_of_task ON story (task);
-CREATE INDEX attempts_of_task ON attempts (task);
-CREATE INDEX ended_attempts ON attempts (ended_ms);
-CREATE INDEX decisions_of_task ON decisions (task);
 PRAGMA user_version = 7;
