@@ -127,7 +127,9 @@ impl Scheduler {
         let (policy, state) = (&self.state.policy, self.state.gpus.get(gpu));
         let user = state.residents().first().map_or(UserId(0), |booking| booking.user);
         let demand = Demand::least(user, policy.needs_idle());
-        let reservation = |refusal: &Refusal| matches!(refusal, Refusal::Reserved { .. });
+        let reservation = |refusal: &Refusal| {
+            matches!(refusal, Refusal::Reserved { .. } | Refusal::KeptForOthers)
+        };
         let refusals = Case { policy, state, now, demand: &demand }.refusals();
         let refusal = refusals.into_iter().find(|refusal| !reservation(refusal))?;
         let passes = matches!(refusal, Refusal::Settling { .. } | Refusal::Busy { .. });

@@ -125,11 +125,17 @@ impl Failure {
             }
             Failure::NotYours(_)
             | Failure::Refused(
-                Refused::NotYours(_) | Refused::NotAdmin | Refused::PriorityAboveZero,
+                Refused::NotYours(_)
+                | Refused::NotAdmin
+                | Refused::PriorityAboveZero
+                | Refused::LongerWhileRunning(_)
+                | Refused::PoolDenied(_),
             ) => StatusCode::FORBIDDEN,
-            Failure::Refused(Refused::Invalid(_) | Refused::TooManyToForecast { .. }) => {
-                StatusCode::UNPROCESSABLE_ENTITY
-            }
+            Failure::Refused(
+                Refused::Invalid(_)
+                | Refused::TooManyToForecast { .. }
+                | Refused::LongTimeLimit { .. },
+            ) => StatusCode::UNPROCESSABLE_ENTITY,
             Failure::Refused(Refused::OverLimit(_)) => StatusCode::TOO_MANY_REQUESTS,
             Failure::Refused(
                 Refused::WrongPhase { .. } | Refused::NotHeld { .. } | Refused::NotRunning { .. },

@@ -60,6 +60,9 @@ pub(crate) struct TaskArgs {
     /// Kinds of GPU that it may run on, such as A100 or a100-80gb,h100 [default: all]
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     pub(crate) gpu_kind: Vec<String>,
+    /// Pools of GPUs that it may run in, as `coloc gpus` shows them; the administrator's order counts [default: the daemon's]
+    #[arg(long, value_name = "POOLS", value_delimiter = ',')]
+    pub(crate) pool: Vec<String>,
     /// Memory it needs on each GPU, such as 12G; a bare number is MiB
     #[arg(long, value_name = "MEMORY")]
     pub(crate) gpu_mem: Option<Bytes>,

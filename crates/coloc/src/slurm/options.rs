@@ -205,7 +205,7 @@ pub(crate) const SBATCH: &[SlurmOption] = &[
         Nothing("whether tasks share GPUs is the daemon's policy; `--exclusive` forbids it"),
     ),
     option("parsable", ' ', Value::None, Works("prints the id alone")),
-    option("partition", 'p', Needed, Works("accepted")),
+    option("partition", 'p', Needed, Works("names a pool, where the daemon has pools")),
     option(
         "prefer",
         ' ',

@@ -52,6 +52,11 @@ impl TaskArgs {
                 said if !said.is_empty() => said,
                 _ => args.slurm.kinds(&args.gpus),
             },
+            pools_if_any: args.pool.is_empty(),
+            pools: match args.pool {
+                said if !said.is_empty() => said,
+                _ => args.slurm.partitions(),
+            },
             gpu_memory: args.gpu_mem,
             reclaim: args.gpu_mem_reclaim && args.gpu_mem.is_some(),
             borrow: args.gpu_mem_borrow,

@@ -134,6 +134,9 @@ impl Owner {
         }
         self.may_submit(caller, &submission.spec)?;
         let Submission { mut spec, array, held, key, singleton } = submission;
+        self.check_pools(caller, caller.uid, &spec)?;
+        spec.time_limit = self.times_of(caller.uid, &spec).given(spec.time_limit);
+        self.check_time_limit(caller.uid, &spec)?;
         self.check(caller.uid, &spec, array.as_ref())?;
         self.has_room(caller, array.as_ref().map_or(1, |array| array.indices.len()), &spec)?;
         spec.singleton |= singleton;
@@ -256,9 +259,7 @@ impl Owner {
         bounds::check(spec, tasks, &self.settings.bounds).map_err(Invalid::from)?;
         check_form(spec, array)?;
         self.check_dependencies(spec)?;
-        if spec.gpus > 1 && self.scheduler.policy().share == coloc_model::Share::Mig {
-            return Err(Invalid::GangOnMig.into());
-        }
+        self.check_gang_share(owner, spec)?;
         self.check_kinds(spec)?;
         self.check_memory(spec)?;
         let task = Task {
@@ -268,6 +269,7 @@ impl Owner {
             gpus: spec.gpus,
             exclusive: spec.exclusive,
             models: self.models(spec),
+            pools: self.pools_of(owner, spec),
             memory: memory_of(spec, self.scheduler.policy().contract.is_some()),
             sm: None,
             borrows: false,
@@ -276,7 +278,7 @@ impl Owner {
             priority: 0,
         };
         self.scheduler.check_host(task.host).map_err(Invalid::Host)?;
-        let fits = self.scheduler.check(&task);
+        let fits = self.scheduler.check(&task).and_then(|()| self.scheduler.check_pools(&task));
         Ok(fits.map_err(Invalid::from)?)
     }
 
@@ -384,6 +386,7 @@ impl Owner {
             gpus: spec.gpus,
             exclusive: spec.exclusive || (record.ooms > 0 && spec.on_oom == on_oom),
             models: self.models(spec),
+            pools: self.pools_of(record.owner, spec),
             memory: memory_of(spec, self.scheduler.policy().contract.is_some()),
             // How busy a GPU it keeps is worth knowing also where its memory was declared.
             sm: spec.estimate.and_then(|estimate| estimate.sm),

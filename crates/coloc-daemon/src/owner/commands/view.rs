@@ -40,6 +40,7 @@ impl Shown {
             command: spec.command.clone(),
             directory: spec.directory.clone(),
             gpu_kinds: spec.gpu_kinds.clone(),
+            pools: spec.pools.clone(),
             log: output.display().to_string(),
             log_removed: false,
             estimate_bound_bytes: spec.estimate.map(|estimate| estimate.bound.0),
@@ -54,9 +55,9 @@ impl Shown {
             attempts_list: Vec::new(),
             decisions: Vec::new(),
             neighbours: Vec::new(),
-            energy_j: None,
-            energy_kind: None,
-            smact_mean: None,
+            energy_j: record.accounting.energy_j(),
+            energy_kind: record.accounting.energy_kind().map(|kind| kind.name().to_owned()),
+            smact_mean: record.accounting.smact_mean(),
         };
         Shown { detail, owner: record.owner, output }
     }
@@ -186,6 +187,10 @@ impl Owner {
         let output = self.executor.output(&live.record, &live.spec);
         let mut shown = Shown::new(&live.record, &live.spec, output);
         shown.detail.task = self.view(live);
+        if let Some(pools) = self.pools_of(live.record.owner, &live.spec) {
+            let names = pools.iter().map(|pool| self.pool_table.name(pool).to_owned());
+            shown.detail.pools = names.collect();
+        }
         shown.detail.task.promised_bytes = promised_bytes;
         shown.detail.memory = memory;
         shown.detail.enforcement = self.executor.enforcement(&live.record);
