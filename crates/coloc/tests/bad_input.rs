@@ -81,7 +81,7 @@ fn a_fleet_that_makes_no_sense_is_refused() {
         let flags = ["simulate", "--trace", "t.csv", "--format", "carma", "--fleet", fleet];
         complaint(&[("t.csv", GOOD), ("f.toml", "[[node]]\nmodel = 3\n")], &flags)
     };
-    insta::assert_snapshot!(with("4xB300"), @r#"coloc: --fleet: unknown GPU model "B300"; known models: A100-40GB, A100-80GB, H100-80GB, H200-141GB, A30-24GB, V100-16GB, V100-32GB, P100-16GB, K80-12GB, T4-16GB, RTX3090-24GB, RTX4090-24GB, RTX5090-32GB, L40S-48GB, A6000-48GB, A10-24GB, L4-24GB, B200-180GB, MI300X-192GB, CPU"#);
+    insta::assert_snapshot!(with("4xB300"), @r#"coloc: --fleet: unknown GPU model "B300"; known models: A100-40GB, A100-80GB, H100-80GB, H200-141GB, A30-24GB, V100-16GB, V100-32GB, P100-16GB, K80-12GB, T4-16GB, RTX3090-24GB, RTX4090-24GB, CPU, L40S-48GB, A6000-48GB, A10-24GB, L4-24GB, B200-180GB, RTX5090-32GB, MI300X-192GB"#);
     insta::assert_snapshot!(with("lots"), @r#"coloc: --fleet: cannot read fleet group "lots"; expected GPUSxMODEL or NODESxGPUSxMODEL, such as 4xA100-40GB or 15x4xV100-16GB"#);
     assert!(with("f.toml").contains("f.toml"));
 }

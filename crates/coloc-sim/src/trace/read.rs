@@ -3,8 +3,8 @@
 use super::origin::{Origin, Source};
 use super::table::{Fault, Header, Layout, Row, read_rows};
 use super::{
-    PassedOver, Trace, UnknownColumns, TraceError, TraceErrorKind, TraceTask, alibaba, described, gavel, sacct,
-    tiresias,
+    PassedOver, Trace, TraceError, TraceErrorKind, TraceTask, UnknownColumns, alibaba, described,
+    gavel, sacct, tiresias,
 };
 use crate::Names;
 use coloc_model::{GroupId, Time, UserId};

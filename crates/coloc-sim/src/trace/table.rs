@@ -193,7 +193,8 @@ pub(super) fn read_rows(
         .has_headers(matches!(layout.header, Header::First))
         .from_reader(&text[..]);
     let header = csv.headers().map_err(|e| at_file(Some((1, "")), csv_error(e)))?.clone();
-    let Found { positions, unknown } = layout.positions(&header).map_err(|kind| at_file(Some((1, "")), kind))?;
+    let Found { positions, unknown } =
+        layout.positions(&header).map_err(|kind| at_file(Some((1, "")), kind))?;
     let mut record = csv::StringRecord::new();
     let mut lines = LineCounter::new(&text);
     let mut line_of = |position: Option<&csv::Position>| {
