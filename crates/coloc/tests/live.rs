@@ -38,6 +38,7 @@ mod live {
     mod tasks;
     mod update;
     mod users;
+    mod web;
     mod whatif;
 
     /// What goes wrong, and what people do wrong.

@@ -8,7 +8,7 @@ import { counts, foldArrays, groups, idText, whatWouldHelp } from "../../src/mod
 import { roundUp, sparkPoints, ticks, timeTicks } from "../../src/model/scale.ts";
 import { search } from "../../src/model/search.ts";
 import { asText, commandText, storyOf } from "../../src/model/story.ts";
-import { around, bands, itemsOf, packLanes, pan, zoom } from "../../src/model/timeline.ts";
+import { around, bands, itemsOf, packLanes, pan, spanSince, zoom } from "../../src/model/timeline.ts";
 import { doneWithin } from "../../src/model/whatif.ts";
 import { visible } from "../../src/model/window.ts";
 import { parseRoute } from "../../src/route.ts";
@@ -92,6 +92,7 @@ describe("timeline", () => {
   it("moves and zooms about a moment", () => {
     const a = around(1000, 100);
     expect([a.from, a.to]).toEqual([945, 1045]);
+    expect([spanSince(60, [1800, 10_800], 43_200), spanSince(5000, [1800, 10_800], 43_200), spanSince(1e6, [1800], 43_200)]).toEqual([1800, 10_800, 43_200]);
     expect(pan({ from: 0, to: 100 }, 0.25)).toEqual({ from: 25, to: 125 });
     const z = zoom({ from: 0, to: 1000 }, 0.5, 250);
     expect([z.from, z.to]).toEqual([125, 625]);
