@@ -13,6 +13,7 @@ mod live {
     mod command_output;
     mod contract;
     mod daemon_log;
+    mod dashboard;
     mod document;
     mod events;
     mod exec;

@@ -77,6 +77,13 @@ impl Writer {
             operation["responses"]["101"] = switched;
             operation["responses"].as_object_mut().map(|all| all.remove("200"));
         }
+        if let Some(shape) = route.later {
+            let schema = shape(&mut self.answered);
+            let content = json!({ "application/json": { "schema": schema } });
+            let later =
+                json!({ "description": "It is being worked out: ask again", "content": content });
+            operation["responses"]["202"] = later;
+        }
         let parameters = self.parameters(route);
         if !parameters.is_empty() {
             operation["parameters"] = parameters.into();
@@ -109,7 +116,6 @@ impl Writer {
 
     fn types(mut self) -> Map<String, Value> {
         let mut types = self.told.take_definitions(true);
-        super::routes::promised(&mut self.answered);
         types.extend(self.answered.take_definitions(true));
         super::maxima::insert(&mut types);
         types

@@ -36,16 +36,16 @@ const SOON: Duration = Duration::from_secs(1);
 /// Wait until tasks have ended; the exit code is that of the first that failed
 #[derive(Args, Debug)]
 pub(crate) struct Wait {
-    #[command(flatten)]
-    socket: SocketArg,
-    #[command(flatten)]
-    reconnect: Reconnect,
     /// The tasks: 7, 3-9, last or all
     #[arg(required = true, value_name = "TASK")]
     tasks: Vec<Selection>,
     /// Print JSON, once all have ended
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    socket: SocketArg,
+    #[command(flatten)]
+    reconnect: Reconnect,
 }
 
 /// Waits until all have ended; says how, and with the exit code of the first that failed.
@@ -97,10 +97,6 @@ impl Wait {
 #[derive(Args, Debug)]
 #[command(args_override_self = true)]
 pub(crate) struct Run {
-    #[command(flatten)]
-    socket: SocketArg,
-    #[command(flatten)]
-    reconnect: Reconnect,
     /// Also show of its output what a terminal would obey
     #[arg(long)]
     raw: bool,
@@ -114,6 +110,10 @@ pub(crate) struct Run {
     no_stdin: bool,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
+    #[command(flatten)]
+    socket: SocketArg,
+    #[command(flatten)]
+    reconnect: Reconnect,
 }
 
 impl Run {
