@@ -24,6 +24,17 @@ pub(crate) fn install_strace() {
     }
 }
 
+/// Prometheus and promtool, for the tests of metrics. Without them those tests say that they were skipped.
+pub(crate) fn install_prometheus() {
+    if succeeds("promtool", &["--version"]) && succeeds("prometheus", &["--version"]) {
+        return;
+    }
+    println!("\n=== installing prometheus for the tests of metrics");
+    if !install("prometheus") {
+        println!("SKIPPED: no prometheus, and apt-get could not install it; metrics stay unscraped");
+    }
+}
+
 /// A C++ compiler for libFuzzer. Without one nothing is fuzzed, and that is no success.
 pub(crate) fn install_cxx() -> Result<(), Failed> {
     if succeeds("c++", &["--version"]) {

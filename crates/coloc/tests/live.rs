@@ -20,6 +20,7 @@ mod live {
     mod history;
     mod long_queue;
     mod messages;
+    mod metrics;
     mod mig;
     mod mps;
     mod order;
