@@ -11,6 +11,7 @@ mod sizes;
 mod tools;
 mod unused;
 mod walls;
+mod web;
 
 use run::Failed;
 use std::num::NonZeroU32;
@@ -28,6 +29,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   torture [KILLS]  kills a daemon at work at random moments, under every way of sharing: 2,000 times if not said;
           COLOC_CRASH_SEED, COLOC_CRASH_SETUPS and COLOC_CRASH_KINDS repeat or narrow it (docs/live.md)
   fuzz [SECONDS]  coverage-guided fuzzing of the estimators' readers, so long for each of six: 600 if not said
+  web [--check]  the page of the daemon, from web/ with Node's packages of the lock file; with --check it is built
+          again and compared with what is embedded, and its own tests run
+  browse  the page in Chromium, against daemons on emulated GPUs
   bench   the benchmarks behind docs/performance.md
   reproduce [--check]  docs/reproduction.md, from the published traces if they are there";
 
@@ -68,6 +72,9 @@ fn main() -> ExitCode {
         },
         ["reproduce"] => reproduce::run(false),
         ["reproduce", "--check"] => reproduce::run(true),
+        ["web"] => web::build(),
+        ["web", "--check"] => web::check(),
+        ["browse"] => web::browse(),
         ["agree"] => agreement::check(),
         ["bench"] => run::cargo(&["bench", "--workspace"]),
         _ => return usage(),
@@ -144,6 +151,8 @@ fn test(length: Length) -> Result<(), Failed> {
     }
     run::cargo_with(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     clients::check()?;
+    web::check()?;
+    web::browse()?;
     demo()?;
     agreement::check()?;
     match reproduce::has_data() {

@@ -31,8 +31,22 @@ pub(crate) fn install_prometheus() {
     }
     println!("\n=== installing prometheus for the tests of metrics");
     if !install("prometheus") {
-        println!("SKIPPED: no prometheus, and apt-get could not install it; metrics stay unscraped");
+        println!(
+            "SKIPPED: no prometheus, and apt-get could not install it; metrics stay unscraped"
+        );
     }
+}
+
+/// Node and npm for the page. Without them it cannot be made again, and that is no success.
+pub(crate) fn install_node() -> Result<(), Failed> {
+    if succeeds("npm", &["--version"]) {
+        return Ok(());
+    }
+    println!("\n=== installing npm for the page");
+    if install("npm") {
+        return Ok(());
+    }
+    Err(Failed { step: "the page needs Node and npm, and apt-get could not install them".into() })
 }
 
 /// A C++ compiler for libFuzzer. Without one nothing is fuzzed, and that is no success.

@@ -1,7 +1,7 @@
 //! What a daemon answers.
 
 use crate::SCHEMA;
-use crate::view::{ChosenSetting, Expected, GpuView, Scope, TaskView, TokenView};
+use crate::view::{ChosenSetting, Expected, GpuView, HostView, Scope, TaskView, TokenView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +88,9 @@ pub struct Gpus {
     /// At least one of them is made of software.
     #[serde(default)]
     pub emulated: bool,
+    /// CPUs and memory of the machine.
+    #[serde(default)]
+    pub host: HostView,
     /// The GPUs.
     pub gpus: Vec<GpuView>,
 }

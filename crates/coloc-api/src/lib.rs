@@ -12,6 +12,7 @@ pub mod request;
 pub mod resource_limits;
 pub mod script;
 pub mod signals;
+pub mod slurm;
 pub mod spec;
 pub mod text;
 pub mod tls;

@@ -1,5 +1,6 @@
 //! What a user submitted: a command and what it asks for.
 
+mod layout;
 mod update;
 
 use crate::estimated::{EstimateFlag, EstimateShape, Replayed};
@@ -8,6 +9,7 @@ use crate::script::interpreter;
 use crate::text::RawText;
 use crate::variables::Variables;
 use coloc_model::{Bytes, Estimate, Framework, Millis, TaskId};
+pub use layout::{ArrayExtent, TaskLayout};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash as _, Hasher as _};
@@ -126,6 +128,9 @@ pub struct TaskSpec {
     #[serde(default, skip_serializing_if = "is_empty")]
     #[schemars(with = "Vec<ResourceLimit>", length(max = 16))]
     pub limits: Arc<[ResourceLimit]>,
+    /// Copies and CPUs.
+    #[serde(default, skip_serializing_if = "TaskLayout::is_plain")]
+    pub layout: TaskLayout,
 }
 
 fn is_empty(limits: &Arc<[ResourceLimit]>) -> bool {
@@ -272,6 +277,7 @@ impl TaskSpec {
             truncate: false,
             umask: None,
             limits: Arc::default(),
+            layout: TaskLayout::default(),
         }
     }
 

@@ -14,7 +14,9 @@ mod timeline;
 
 pub use attempt::{AttemptView, DecisionGpu, DecisionKind, DecisionView, NeighbourView};
 pub use event::{DecisionNews, EventData, GpuFrame, Hello, ResidentFrame, SampleFrame, StatusNews};
-pub use gpu::{ForeignView, GpuView, InstanceView, ResidentView, VerdictView, VerdictWord};
+pub use gpu::{
+    ForeignView, GpuView, HostView, InstanceView, ResidentView, VerdictView, VerdictWord,
+};
 pub use progress::Progress;
 pub use reason::ReasonCode;
 pub use rule::RuleView;

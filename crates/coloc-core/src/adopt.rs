@@ -72,6 +72,7 @@ impl SchedulerState {
             return self.policy.queue.is_ranked();
         }
         self.leave_queue(id);
+        self.host.forget(id);
         self.note_models(&task);
         let class = self.ranked.class(self.shape(&task));
         let Some(record) = self.tasks.get_mut(id) else { return false };

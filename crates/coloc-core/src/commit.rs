@@ -3,6 +3,7 @@
 use crate::accounts::{Charge, OverQuota};
 use crate::contract::evidence::Plateau;
 use crate::contract::limit;
+use crate::decided::MOST_DECIDED;
 use crate::demand::Demand;
 use crate::event::Effect;
 use crate::scheduler::{Pass, SchedulerState};
@@ -14,6 +15,9 @@ impl SchedulerState {
     /// The commit stage: books the GPUs and has the task launched.
     pub(crate) fn start(&mut self, pass: &mut Pass, demand: &Demand, gpus: &[GpuId]) {
         let (now, task) = (pass.now, demand.task);
+        if let Some(decided) = pass.decided.as_mut().filter(|kept| kept.len() < MOST_DECIDED) {
+            decided.push(self.decided(now, demand, gpus));
+        }
         let beside_others = gpus.iter().any(|&gpu| !self.gpus.get(gpu).is_idle());
         let slots: Arc<[Slot]> = gpus.iter().map(|&gpu| self.slot(gpu, demand)).collect();
         let placement = Placement { slots, share: self.policy.share };
@@ -38,6 +42,8 @@ impl SchedulerState {
         }
         let charge = self.charge(demand, &placement.slots);
         self.holdings.started(now, demand.user, &charge);
+        self.host.take(self.tasks.live(demand.task).task.host);
+        self.host.forget(demand.task);
         self.leave_queue(demand.task);
         let slots = self.policy.contract.map(|_| placement.slots.clone());
         let run = Run {
@@ -151,6 +157,7 @@ impl SchedulerState {
         let record = self.tasks.get_mut(task)?;
         let run = record.run.take()?;
         self.holdings.ended(now, record.task.user, &run.charge);
+        self.host.give_back(record.task.host);
         for gpu in run.placement.gpus() {
             self.gpus.release(now, gpu, task);
         }

@@ -51,6 +51,30 @@ pub struct Demand {
 }
 
 impl Demand {
+    /// The least that a task can ask of a GPU.
+    pub(crate) fn least(user: UserId, idle_only: bool) -> Demand {
+        Demand {
+            task: TaskId(u32::MAX),
+            user,
+            gpus: 1,
+            need: Bytes(1),
+            floor: Bytes::ZERO,
+            book: Bytes(1),
+            basis: Basis::Declared,
+            declared: Bytes::ZERO,
+            borrows: false,
+            load: 0.0,
+            interference: InterferenceProfile::default(),
+            least_factor: 1.0,
+            run_time: None,
+            models: None,
+            idle_only,
+            alone: false,
+            packed: false,
+            blind: false,
+        }
+    }
+
     /// What `record`'s task needs under `policy`. No task needs more than `largest`, the memory of the
     /// largest GPUs that it can get: asking for more means asking for whole devices.
     pub(crate) fn of(

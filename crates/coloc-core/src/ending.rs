@@ -134,6 +134,7 @@ impl SchedulerState {
     fn retire(&mut self, task: TaskId, state: TaskState, effects: &mut Vec<Effect>) {
         self.tasks.remove(task);
         self.overtaking.forget(task);
+        self.host.forget(task);
         if self.reserved == Some(task) {
             self.reserve_for(Time::START, None);
         }

@@ -16,6 +16,7 @@ impl SchedulerState {
         record.service_record.preempted(now);
         if let Some(run) = &run {
             self.holdings.ended(now, record.task.user, &run.charge);
+            self.host.give_back(record.task.host);
         }
         for gpu in run.iter().flat_map(|run| run.placement.gpus()) {
             self.gpus.left(now, gpu);

@@ -91,7 +91,7 @@ impl SchedulerState {
             if pass.is_over() {
                 break;
             }
-            if self.over_quota(task).is_some() {
+            if self.is_barred(task) {
                 continue;
             }
             let started = self.try_start(pass, task, Search::Everywhere);

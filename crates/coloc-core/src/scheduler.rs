@@ -5,9 +5,11 @@ use crate::accounts::{Account, Accounts, Holdings};
 use crate::admission::LargestMemory;
 use crate::belief::Beliefs;
 use crate::contract::{Overtaking, Settling, SettlingCounts};
+use crate::decided::Decided;
 use crate::event::{Effect, Event};
 use crate::gate::next_look;
 use crate::gpus::Gpus;
+use crate::host::HostAccount;
 use crate::inherit::Past;
 use crate::models::Models;
 use crate::pass::{PassCounts, PassTotals};
@@ -37,6 +39,7 @@ pub(crate) struct SchedulerState {
     pub(crate) skews: BTreeMap<SignatureId, f64>,
     pub(crate) recovery: RecoveryQueue,
     pub(crate) holdings: Holdings,
+    pub(crate) host: HostAccount,
     pub(crate) gpus: Gpus,
     pub(crate) beliefs: Beliefs,
     pub(crate) watch: Watch,
@@ -66,6 +69,8 @@ pub(crate) struct Pass {
     pub(crate) counts: PassCounts,
     /// No further decision before this time.
     pub(crate) next_decision: Time,
+    /// What GPUs said to tasks that were started, if that is to be kept.
+    pub(crate) decided: Option<Vec<Decided>>,
 }
 
 impl Pass {
@@ -102,6 +107,7 @@ impl Scheduler {
             skews: BTreeMap::new(),
             recovery: RecoveryQueue::default(),
             holdings: Holdings::new(Accounts::default(), policy.half_life()),
+            host: HostAccount::default(),
             beliefs: Beliefs::default(),
             watch: Watch::default(),
             settling: Settling::default(),
@@ -209,6 +215,16 @@ impl Scheduler {
         self.state.tasks.get(task).map(Record::state)
     }
 
+    /// Keeps from now on what each GPU said to tasks that are started.
+    pub fn keep_decisions(&mut self) {
+        self.pass.decided = Some(Vec::new());
+    }
+
+    /// What was kept of decisions since the last time: of very many at once, the first ones.
+    pub fn take_decisions(&mut self) -> Vec<Decided> {
+        self.pass.decided.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// How the last pass went.
     pub fn last_pass(&self) -> &PassCounts {
         &self.pass.counts
@@ -297,14 +313,15 @@ impl SchedulerState {
             self.bound_overtaking(pass.now);
         }
         self.reserve_for_the_starving(pass.now);
+        self.keep_host_for_the_starving(pass.now);
     }
 
-    /// The first waiting task whose user may have more.
+    /// The first waiting task that neither a quota nor the machine keeps from starting.
     pub(crate) fn head(&self) -> Option<TaskId> {
-        if !self.holdings.are_limited() {
+        if !self.bars_some() {
             return self.waiting.head();
         }
-        self.waiting.iter().find(|&task| self.over_quota(task).is_none())
+        self.waiting.iter().find(|&task| !self.is_barred(task))
     }
 
     /// Tasks ask for something else now than what they were refused.

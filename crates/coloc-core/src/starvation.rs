@@ -16,7 +16,7 @@ impl SchedulerState {
             return;
         };
         let starves = |since: Time| now.since(since) >= limit;
-        let recovering = self.recovery.iter().find(|&task| self.over_quota(task).is_none());
+        let recovering = self.recovery.iter().find(|&task| !self.is_barred(task));
         let recovering =
             recovering.filter(|&task| starves(self.tasks.live(task).service_record.since));
         let head = || self.head().filter(|&task| starves(self.tasks.live(task).ticket.submitted));
@@ -31,7 +31,7 @@ impl SchedulerState {
         let Some(task) = self.reserved.filter(|&task| self.is_asked_after_others(task)) else {
             return;
         };
-        if self.policy.queue.is_ranked() || self.over_quota(task).is_some() {
+        if self.policy.queue.is_ranked() || self.is_barred(task) {
             // By its rank it would be preempted at once, or it cannot start: the GPUs are of use to others.
             self.reserve_for(pass.now, None);
         } else if self.try_start(pass, task, Search::Everywhere) {

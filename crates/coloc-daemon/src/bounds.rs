@@ -18,6 +18,8 @@ pub const DEPENDENCIES_OF_ARRAY: usize = 1_000_000;
 pub const KINDS: usize = 16;
 /// How often a task that fails is run again: each attempt has files of its own.
 pub const RETRIES: u32 = 1_000;
+/// The most copies of a task that srun starts, and the most CPUs and GPUs of each.
+pub const COPIES: u32 = 4096;
 /// The longest name of a kind, in bytes.
 pub const KIND: usize = 64;
 /// The most reasons to doubt an estimate.

@@ -74,6 +74,8 @@ pub struct Sighting {
     pub there: Vec<(GpuId, bool)>,
     /// All GPUs, when there are some that were not there before.
     pub grown: Option<Box<Gpus>>,
+    /// The most power that each GPU may draw, in their order.
+    pub power_limits: Vec<Option<f64>>,
     /// As it came, for callers that want to see it.
     pub samples: Vec<Sample>,
 }
@@ -93,6 +95,8 @@ pub struct Gpus {
     pub capacities: Vec<Bytes>,
     /// How many clients of MPS each takes.
     mps_limits: Vec<u32>,
+    /// The most power that each may draw.
+    power_limits: Vec<Option<f64>>,
 }
 
 impl Gpus {
@@ -109,6 +113,7 @@ impl Gpus {
             boards: identities().map(|identity| identity.name.clone()).collect(),
             addresses: identities().map(|identity| identity.pci_bus_id.clone()).collect(),
             capacities: identities().map(|identity| identity.memory_total).collect(),
+            power_limits: identities().map(|identity| identity.power_limit_w).collect(),
             mps_limits: identities().map(|identity| client_limit(identity, versions)).collect(),
         })
     }
@@ -283,6 +288,7 @@ fn sighting(look: Look, gpus: &Gpus) -> Sighting {
     };
     let known = |(gpu, _): &(GpuId, bool)| gpu.index() < uuids.len();
     seen.there = look.events.iter().map(there).filter(known).collect();
+    seen.power_limits = gpus.power_limits.clone();
     seen.samples = look.samples;
     seen
 }

@@ -14,6 +14,7 @@ pub mod journal;
 pub mod kinds;
 pub mod log;
 pub mod metrics;
+pub mod news;
 pub mod notify;
 mod on_disk;
 pub mod owner;

@@ -64,6 +64,9 @@ pub struct Record {
     pub phase: TaskState,
     /// A user holds it.
     pub held: bool,
+    /// Which user; not known of tasks that were submitted so, and of those that the daemon holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<Uid>,
     /// A user wants it gone.
     pub cancelled: bool,
     /// When it was submitted.
@@ -177,6 +180,7 @@ impl Record {
             array: None,
             phase: TaskState::Pending,
             held: false,
+            held_by: None,
             cancelled: false,
             submitted: now,
             started: None,

@@ -4,8 +4,8 @@ use crate::bounds::Bounds;
 use crate::quotas::Quotas;
 use crate::retention::Retention;
 use coloc_api::view::ChosenSetting;
-use coloc_core::Policy;
 use coloc_core::service::GpuTime;
+use coloc_core::{HostCapacity, Policy};
 use coloc_model::Millis;
 use std::fmt;
 
@@ -16,6 +16,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Weights and quotas.
     pub quotas: Quotas,
+    /// CPUs and memory of the machine that tasks may ask for.
+    pub host: HostCapacity,
     /// What Gittins indices are computed from, instead of the tasks that end here.
     pub history: Option<Vec<GpuTime>>,
     /// From a polite request to end to a kill, by the world's clock.
@@ -31,7 +33,7 @@ pub struct Settings {
 impl Settings {
     /// The scheduler need not hear of the difference.
     pub(crate) fn schedules_like(&self, other: &Settings) -> bool {
-        let parts = |s: &Settings| (s.policy, s.quotas.clone(), s.history.clone());
+        let parts = |s: &Settings| (s.policy, s.quotas.clone(), s.host, s.history.clone());
         parts(self) == parts(other)
     }
 }

@@ -26,5 +26,5 @@ pub use signal::{Activity, GpuSignal, WindowScores};
 pub use software::{Framework, Loads, UnknownFramework};
 pub use speeds::SpeedTable;
 pub use state::TaskState;
-pub use task::{Basis, Estimate, Memory, Outcome, Placement, Slot, Task};
+pub use task::{Basis, Estimate, HostNeed, Memory, Outcome, Placement, Slot, Task};
 pub use units::{Bytes, Fraction, Millis, ParseUnitError, Time};

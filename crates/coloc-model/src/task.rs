@@ -113,6 +113,26 @@ impl Basis {
     }
 }
 
+/// What a task asks of the machine beside GPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostNeed {
+    /// CPUs.
+    pub cpus: u32,
+    /// Memory.
+    pub memory: Bytes,
+}
+
+impl HostNeed {
+    /// Nothing was asked for.
+    pub const NONE: HostNeed = HostNeed { cpus: 0, memory: Bytes::ZERO };
+
+    /// Nothing was asked for.
+    pub fn is_none(&self) -> bool {
+        *self == HostNeed::NONE
+    }
+}
+
 /// A unit of work that a user submitted.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Task {
@@ -138,6 +158,9 @@ pub struct Task {
     /// It may run in memory that another task lends, and be sent back to the queue when that task wants it.
     #[serde(default)]
     pub borrows: bool,
+    /// CPUs and memory of the machine.
+    #[serde(default, skip_serializing_if = "HostNeed::is_none")]
+    pub host: HostNeed,
     /// How long the user says it runs when alone.
     pub duration: Option<Millis>,
     /// Among waiting tasks, higher goes first; 0 is the default.

@@ -19,6 +19,7 @@ fn task(id: u32) -> Task {
         memory: Memory::exact(Bytes::from_mib(1000)),
         sm: None,
         borrows: false,
+        host: coloc_model::HostNeed::NONE,
         duration: None,
         priority: 0,
     }

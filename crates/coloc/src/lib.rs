@@ -16,6 +16,7 @@ mod signals;
 mod slurm;
 mod submission;
 mod tables;
+mod top;
 mod verbs;
 mod without_effect;
 
@@ -45,6 +46,7 @@ enum Verb {
     History(verbs::history::History),
     Show(verbs::show::Show),
     Why(verbs::why::Why),
+    Top(verbs::top::Top),
     Logs(verbs::logs::Logs),
     Wait(verbs::wait::Wait),
     Cancel(verbs::cancel::Cancel),
@@ -147,6 +149,7 @@ pub fn main() -> ExitCode {
         Verb::History(verb) => verb.run(),
         Verb::Show(verb) => verb.run(),
         Verb::Why(verb) => verb.run(),
+        Verb::Top(verb) => verb.run(),
         Verb::Logs(verb) => verb.run(),
         Verb::Cancel(verb) => verb.run(),
         Verb::Hold(verb) => verb.run(Change::Hold),

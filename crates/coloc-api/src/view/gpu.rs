@@ -151,6 +151,20 @@ pub enum VerdictWord {
     Lost,
 }
 
+/// CPUs and memory of the machine: what tasks that run asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostView {
+    /// CPUs that tasks may ask for; null if they are not counted.
+    pub cpus_total: Option<u32>,
+    /// CPUs that tasks which run asked for.
+    pub cpus_used: u32,
+    /// Memory that tasks may ask for; null if it is not counted.
+    pub memory_total_bytes: Option<u64>,
+    /// Memory that tasks which run asked for.
+    pub memory_used_bytes: u64,
+}
+
 /// A task on a GPU.
 #[derive(Clone, PartialEq, Default, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct ResidentView {

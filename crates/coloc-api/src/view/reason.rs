@@ -29,6 +29,8 @@ pub enum ReasonCode {
     ArrayLimit,
     /// Its user's or group's quota.
     Quota,
+    /// CPUs or memory of the machine.
+    Host,
     /// GPUs that are taken out of service, or the daemon, which starts nothing new.
     Drained,
     /// Its next try, after a failure.
@@ -49,7 +51,7 @@ pub enum ReasonCode {
 
 impl ReasonCode {
     /// All of them.
-    pub const ALL: [ReasonCode; 19] = [
+    pub const ALL: [ReasonCode; 20] = [
         ReasonCode::Memory,
         ReasonCode::Sm,
         ReasonCode::Hot,
@@ -61,6 +63,7 @@ impl ReasonCode {
         ReasonCode::Dependency,
         ReasonCode::ArrayLimit,
         ReasonCode::Quota,
+        ReasonCode::Host,
         ReasonCode::Drained,
         ReasonCode::Retry,
         ReasonCode::Disk,
@@ -85,6 +88,7 @@ impl ReasonCode {
             ReasonCode::Dependency => "dependency",
             ReasonCode::ArrayLimit => "array_limit",
             ReasonCode::Quota => "quota",
+            ReasonCode::Host => "host",
             ReasonCode::Drained => "drained",
             ReasonCode::Retry => "retry",
             ReasonCode::Disk => "disk",

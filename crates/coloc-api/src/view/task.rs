@@ -175,6 +175,12 @@ pub struct TaskDetail {
     /// What it is promised of its GPUs' memory.
     #[serde(flatten, default)]
     pub memory: MemoryView,
+    /// Copies that `srun` starts in it.
+    #[serde(default)]
+    pub ntasks: Option<u32>,
+    /// CPUs that it asked for.
+    #[serde(default)]
+    pub cpus: Option<u32>,
     /// Host memory that it asked to be held to.
     #[serde(default)]
     pub host_mem_bytes: Option<u64>,
@@ -250,6 +256,9 @@ pub struct EnforcementView {
     /// The host memory that it is held to, as the kernel reads it back.
     #[schemars(with = "Option<u64>")]
     pub host_memory: Option<Bytes>,
+    /// The CPUs that it is held to, such as 0-3, as the kernel reads them back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<String>,
     /// What its MPS server and its environment allow each of its processes, if it is a client of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mps: Option<MpsEnforcementView>,
@@ -310,6 +319,9 @@ pub struct WhyView {
     /// The first task of its kind, whose memory has to be seen before this one can share a GPU.
     #[serde(default)]
     pub awaits: Option<u32>,
+    /// Why the machine's CPUs or memory cannot take it now.
+    #[serde(default)]
+    pub host: Option<String>,
     /// Tasks that are asked before it.
     pub ahead: usize,
     /// What each GPU says.

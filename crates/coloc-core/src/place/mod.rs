@@ -61,6 +61,16 @@ impl Preference<'_> {
         }
     }
 
+    /// A cost as a number that people can read, of which the lowest is the best: predicted harm, load, bytes that stay free
+    /// (negative where most of them win), or the place in the order.
+    pub(crate) fn score(&self, cost: Cost) -> f64 {
+        match self.place {
+            Place::LeastInterference | Place::Lug => f64::from_bits(cost),
+            Place::Magm => -((Cost::MAX - cost) as f64),
+            _ => cost as f64,
+        }
+    }
+
     /// The cost of one GPU.
     pub(crate) fn cost(&self, policy: &Policy, gpus: &Gpus, gpu: GpuId, now: Time) -> Cost {
         match self.place {

@@ -124,7 +124,7 @@ impl Round {
             {
                 continue;
             }
-            if scheduler.over_quota(entry.task).is_some() {
+            if scheduler.is_barred(entry.task) {
                 continue;
             }
             let ends = match entry.span {

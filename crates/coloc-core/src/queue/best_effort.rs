@@ -43,7 +43,7 @@ pub(crate) fn run(scheduler: &mut SchedulerState, pass: &mut Pass) {
             heads.push(Reverse(now));
             continue;
         }
-        if scheduler.over_quota(task).is_some() {
+        if scheduler.is_barred(task) {
             // GPUs that improve meanwhile must be offered once the quota allows.
             scheduler.waiting.shapes[shape].blocked = false;
             continue;

@@ -16,7 +16,7 @@ use crate::demand::Demand;
 use crate::policy::{FairOrder, Pack, Place, Policy, Queue};
 use crate::scheduler::SchedulerState;
 use crate::tasks::Record;
-use coloc_model::{Memory, Millis, ModelSet, SignatureId, Task, TaskId, Time, UserId};
+use coloc_model::{HostNeed, Memory, Millis, ModelSet, SignatureId, Task, TaskId, Time, UserId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -60,6 +60,7 @@ pub(crate) struct Shape {
     models: Option<ModelSet>,
     memory: Memory,
     borrows: bool,
+    host: HostNeed,
     /// The bits of the estimated SM activity.
     sm: Option<u64>,
     /// Only where users may not mix.
@@ -77,6 +78,7 @@ impl Shape {
             models: None,
             memory: Memory::Unknown,
             borrows: false,
+            host: HostNeed::NONE,
             sm: None,
             user: None,
         }
@@ -94,6 +96,7 @@ impl Shape {
                 memory => memory,
             },
             borrows: task.borrows,
+            host: task.host,
             sm: task.sm.map(|sm| sm.get().to_bits()),
             user: by_user.then_some(task.user),
         }
@@ -110,7 +113,7 @@ impl SchedulerState {
             self.policy.place == Place::Consolidate && matches!(self.policy.pack, Pack::Skew(_));
         let any_model = self.models.allowed(task).is_none();
         if self.policy.needs_idle() && self.gpus.are_alike() && !by_skew && any_model {
-            Shape { user: by_user.then_some(task.user), ..Shape::whole(task.gpus) }
+            Shape { user: by_user.then_some(task.user), host: task.host, ..Shape::whole(task.gpus) }
         } else {
             Shape::of(task, by_user)
         }

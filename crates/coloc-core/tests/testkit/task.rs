@@ -1,5 +1,6 @@
 use coloc_model::{
-    Bytes, Fraction, GpuModel, Memory, Millis, ModelSet, SignatureId, Task, TaskId, UserId,
+    Bytes, Fraction, GpuModel, HostNeed, Memory, Millis, ModelSet, SignatureId, Task, TaskId,
+    UserId,
 };
 
 /// A task in the making: one GPU, nothing known of it, and a kind of its own unless said otherwise.
@@ -12,6 +13,7 @@ pub(crate) struct TaskBuilder {
     models: Option<ModelSet>,
     memory: Memory,
     borrows: bool,
+    host: HostNeed,
     sm: Option<f64>,
     duration: Option<Millis>,
     priority: i32,
@@ -26,6 +28,7 @@ pub(crate) const fn task() -> TaskBuilder {
         models: None,
         memory: Memory::Unknown,
         borrows: false,
+        host: HostNeed::NONE,
         sm: None,
         duration: None,
         priority: 0,
@@ -98,6 +101,12 @@ impl TaskBuilder {
         TaskBuilder { duration: Some(Millis::from_secs(secs)), ..self }
     }
 
+    /// CPUs and memory of the machine.
+    pub(crate) const fn host(self, cpus: u32, gib: u64) -> Self {
+        let memory = Bytes::from_mib(gib * 1024);
+        TaskBuilder { host: HostNeed { cpus, memory }, ..self }
+    }
+
     /// Higher goes first.
     pub(crate) const fn priority(self, priority: i32) -> Self {
         TaskBuilder { priority, ..self }
@@ -115,6 +124,7 @@ impl TaskBuilder {
             memory: self.memory,
             sm,
             borrows: self.borrows,
+            host: self.host,
             duration: self.duration,
             priority: self.priority,
         }

@@ -20,7 +20,7 @@ impl ApiState {
     pub(super) async fn metrics_page(&self, headers: &HeaderMap) -> Result<Response, Failure> {
         let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
         let ask = self.ask(Caller::DAEMON, Command::Metrics);
-        let (kind, page) = self.metrics.page(accept, self.news.receiver_count(), ask).await?;
+        let (kind, page) = self.metrics.page(accept, self.news.listeners(), ask).await?;
         let head = [
             (CONTENT_TYPE, HeaderValue::from_static(kind)),
             (CACHE_CONTROL, HeaderValue::from_static("no-store")),

@@ -38,13 +38,14 @@ pub use user_limits::UserLimits;
 
 use crate::journal::Journal;
 use crate::metrics::Exporter;
+use crate::news::News;
 use crate::owner::{Caller, Command, GpusServed, Input, Refused, Reply};
 use crate::settings::Source;
 use crate::tokens::Tokens;
 use answer::Failure;
 use axum::{Json, Router};
 use coloc_api::request::{GpuService, Teaching};
-use coloc_api::view::{StatusView, TaskView};
+use coloc_api::view::StatusView;
 use request::Body;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -84,7 +85,7 @@ pub struct ApiState {
     /// Makes the page of metrics.
     pub metrics: Arc<Exporter>,
     /// Changes of tasks.
-    pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
+    pub news: Arc<News>,
 }
 
 /// An answer of the owner's that is on its way.
@@ -159,13 +160,13 @@ pub fn router(api: ApiState) -> Router {
 type State = axum::extract::State<Arc<ApiState>>;
 
 async fn gpus(api: State, peer: Peer) -> Result<Json<Gpus>, Failure> {
-    let gpus = api.ask(peer.caller(), Command::Gpus).await?;
-    Ok(Json(Gpus { schema: SCHEMA, emulated: api.emulated, gpus }))
+    let (gpus, host) = api.ask(peer.caller(), Command::Gpus).await?;
+    Ok(Json(Gpus { schema: SCHEMA, emulated: api.emulated, host, gpus }))
 }
 
 async fn status(api: State, peer: Peer) -> Result<Json<Versioned<StatusView>>, Failure> {
     let status = api.ask(peer.caller(), Command::Status).await?;
-    Ok(Json(Versioned::new(status)))
+    Ok(Json(Versioned::new(StatusView { scope: peer.scope, ..status })))
 }
 
 async fn teach(

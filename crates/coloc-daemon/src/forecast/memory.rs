@@ -93,6 +93,7 @@ mod tests {
             memory: Memory::Unknown,
             sm: None,
             borrows: false,
+            host: coloc_model::HostNeed::NONE,
             duration: None,
             priority: 0,
         }

@@ -2,6 +2,7 @@
 //! what their users have had.
 
 use super::Owner;
+use super::today::Today;
 use crate::journal::JournalError;
 use crate::past;
 use crate::record::{Record, Uid};
@@ -13,8 +14,10 @@ impl Owner {
     /// Reads what is remembered from the journal.
     pub(super) fn read_history(&mut self) -> Result<(), JournalError> {
         let now = self.clock.now();
+        self.today = Today::read(&self.journal, self.clock.world_now())?;
         for (record, spec) in past::look_back(&self.journal)? {
             past::remember(&mut self.history, &record, &spec);
+            self.today.judge(&record, &spec);
             if past::showed_its_peak(&record) {
                 let signature = self.names.number(spec.signature());
                 self.scheduler.recall_peak(signature, record.id, record.peak);

@@ -1,14 +1,14 @@
 //! What comes to an owner, and what it is made of.
 
-use super::{AccountTable, Caller, Command, IntentFile, Names, Settings};
+use super::{About, AccountTable, Caller, Command, IntentFile, Names, Settings};
 use crate::clock::Clock;
 use crate::executor::{Counted, End, Executor};
 use crate::hardware::Sighting;
 use crate::journal::Journal;
+use crate::news::News;
 
 use crate::reserve::Reserve;
 use crate::retention::Retention;
-use coloc_api::view::TaskView;
 use coloc_core::Scheduler;
 use coloc_model::{Fleet, TaskId};
 use std::sync::{Arc, mpsc};
@@ -77,5 +77,7 @@ pub struct Parts {
     /// Tells for how long what ended tasks leave is kept.
     pub retention: mpsc::Sender<Retention>,
     /// Tells the world of changes.
-    pub news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
+    pub news: Arc<News>,
+    /// What the daemon is.
+    pub about: About,
 }

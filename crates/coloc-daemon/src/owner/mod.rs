@@ -18,7 +18,10 @@ mod monitor;
 mod names;
 mod reply;
 mod shared_texts;
+mod telling;
+mod today;
 mod user_usage;
+mod waiting;
 mod writing;
 
 pub use commands::list::{Page, PageRequest};
@@ -26,6 +29,7 @@ pub use commands::metrics::Metrics;
 pub(crate) use commands::metrics::{GpuNumbers, TaskNumbers};
 pub(crate) use commands::reconfigure::scheduler;
 pub use commands::snapshot::{Snapshot, TaskSnapshot};
+pub use commands::status::About;
 pub use commands::view::Shown;
 pub(crate) use commands::view::{memory_view, whole_view};
 pub use commands::{Caller, Changed, Command, GpusServed, Invalid, Refused, Submitted};
@@ -41,14 +45,15 @@ use crate::hardware::Sighting;
 use crate::intent_file::IntentFile;
 use crate::journal::{Entry, Journal, JournalError, Trouble};
 use crate::metrics::counters::Counters;
+use crate::news::News;
 use crate::quotas::AccountTable;
 use crate::record::{Record, Uid};
 use crate::reserve::Reserve;
 use crate::retention::Retention;
 use crate::settings::Settings;
+use coloc_api::moment::Moment;
 use coloc_api::request::SignalRequest;
 use coloc_api::spec::TaskSpec;
-use coloc_api::view::TaskView;
 use coloc_core::eligibility::Eligibility;
 use coloc_core::{Effect, Event, Scheduler};
 use coloc_model::{Fleet, GpuId, TaskId, TaskState, Time};
@@ -168,7 +173,13 @@ pub struct Owner {
     signs: monitor::progress::Signs,
     /// What tasks of each kind held when they ran before.
     history: coloc_estimate::history::History,
-    news: tokio::sync::broadcast::Sender<Arc<TaskView>>,
+    news: Arc<News>,
+    untold: telling::Untold,
+    waiting: waiting::Waiting,
+    today: today::Today,
+    about: About,
+    /// When the daemon started.
+    started: Moment,
     counters: Counters,
     stop: bool,
 }
@@ -228,6 +239,11 @@ impl Owner {
             signs: monitor::progress::Signs::default(),
             history: coloc_estimate::history::History::default(),
             news: parts.news,
+            untold: telling::Untold::default(),
+            waiting: waiting::Waiting::default(),
+            today: today::Today::default(),
+            about: parts.about,
+            started: parts.clock.world_now(),
             counters: Counters::default(),
             stop: false,
         };
@@ -235,6 +251,8 @@ impl Owner {
         owner.remember(saved.lessons);
         owner.recall_gpus(saved.gpus);
         owner.read_history().and_then(|()| owner.restore(saved.live))?;
+        owner.untold = telling::Untold::default();
+        owner.scheduler.keep_decisions();
         Ok(owner)
     }
 
@@ -263,7 +281,7 @@ impl Owner {
             Time::NEVER => LONGEST_SLEEP,
             at => self.clock.until(at).min(LONGEST_SLEEP),
         };
-        timeout.min(self.until_next_deadline())
+        timeout.min(self.until_next_deadline()).min(self.until_news().unwrap_or(LONGEST_SLEEP))
     }
 
     /// There is work for the next turn already.
@@ -345,6 +363,7 @@ impl Owner {
         if std::mem::take(&mut self.roots_changed) {
             self.executor.attribute_to(&mut self.on_gpus.iter().copied());
         }
+        self.tell_news(now);
         let took = self.clock.instant().saturating_duration_since(began);
         self.counters.batches.observe(took.as_secs_f64());
     }

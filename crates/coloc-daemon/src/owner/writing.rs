@@ -6,7 +6,6 @@ use crate::record::Intent;
 use coloc_api::moment::Moment;
 use coloc_api::view::StoryLine;
 use coloc_model::TaskId;
-use std::sync::Arc;
 
 /// What is wanted of a running task, if that is what an entry says.
 fn told(entry: &Entry) -> Option<(TaskId, u32, Intent)> {
@@ -135,8 +134,6 @@ impl Owner {
             let what = what + &by;
             self.pending.push(Entry::Story(task, StoryLine { at: self.clock.world_now(), what }));
         }
-        if self.news.receiver_count() > 0 {
-            let _ = self.news.send(Arc::new(self.view(live)));
-        }
+        self.note_news(task);
     }
 }

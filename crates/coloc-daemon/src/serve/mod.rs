@@ -10,11 +10,12 @@ use crate::api::{self, ApiState, router};
 use crate::clock::Clock;
 use crate::executor::local::cgroup::{Groups, NoGroups};
 use crate::executor::local::sharing::Sharing;
-use crate::executor::local::{LocalExecutor, Watcher, runs_below};
+use crate::executor::local::{LocalExecutor, Watcher, make_commands, runs_below};
 use crate::hardware::{self, Hardware, HardwareError, Sighting};
 use crate::intent_file::IntentFile;
 use crate::journal::{Journal, JournalError, Saved, Setup};
 use crate::metrics::{Board, Exporter};
+use crate::news::News;
 use crate::owner::{self, Caller, Input, Names, Owner, Parts};
 use crate::quotas::UnknownAccount;
 use crate::renumber::renumber;
@@ -47,8 +48,6 @@ use tokio::sync::oneshot;
 const INBOX: usize = 1 << 16;
 /// However fast time passes, GPUs are not looked at more often.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(20);
-/// Changes that a slow listener may lag behind.
-const NEWS: usize = 1024;
 
 /// How a daemon is to be.
 #[derive(Debug)]
@@ -159,7 +158,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let (inbox, inputs) = mpsc::sync_channel(INBOX);
     let (roots, new_roots) = mpsc::channel();
     let retention = keep_what_is_left(&options.state, &tokens, inbox.clone())?;
-    let (news, _) = tokio::sync::broadcast::channel(NEWS);
+    let news = News::new(epoch());
     let executor = executor(&options, &hardware, &inbox, roots)?;
     let user_limits = api::UserLimits::new(options.settings.bounds);
     let (mut names, settings, fleet) =
@@ -179,6 +178,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         intent_file: IntentFile::open(options.state.join("intents"), clock.instant()),
         retention,
         news: news.clone(),
+        about: owner::About { host: host(), emulated },
     };
     let exporter = exporter(&hardware, journal_file.clone());
     hardware.watch(clock, period, new_roots, tell(inbox.clone()));
@@ -201,6 +201,16 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let ended = owner.join();
     let _ = std::fs::remove_file(&options.socket);
     ended.map_err(|_| DaemonError::OwnerDied)
+}
+
+/// A name for this run of the daemon, which no other run has.
+fn epoch() -> String {
+    format!("{:x}-{:x}", coloc_api::moment::Moment::now().0, std::process::id())
+}
+
+/// The machine's name.
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Brings the owner what the monitor sees.
@@ -324,6 +334,7 @@ fn executor(
         uuids: hardware.gpus.uuids.clone(),
         prefixes: options.prefixes.clone(),
         variables: options.variables.clone(),
+        commands: make_commands(&options.socket, &options.program),
         socket: options.socket.clone(),
         time_scale: options.time_scale,
         grace: options.settings.grace,

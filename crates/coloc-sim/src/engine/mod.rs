@@ -16,8 +16,8 @@ use coloc_core::accounts::Accounts;
 use coloc_core::service::GpuTime;
 use coloc_core::{Policy, RejectedTask, Scheduler};
 use coloc_model::{
-    Bytes, Fleet, GpuSignal, Memory, Millis, Share, SignatureId, Slot, SpeedTable, Task, TaskId,
-    Time,
+    Bytes, Fleet, GpuSignal, HostNeed, Memory, Millis, Share, SignatureId, Slot, SpeedTable, Task,
+    TaskId, Time,
 };
 use coloc_physics::{Noise, PowerModel, SharedGpu, skew};
 
@@ -227,6 +227,7 @@ impl Simulation {
                 },
                 sm: estimate.and_then(|estimate| estimate.sm),
                 borrows: reclaim,
+                host: HostNeed::NONE,
                 duration: Some(task.duration),
                 priority: task.priority,
             };

@@ -17,6 +17,7 @@ macro_rules! flag_values {
 
 pub(crate) mod accounts;
 pub(crate) mod bounds;
+pub(crate) mod host;
 pub(crate) mod input;
 pub(crate) mod live;
 pub(crate) mod log;

@@ -73,7 +73,7 @@ pub(crate) struct TaskArgs {
     #[arg(long)]
     pub(crate) force: bool,
     /// Host memory it may use, such as 64G, where control groups can hold it to that; 0 is no limit
-    #[arg(long, value_name = "MEMORY")]
+    #[arg(long, value_name = "MEMORY", overrides_with_all = ["mem_per_cpu", "mem_per_gpu"])]
     pub(crate) mem: Option<Bytes>,
     /// No other task on its GPUs
     #[arg(long)]
@@ -82,7 +82,7 @@ pub(crate) struct TaskArgs {
     #[arg(short = 't', long, value_name = "TIME", value_parser = slurm::limit)]
     pub(crate) time: Option<Limit>,
     /// Tasks that must end first: 7, afterok:7:8, afterany:7, afternotok:7, after:7 (once it has started), after:7+30 (30 minutes later), aftercorr:7 (number by number of two arrays), singleton (all before it of its name); ? between them: any one is enough
-    #[arg(short = 'd', long, visible_alias = "dependency", value_name = "TASKS", value_parser = dependencies::dependencies)]
+    #[arg(short = 'd', long, visible_alias = "dependency", alias = "depend", value_name = "TASKS", value_parser = dependencies::dependencies)]
     pub(crate) after: Option<Dependencies>,
     /// Many tasks: 1-100, 0-9:3, 1,5,9; %8 lets 8 run at once
     #[arg(short = 'a', long, value_name = "INDICES", value_parser = slurm::array)]

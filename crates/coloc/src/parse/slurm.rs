@@ -96,10 +96,26 @@ pub(crate) fn array(text: &str) -> Result<ArrayRequest, String> {
     Ok(ArrayRequest { indices: all, at_once })
 }
 
+/// `1`, or a range that begins with it.
+pub(crate) fn nodes(text: &str) -> Result<u32, String> {
+    let least = text.split(['-', ',']).next().unwrap_or(text);
+    match least.trim().parse::<u32>() {
+        Ok(1) => Ok(1),
+        Ok(0) | Err(_) => Err(format!("{text:?} is no number of nodes: expected 1")),
+        Ok(many) => Err(format!(
+            "there is one server, and {many} are asked for: ask for --nodes=1, with GPUs and copies that fit on it"
+        )),
+    }
+}
+
 /// `USR1@60`, `SIGTERM@300`, `10@60`, with Slurm's `B:` before it.
 pub(crate) fn warning(text: &str) -> Result<Warning, String> {
     let fail = || format!("{text:?}: expected a signal and seconds, such as USR1@60");
-    let text = text.strip_prefix("B:").unwrap_or(text);
+    // Whom it is for is found out when it is sent; there are no reservations that R would be about.
+    let text = match text.split_once(':') {
+        Some((whom, rest)) if whom.chars().all(|letter| matches!(letter, 'B' | 'R')) => rest,
+        _ => text,
+    };
     let (name, seconds) = text.split_once('@').unwrap_or((text, "60"));
     let seconds: u64 = seconds.parse().map_err(|_| fail())?;
     let signal = signal(name).map_err(|_| fail())?;
@@ -193,7 +209,11 @@ mod tests {
     #[test]
     fn signals_and_kinds_of_gpus() {
         assert_eq!(warning("B:USR1@120").unwrap().before, Millis::from_secs(120));
-        assert!(warning("NOPE@1").is_err());
+        assert_eq!(warning("RB:10").unwrap().before, Millis::from_secs(60));
+        assert!(warning("NOPE@1").is_err() && warning("X:USR1@1").is_err());
+        assert_eq!((nodes("1"), nodes("1-4")), (Ok(1), Ok(1)));
+        assert!(nodes("2").is_err_and(|why| why.contains("one server")));
+        assert!(nodes("0").is_err() && nodes("x").is_err() && nodes("2-4").is_err());
         let count = |text: &str| gres(text).map(|wish| (wish.count, wish.kind.is_some()));
         assert_eq!((count("gpu:a100:2"), count("gpu")), (Ok((2, true)), Ok((1, false))));
         assert_eq!(

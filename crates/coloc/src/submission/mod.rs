@@ -24,6 +24,7 @@ impl TaskArgs {
         let here = std::env::current_dir()
             .map_err(|source| CliError::Write { file: PathBuf::from("."), source })?;
         let directory = args.chdir.as_ref().map_or(here.clone(), |chdir| here.join(chdir));
+        args.slurm.check()?;
         args.tell_what_has_no_effect();
         if args.gpu_mem.is_none() && typed_one(&["--gpu-mem-reclaim"]).is_some() {
             let why = "only declared memory can be lent; give --gpu-mem too";
@@ -31,6 +32,8 @@ impl TaskArgs {
         }
         let gpus = args.slurm.gpus().unwrap_or(args.gpus.count);
         let forecast = args.forecast(gpus)?;
+        let layout = args.slurm.layout(gpus, &here, &directory);
+        let host_memory = args.mem.or_else(|| args.slurm.host_memory(gpus, &layout));
         let after = args.after.unwrap_or_default();
         let Prepared { name, command, script } = match args.wrap {
             Some(wrap) => Prepared::shell_command(wrap),
@@ -52,7 +55,7 @@ impl TaskArgs {
             reclaim: args.gpu_mem_reclaim && args.gpu_mem.is_some(),
             borrow: args.gpu_mem_borrow,
             force: args.force,
-            host_memory: args.mem.filter(|&memory| memory > Bytes::ZERO),
+            host_memory: host_memory.filter(|&memory| memory > Bytes::ZERO),
             estimate: forecast.as_ref().map(|forecast| (&forecast.estimate).into()),
             estimator: forecast.as_ref().map(|forecast| forecast.estimate.estimator.to_owned()),
             replayed: forecast.as_ref().and_then(|forecast| forecast.replayed),
@@ -75,6 +78,7 @@ impl TaskArgs {
             truncate: args.open_mode == Some(OpenMode::Truncate),
             umask: Some(resource_limits::umask()),
             limits: resource_limits::of_this_process().into(),
+            layout,
         };
         let key = args.key.or_else(own_key);
         Ok(Submission { key, array: args.array, held: args.hold, ..Submission::of(spec) })
@@ -85,7 +89,7 @@ impl TaskArgs {
         let memory_is_known =
             self.gpu_mem.is_some() || self.model_summary.is_some() || self.hf_config.is_some();
         let of_framework = self.framework.and_then(|name| remark_on(name, memory_is_known));
-        for remark in self.slurm.remarks().into_iter().chain(of_framework) {
+        for remark in self.slurm.remark().into_iter().chain(of_framework) {
             eprintln!("coloc: {remark}");
         }
     }

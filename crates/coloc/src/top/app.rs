@@ -85,8 +85,7 @@ pub(super) enum Sort {
 }
 
 impl Sort {
-    const ALL: [Sort; 6] =
-        [Sort::Ends, Sort::Id, Sort::Name, Sort::User, Sort::Memory, Sort::Time];
+    const ALL: [Sort; 6] = [Sort::Ends, Sort::Id, Sort::Name, Sort::User, Sort::Memory, Sort::Time];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -220,7 +219,8 @@ impl Data {
             (gpu.power_w, gpu.temperature_c) = (seen.power_w, seen.temperature_c);
             gpu.verdict = seen.verdict.clone();
             for resident in &mut gpu.residents {
-                let Some(frame) = seen.residents.iter().find(|frame| frame.id == resident.id) else {
+                let Some(frame) = seen.residents.iter().find(|frame| frame.id == resident.id)
+                else {
                     continue;
                 };
                 resident.used_bytes = frame.used_bytes;

@@ -5,8 +5,7 @@ use super::update::{Effect, Msg};
 use crate::args::live::SocketArg;
 use crate::error::CliError;
 use crate::output::sanitize::Sanitizer;
-use coloc_api::client::{Client, ClientError};
-use coloc_api::client::events::Event;
+use coloc_api::client::{Client, ClientError, Event, LogPart};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -56,7 +55,6 @@ fn follow(socket: &SocketArg, to: &Sender<Msg>) -> Result<(), CliError> {
             Event::Sample(frame) => Msg::Sample(frame),
             Event::Status(news) => Msg::Status(news),
             Event::Missed => snapshot(&mut asks)?,
-            _ => continue,
         };
         if send(msg).is_err() {
             return Ok(());
@@ -67,7 +65,8 @@ fn follow(socket: &SocketArg, to: &Sender<Msg>) -> Result<(), CliError> {
 
 /// Answers questions, and asks again for what is looked at. Ends with the questions.
 pub(super) fn answer(socket: &SocketArg, questions: &Receiver<Effect>, to: &Sender<Msg>) {
-    let mut asker = Asker { socket, client: None, looks_at: None, log: None, expect: Instant::now() };
+    let mut asker =
+        Asker { socket, client: None, looks_at: None, log: None, expect: Instant::now() };
     loop {
         let asked = match questions.recv_timeout(LOOK) {
             Ok(question) => vec![question],
@@ -136,18 +135,20 @@ impl Asker<'_> {
                 return why.map(|why| Msg::Why(Box::new(why))).into_iter().collect();
             }
             Effect::AskLog(id) => return self.read_log(*id).into_iter().collect(),
-            Effect::AskDetail(id) => {
-                self.with(|client| client.show(*id)).map(|it| it.map(|it| Msg::Detail(Box::new(it))))
+            Effect::AskDetail(id) => self
+                .with(|client| client.show(*id))
+                .map(|it| it.map(|it| Msg::Detail(Box::new(it)))),
+            Effect::AskGpus => {
+                self.with(Client::gpus).map(|answer| answer.map(|gpus| Msg::Gpus(gpus.gpus, now_s)))
             }
-            Effect::AskGpus => self
-                .with(Client::gpus)
-                .map(|answer| answer.map(|gpus| Msg::Gpus(gpus.gpus, now_s))),
-            Effect::AskEnded => self.with(|client| client.list(true, now_s - DAY_S)).map(|answer| {
-                answer.map(|listed| {
-                    let ended = listed.tasks.into_iter().filter(|task| task.state.is_over());
-                    Msg::Ended(ended.collect())
+            Effect::AskEnded => {
+                self.with(|client| client.list(true, now_s - DAY_S)).map(|answer| {
+                    answer.map(|listed| {
+                        let ended = listed.tasks.into_iter().filter(|task| task.state.is_over());
+                        Msg::Ended(ended.collect())
+                    })
                 })
-            }),
+            }
             Effect::AskTimeline => {
                 let (back, ahead) = TIMELINE_S;
                 self.with(|client| client.timeline(now_s - back, now_s + ahead))
@@ -166,13 +167,19 @@ impl Asker<'_> {
     fn read_log(&mut self, id: u32) -> Option<Msg> {
         let mut reader = self.log.take().filter(|reader| reader.shown.id == id);
         if reader.is_none() {
-            let part = self.with(|client| client.log_tail(id, LOG_TAIL))?.ok()?;
+            let tail = |client: &mut Client| match client.log_tail(id, LOG_TAIL) {
+                // A daemon of before has no tails.
+                Err(ClientError::Refused { .. }) => client.log(id, None, 0),
+                tail => tail,
+            };
+            let part = self.with(tail)?.ok()?;
             reader = Some(LogReader::new(id, part.attempt));
-            reader.as_mut()?.take(&part.bytes, part.offset);
+            reader.as_mut()?.take(&part);
         } else if let Some(reader) = &mut reader {
             let (attempt, at) = (reader.shown.attempt, reader.at);
-            let part = self.with(|client| client.log(id, Some(attempt).filter(|&n| n > 0), at))?.ok()?;
-            reader.take(&part.bytes, part.offset);
+            let part =
+                self.with(|client| client.log(id, Some(attempt).filter(|&n| n > 0), at))?.ok()?;
+            reader.take(&part);
             // Another attempt has a log of its own.
             if part.attempts > attempt {
                 return None;
@@ -198,12 +205,12 @@ impl LogReader {
         LogReader { shown, at: 0, sanitizer: Sanitizer::default(), begun: Vec::new() }
     }
 
-    fn take(&mut self, bytes: &[u8], next: u64) {
-        self.at = next;
+    fn take(&mut self, part: &LogPart) {
+        self.at = part.offset + part.bytes.len() as u64;
         if !self.begun.is_empty() {
             self.shown.lines.pop();
         }
-        self.begun.extend(self.sanitizer.filter(bytes));
+        self.begun.extend(self.sanitizer.filter(&part.bytes));
         let mut lines: Vec<Vec<u8>> =
             self.begun.split(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect();
         self.begun = lines.pop().unwrap_or_default();
@@ -253,15 +260,19 @@ pub(super) fn activity(client: &mut Client, gpus: &[u32], now_s: f64) -> Vec<Msg
 mod tests {
     use super::*;
 
+    fn part(offset: u64, bytes: &[u8]) -> LogPart {
+        LogPart { bytes: bytes.to_vec(), state: None, offset, attempt: 1, attempts: 1 }
+    }
+
     #[test]
     fn a_log_is_shown_line_by_line_without_what_a_terminal_would_obey() {
         let mut reader = LogReader::new(7, 1);
-        reader.take(b"one\n\x1b[31mtwo\x1b[0m\x1b]0;evil\x07\nthr", 30);
+        reader.take(&part(0, b"one\n\x1b[31mtwo\x1b[0m\x1b]0;evil\x07\nthr"));
         assert_eq!(reader.shown.lines, ["one", "two", "thr"]);
-        reader.take(b"ee\n10%\r20%\r\n\ta\x1b[2Jb\x08c\n", 50);
+        reader.take(&part(40, b"ee\n10%\r20%\r\n\ta\x1b[2Jb\x08c\n"));
         assert_eq!(reader.shown.lines, ["one", "two", "three", "20%", "    ac"]);
-        assert_eq!(reader.at, 50);
-        reader.take(&b"x\n".repeat(2 * LOG_LINES), 99);
+        assert_eq!(reader.at, 40 + 23);
+        reader.take(&part(63, &b"x\n".repeat(2 * LOG_LINES)));
         assert_eq!(reader.shown.lines.len(), LOG_LINES);
     }
 }

@@ -96,7 +96,10 @@ mod tests {
     #[test]
     fn another_day_is_not_taken_for_this_one() {
         let at = |seconds: f64| clock(seconds, 1000.0, |s| ((s / 3600.0) as u32 % 24, 0, 0));
-        assert_eq!((at(7200.0), at(200_000.0), at(-100_000.0)), ("02:00".into(), "  +3d".into(), "  -2d".into()));
+        assert_eq!(
+            (at(7200.0), at(200_000.0), at(-100_000.0)),
+            ("02:00".into(), "  +3d".into(), "  -2d".into())
+        );
     }
 
     #[test]

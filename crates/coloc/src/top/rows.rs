@@ -77,7 +77,11 @@ pub(super) fn rows(app: &App) -> Vec<Row<'_>> {
 /// Waiting tasks of one array that wait for the same.
 fn are_alike(a: &TaskView, b: &TaskView) -> bool {
     let waiting = |task: &TaskView| task.state == TaskState::Pending && task.attempts == 0;
-    a.array_id.is_some() && a.array_id == b.array_id && a.reason == b.reason && waiting(a) && waiting(b)
+    a.array_id.is_some()
+        && a.array_id == b.array_id
+        && a.reason == b.reason
+        && waiting(a)
+        && waiting(b)
 }
 
 /// Gives the tasks of small groups a row each.

@@ -22,7 +22,11 @@ pub(super) enum Msg {
     /// The time, about once a second.
     Tick(f64),
     /// Everything anew.
-    Snapshot { status: Box<StatusView>, gpus: Vec<GpuView>, tasks: Vec<TaskView> },
+    Snapshot {
+        status: Box<StatusView>,
+        gpus: Vec<GpuView>,
+        tasks: Vec<TaskView>,
+    },
     Task(Box<TaskView>),
     Sample(Box<SampleFrame>),
     Status(Box<StatusNews>),

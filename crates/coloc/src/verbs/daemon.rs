@@ -2,6 +2,7 @@
 
 use crate::Verb;
 use crate::args::bounds::BoundArgs;
+use crate::args::host::HostArgs;
 use crate::args::live::{own_socket, own_state, path, said as said_path};
 use crate::args::log::LogArgs;
 use crate::args::policy::{PolicyArgs, PresetFlag};
@@ -72,6 +73,8 @@ pub(crate) struct Daemon {
     policy: PolicyArgs,
     #[command(flatten)]
     bounds: BoundArgs,
+    #[command(flatten)]
+    host: HostArgs,
 }
 
 /// For how long, or for ever.
@@ -149,6 +152,7 @@ impl Daemon {
         Ok(Settings {
             policy: policy.policy(),
             quotas,
+            host: self.host.capacity(self.emulate.as_ref()),
             history: policy.service.history()?,
             grace: Millis::from_secs_f64(self.grace),
             retention: Retention { age: self.keep_logs.0, size: self.keep_logs_size },

@@ -24,6 +24,9 @@ pub(crate) struct Submit {
     /// Stay until the tasks have ended; the exit code is that of the first that failed
     #[arg(short = 'W', long)]
     wait: bool,
+    /// Tell nothing but errors
+    #[arg(short = 'Q', long)]
+    quiet: bool,
     /// Print the id alone
     #[arg(long)]
     parsable: bool,
@@ -54,6 +57,9 @@ impl Submit {
     }
 
     fn tell(&self, submitted: &Submitted) -> Result<(), CliError> {
+        if self.quiet && !self.json {
+            return Ok(());
+        }
         if self.json {
             #[derive(serde::Serialize)]
             struct Body<'a> {

@@ -65,7 +65,7 @@ fn match_class(scheduler: &mut SchedulerState, pass: &mut Pass, tasks: &[TaskId]
                 return;
             }
             // Another of its user's tasks may just have used up the quota.
-            if scheduler.over_quota(tasks[job]).is_none() {
+            if !scheduler.is_barred(tasks[job]) {
                 scheduler.try_start(pass, tasks[job], Search::Only(&[gpu]));
             }
         }
@@ -81,7 +81,7 @@ fn join_others(scheduler: &mut SchedulerState, pass: &mut Pass, tasks: &[TaskId]
         if pass.is_over() {
             return;
         }
-        if scheduler.tasks.live(task).run.is_none() && scheduler.over_quota(task).is_none() {
+        if scheduler.tasks.live(task).run.is_none() && !scheduler.is_barred(task) {
             scheduler.try_start(pass, task, Search::Everywhere);
         }
     }
@@ -134,7 +134,7 @@ fn table(
 fn admitted(scheduler: &SchedulerState) -> Vec<TaskId> {
     let most = scheduler.gpus.len().max(LEAST_MATCHED);
     let user = |task: TaskId| scheduler.tasks.live(task).task.user;
-    let may_start = |task: &TaskId| scheduler.over_quota(*task).is_none();
+    let may_start = |task: &TaskId| !scheduler.is_barred(*task);
     let mut known = BTreeSet::new();
     let scores = scores(scheduler);
     let score = |user: &UserId| scores.get(user).copied().unwrap_or(0.0);

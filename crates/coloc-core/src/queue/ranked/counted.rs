@@ -15,7 +15,7 @@ impl SchedulerState {
     pub(super) fn counts_suffice(&self) -> bool {
         let policy = &self.policy;
         let any_time = policy.pace.idle == Millis::ZERO && !policy.time_matters();
-        let any_task = !self.holdings.are_limited() && self.reserved.is_none();
+        let any_task = !self.bars_some() && self.reserved.is_none();
         let any_gpu =
             self.gpus.are_alike() && !self.models.matter() && self.gpus.are_all_in_service();
         policy.place == Place::Any && any_time && any_task && any_gpu

@@ -75,7 +75,7 @@ impl RankedPass {
             if self.blocked[class] || before.replace(task) == Some(task) {
                 continue;
             }
-            if scheduler.over_quota(task).is_some() {
+            if scheduler.is_barred(task) {
                 self.blocked[class] = true;
                 continue;
             }

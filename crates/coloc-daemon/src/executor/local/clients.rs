@@ -133,6 +133,7 @@ mod tests {
             gpu_memory: gpu_memory.to_owned(),
             dmem: false,
             host_memory: None,
+            cpus: None,
             mps: Some(MpsEnforcementView {
                 memory,
                 server_memory: memory,

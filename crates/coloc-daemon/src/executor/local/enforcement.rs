@@ -29,7 +29,7 @@ impl LocalExecutor {
         spec: &TaskSpec,
     ) -> Result<(TaskGroup, GroupLimits), String> {
         let groups = self.groups.as_ref().map_err(Clone::clone)?;
-        let made = groups.make(record.id, record.attempt, spec.host_memory);
+        let made = groups.make(record.id, record.attempt, spec.host_memory, spec.layout.cpus());
         made.map_err(|error| format!("its control group could not be made: {error}"))
     }
 
@@ -66,6 +66,7 @@ impl LocalExecutor {
                 None => limit.why_none().to_owned(),
             },
             host_memory: group.as_ref().ok().and_then(|(_, limits)| limits.memory),
+            cpus: group.as_ref().ok().and_then(|(_, limits)| limits.cpus.clone()),
             mps: client.map(|client| MpsEnforcementView {
                 memory,
                 server_memory: client.server_memory,
@@ -148,6 +149,7 @@ impl LocalExecutor {
                     false => declared.gpu_memory,
                 },
                 host_memory: None,
+                cpus: None,
                 mps: declared.mps,
                 sms: declared.sms,
             })),

@@ -2,7 +2,9 @@
 
 use super::LocalExecutor;
 use super::kill::{ATTEMPT, attempt_name};
+use super::slurm_names::Told;
 use crate::record::Record;
+use coloc_api::slurm::is_for_slurm;
 use coloc_api::spec::TaskSpec;
 use coloc_api::text::RawText;
 use coloc_gpu::device::Uuid;
@@ -22,6 +24,7 @@ impl LocalExecutor {
     ) -> Vec<(RawText, RawText)> {
         let mut all = without_an_outer_task(&spec.environment);
         let meeting_place = meeting_place(record, &all);
+        let threads = threads(spec, &all);
         for (name, ahead) in &self.prefixes {
             let (name, mut value) = (RawText::from(*name), ahead.clone());
             let theirs = all.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
@@ -45,61 +48,79 @@ impl LocalExecutor {
         let shown = devices.iter().map(Uuid::as_str).collect::<Vec<_>>().join(",");
         set(&mut all, "NVIDIA_VISIBLE_DEVICES".into(), shown.into());
         let names = self.names(record, spec, devices.len());
-        for (name, value) in names.into_iter().chain(meeting_place) {
+        for (name, value) in names.into_iter().chain(meeting_place).chain(threads) {
             set(&mut all, name.into(), value.into());
         }
         for (name, value) in limits {
             set(&mut all, name.into(), value.into());
         }
+        self.add_commands(spec, &mut all);
         all
     }
 
-    /// What a task may want to know of itself, with Slurm's names beside ours so that launchers of
-    /// distributed training find what they look for.
+    /// What a task may want to know of itself, with Slurm's names beside ours.
     fn names(&self, record: &Record, spec: &TaskSpec, gpus: usize) -> Vec<(&'static str, String)> {
-        let id = record.id.to_string();
-        let restarts = record.attempt.saturating_sub(1).to_string();
-        let directory = spec.directory.to_string_lossy().into_owned();
         let indices = record.placement.iter().flat_map(Placement::gpus);
         let indices = indices.map(|gpu| gpu.to_string()).collect::<Vec<_>>().join(",");
         let mut names = vec![
-            ("COLOC_TASK_ID", id.clone()),
+            ("COLOC_TASK_ID", record.id.to_string()),
             (ATTEMPT, attempt_name(record.id, record.attempt)),
             ("COLOC_TASK_NAME", spec.name.clone()),
-            ("COLOC_RESTART_COUNT", restarts.clone()),
+            ("COLOC_RESTART_COUNT", record.attempt.saturating_sub(1).to_string()),
             ("COLOC_SOCKET", self.socket.display().to_string()),
             ("COLOC_GPUS", indices.clone()),
-            ("SLURM_JOB_ID", id.clone()),
-            ("SLURM_JOBID", id),
-            ("SLURM_JOB_NAME", spec.name.clone()),
-            ("SLURM_SUBMIT_DIR", directory),
-            ("SLURM_RESTART_COUNT", restarts),
-            ("SLURM_GPUS_ON_NODE", gpus.to_string()),
-            ("SLURM_JOB_GPUS", indices),
-            ("SLURM_NTASKS", "1".to_owned()),
-            ("SLURM_PROCID", "0".to_owned()),
-            ("SLURM_LOCALID", "0".to_owned()),
-            ("SLURM_NODEID", "0".to_owned()),
         ];
         if let (Some(_), Some(file)) = (&spec.script, spec.command.first()) {
             names.push(("COLOC_SCRIPT", file.to_string_lossy().into_owned()));
         }
-        if let Some(place) = record.array {
-            names.push(("COLOC_ARRAY_ID", place.array.to_string()));
-            names.push(("COLOC_ARRAY_INDEX", place.index.to_string()));
-            names.push(("SLURM_ARRAY_JOB_ID", place.array.to_string()));
-            names.push(("SLURM_ARRAY_TASK_ID", place.index.to_string()));
-        }
+        let machine = || std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        let cpus = spec.layout.cpus().unwrap_or_else(machine);
+        let world = |span| self.world(span);
+        let told = Told { record, spec, indices: &indices, gpus, cpus, world: &world };
+        names.extend(told.names());
         names
     }
+
+    /// Appends the directory of Slurm's commands to the search path of tasks of Slurm's kind: what the machine has by
+    /// these names comes first.
+    fn add_commands(&self, spec: &TaskSpec, all: &mut Vec<(RawText, RawText)>) {
+        let Some(place) = self.commands.as_ref().filter(|_| is_for_slurm(spec)) else { return };
+        let path = all.iter().find(|(name, _)| name.as_bytes() == b"PATH");
+        let path = path.map_or(USUAL_PATH.as_bytes(), |(_, path)| path.as_bytes());
+        let ours = place.as_os_str().as_bytes();
+        if path.split(|&byte| byte == b':').any(|folder| folder == ours) {
+            return;
+        }
+        let path = [path, b":", ours].concat();
+        set(all, "PATH".into(), RawText::from(path));
+    }
+}
+
+/// Where programs are looked for when a submission says nothing of it.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// Threads that numerical libraries start.
+const THREADS: &str = "OMP_NUM_THREADS";
+
+/// As many threads as a copy has CPUs, unless the submitter said otherwise.
+fn threads(spec: &TaskSpec, theirs: &[(RawText, RawText)]) -> Option<(&'static str, String)> {
+    let cpus = spec.layout.cpus_per_task?;
+    let said = theirs.iter().any(|(name, _)| name.as_bytes() == THREADS.as_bytes());
+    (!said).then(|| (THREADS, cpus.to_string()))
 }
 
 /// The environment of a submission. One that was made inside a task must not take that task's name and limits over.
 fn without_an_outer_task(environment: &[(RawText, RawText)]) -> Vec<(RawText, RawText)> {
-    const THEIRS: [&[u8]; 4] = [b"COLOC_", b"SLURM_", b"CUDA_MPS_", b"MASTER_"];
+    const THEIRS: [&[u8]; 5] = [b"COLOC_", b"SLURM_", b"SLURMD_", b"CUDA_MPS_", b"MASTER_"];
     let nested = environment.iter().any(|(name, _)| name.as_bytes() == b"COLOC_TASK_ID");
+    let value = |wanted: &str| {
+        let found = environment.iter().find(|(name, _)| name.as_bytes() == wanted.as_bytes());
+        found.map(|(_, value)| value)
+    };
+    // Threads by the outer task's CPUs are not what its user chose.
+    let by_cpus = value("SLURM_CPUS_PER_TASK").is_some_and(|cpus| value(THREADS) == Some(cpus));
     let is_kept = |(name, _): &&(RawText, RawText)| {
-        !nested || !THEIRS.iter().any(|prefix| name.as_bytes().starts_with(prefix))
+        let theirs = THEIRS.iter().any(|prefix| name.as_bytes().starts_with(prefix));
+        !nested || !(theirs || by_cpus && name.as_bytes() == THREADS.as_bytes())
     };
     environment.iter().filter(is_kept).cloned().collect()
 }

@@ -15,11 +15,13 @@ pub mod run;
 pub mod sharing;
 pub mod shim;
 mod signal;
+mod slurm_names;
 mod start;
 mod watch;
 
 use outputs::expand;
 pub use outputs::{last_words_of, output_of};
+pub use slurm_names::make_commands;
 pub use watch::Watcher;
 
 use super::progress;
@@ -112,6 +114,8 @@ pub struct LocalExecutor {
     pub prefixes: Vec<(&'static str, OsString)>,
     /// Given to every task as it is.
     pub variables: Vec<(String, OsString)>,
+    /// Where Slurm's commands are links to the program.
+    pub commands: Option<PathBuf>,
     /// The socket, for tasks that talk to the daemon.
     pub socket: PathBuf,
     /// The world's seconds are this many of the tasks'.

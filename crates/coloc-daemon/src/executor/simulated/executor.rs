@@ -12,6 +12,7 @@ fn enforcement() -> EnforcementView {
         dmem: false,
         gpu_memory: "none".to_owned(),
         host_memory: None,
+        cpus: None,
         mps: None,
         sms: None,
     }

@@ -22,6 +22,7 @@ impl Owner {
         if std::mem::replace(&mut live.record.held, true) {
             return Ok(());
         }
+        live.record.held_by = self.asked_by;
         self.leave_core(now, task, effects);
         self.eligibility.look_at(task);
         self.changed(task, Some("held".to_owned()));
@@ -47,6 +48,7 @@ impl Owner {
         if !std::mem::take(&mut live.record.held) {
             return Err(Refused::NotHeld { task, phase: live.record.phase });
         }
+        live.record.held_by = None;
         self.eligibility.look_at(task);
         self.changed(task, Some("released".to_owned()));
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::submit::LEAST_MEMORY;
 use crate::bounds::{self, BoundsError};
-use coloc_core::RejectedTask;
+use coloc_core::{HostRefusal, RejectedTask};
 use coloc_model::{Bytes, Millis, TaskId};
 
 /// What is asked for makes no sense, or cannot be had here.
@@ -27,6 +27,14 @@ pub enum Invalid {
     Limits,
     #[error("a share of the SMs is from 1 to 100 percent")]
     SmPercent,
+    #[error("copies of a task, and their CPUs and GPUs, are from 1 to {}", bounds::COPIES)]
+    Copies,
+    #[error(
+        "the task {0}: it would never start. Ask for less with --cpus-per-task, --ntasks or --mem"
+    )]
+    Host(HostRefusal),
+    #[error("the directory that it was submitted in has more than {} bytes", bounds::PATH)]
+    LongSubmitDirectory,
     #[error("the working directory must be an absolute path")]
     RelativeDirectory,
     #[error("an array needs at least one index")]

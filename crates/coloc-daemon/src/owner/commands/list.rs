@@ -47,9 +47,10 @@ impl Owner {
                 is_theirs = request.user.as_ref().is_none_or(|only| *only == user.1);
             }
             if is_theirs {
+                let holder = record.held_by.map(crate::users::name);
                 let view = task_view(record, spec, &user.1, &awaited);
-                let progress = self.progress(record);
-                lines::write(&mut rows, &TaskView { progress, ..view });
+                let view = TaskView { held_by: holder.as_deref(), ..view };
+                lines::write(&mut rows, &self.with_what_is_seen(record, view));
                 written += 1;
             }
             if written == LONGEST_PAGE {

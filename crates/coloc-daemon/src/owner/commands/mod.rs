@@ -5,6 +5,7 @@ pub(in crate::owner) mod bulk;
 mod cancel;
 pub(in crate::owner) mod gpus;
 mod hold;
+mod host;
 pub(in crate::owner) mod invalid;
 pub(in crate::owner) mod list;
 pub(in crate::owner) mod metrics;
@@ -13,6 +14,7 @@ mod requeue;
 pub(in crate::owner) mod rules;
 pub(in crate::owner) mod signal;
 pub(in crate::owner) mod snapshot;
+pub(in crate::owner) mod status;
 pub(in crate::owner) mod submit;
 pub(in crate::owner) mod teach;
 pub(in crate::owner) mod update;
@@ -29,7 +31,7 @@ use crate::record::Uid;
 use crate::settings::Settings;
 use coloc_api::answer::code;
 use coloc_api::request::{Change, GpuService, Submission, Teaching};
-use coloc_api::view::{GpuView, StatusView, TaskView, WhyView};
+use coloc_api::view::{GpuView, HostView, StatusView, TaskView, WhyView};
 use coloc_core::Effect;
 use coloc_model::{TaskId, TaskState, Time};
 
@@ -67,7 +69,7 @@ pub enum Command {
     /// Believe what was measured.
     Teach(Box<Teaching>, Reply<()>),
     /// The last look of the monitor.
-    Gpus(Reply<Vec<GpuView>>),
+    Gpus(Reply<(Vec<GpuView>, HostView)>),
     /// How the daemon is.
     Status(Reply<StatusView>),
     /// Everything that is counted and measured.
@@ -233,9 +235,13 @@ impl Owner {
                 changed(reply, each.collect(), change.tells())
             }
             Command::List(reply) => {
+                self.look_at_waiting(now);
                 reply.anyway(Ok(self.tasks.values().map(|live| self.view(live)).collect()))
             }
-            Command::Page(request, reply) => reply.anyway(Ok(self.page(&request))),
+            Command::Page(request, reply) => {
+                self.look_at_waiting(now);
+                reply.anyway(Ok(self.page(&request)))
+            }
             Command::Show(task, reply) => reply.anyway(Ok(self.detail(task).map(Box::new))),
             Command::Why(task, reply) => {
                 let why = self.why(now, task).ok_or(Refused::NoSuchTask(task));
@@ -246,8 +252,8 @@ impl Owner {
                 let taught = only_admin(Ok(())).and_then(|()| self.teach(now, *teaching, effects));
                 reply.once_written(taught, Refused::Journal)
             }
-            Command::Gpus(reply) => reply.anyway(Ok(self.gpu_views())),
-            Command::Status(reply) => reply.anyway(Ok(self.status())),
+            Command::Gpus(reply) => reply.anyway(Ok((self.gpu_views(now), self.host_view()))),
+            Command::Status(reply) => reply.anyway(Ok(self.status(caller))),
             Command::Metrics(reply) => reply.anyway(Ok(Box::new(self.metrics()))),
             Command::Drain(draining, reply) => {
                 let allowed = only_admin(Ok(()));

@@ -33,7 +33,8 @@ fn scheduler_by(
     for (user, uid) in names.known() {
         accounts.set_user(user, account_table.account(uid));
     }
-    let mut scheduler = Scheduler::new(fleet, settings.policy).with_accounts(accounts);
+    let mut scheduler =
+        Scheduler::new(fleet, settings.policy).with_accounts(accounts).with_host(settings.host);
     if let Some(samples) = &settings.history {
         scheduler = scheduler.with_history(samples.clone());
     }

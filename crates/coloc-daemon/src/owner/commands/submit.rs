@@ -11,10 +11,10 @@ use crate::owner::{Caller, Live, Owner, Refused};
 use crate::record::{Record, SpecId, Uid};
 use coloc_api::request::{ArrayRequest, Submission};
 use coloc_api::script;
-use coloc_api::spec::{Dependency, DependencyKind, TaskSpec};
+use coloc_api::spec::{ArrayExtent, Dependency, DependencyKind, TaskLayout, TaskSpec};
 use coloc_api::variables::Variable;
 use coloc_api::view::StoryLine;
-use coloc_model::{Bytes, Millis, Task, TaskId};
+use coloc_model::{Bytes, HostNeed, Millis, Task, TaskId};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -26,6 +26,29 @@ fn has_equal(indices: &[u32]) -> bool {
     let mut sorted = indices.to_vec();
     sorted.sort_unstable();
     sorted.windows(2).any(|two| two[0] == two[1])
+}
+
+/// What a task asks of the machine beside GPUs.
+fn host_need(spec: &TaskSpec) -> HostNeed {
+    HostNeed {
+        cpus: spec.layout.cpus().unwrap_or(0),
+        memory: spec.host_memory.unwrap_or(Bytes::ZERO),
+    }
+}
+
+/// What can be said of copies and CPUs by themselves.
+fn check_layout(layout: &TaskLayout) -> Result<(), Invalid> {
+    let TaskLayout { ntasks, cpus_per_task, gpus_per_task, submit_directory, array: _ } = layout;
+    let mut counts = [ntasks, cpus_per_task, gpus_per_task].into_iter().flatten();
+    if counts.any(|count| !(1..=bounds::COPIES).contains(count)) {
+        return Err(Invalid::Copies);
+    }
+    let Some(directory) = submit_directory else { return Ok(()) };
+    match directory.as_bytes() {
+        long if long.len() > bounds::PATH => Err(Invalid::LongSubmitDirectory),
+        text if text.contains(&0) => Err(Invalid::ZeroByte),
+        _ => Ok(()),
+    }
 }
 
 /// What can be said of a submission by itself.
@@ -50,6 +73,7 @@ fn check_form(spec: &TaskSpec, array: Option<&ArrayRequest>) -> Result<(), Inval
     if spec.sm_percent.is_some_and(|percent| !(1..=100).contains(&percent)) {
         return Err(Invalid::SmPercent);
     }
+    check_layout(&spec.layout)?;
     if !spec.directory.as_path().is_absolute() {
         return Err(Invalid::RelativeDirectory);
     }
@@ -112,6 +136,7 @@ impl Owner {
         self.check(caller.uid, &spec, array.as_ref())?;
         self.has_room(caller, array.as_ref().map_or(1, |array| array.indices.len()), &spec)?;
         spec.singleton |= singleton;
+        spec.layout.array = array.as_ref().and_then(|array| ArrayExtent::of(&array.indices));
         self.estimate(&mut spec);
         // How the submitting user reaches the daemon is a secret, and none of the task's business.
         let is_way_in =
@@ -231,9 +256,11 @@ impl Owner {
             memory: memory_of(spec, self.scheduler.policy().contract.is_some()),
             sm: None,
             borrows: false,
+            host: host_need(spec),
             duration: None,
             priority: 0,
         };
+        self.scheduler.check_host(task.host).map_err(Invalid::Host)?;
         let fits = self.scheduler.check(&task);
         Ok(fits.map_err(Invalid::from)?)
     }
@@ -346,6 +373,7 @@ impl Owner {
             // How busy a GPU it keeps is worth knowing also where its memory was declared.
             sm: spec.estimate.and_then(|estimate| estimate.sm),
             borrows: spec.borrow,
+            host: host_need(spec),
             duration: spec.time_limit,
             priority: spec.priority,
         }

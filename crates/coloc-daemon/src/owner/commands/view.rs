@@ -3,10 +3,10 @@
 use crate::owner::{Live, Owner};
 use crate::record::{Exit, Record, Uid};
 use coloc_api::spec::TaskSpec;
-use coloc_api::view::{GpuWhy, MemoryView, StatusView, TaskDetail, TaskView, WAITING, WhyView};
+use coloc_api::view::{GpuWhy, MemoryView, TaskDetail, TaskView, WAITING, WhyView};
 use coloc_core::accounts::Whose;
 use coloc_core::eligibility::HELD;
-use coloc_core::{Explanation, Promised};
+use coloc_core::{Explanation, HostRefusal, Promised};
 use coloc_model::{Placement, TaskId, TaskState, Time};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -46,6 +46,8 @@ impl Shown {
             estimator: spec.estimator.clone(),
             estimate_flags: spec.estimate_flags.clone(),
             memory: MemoryView::default(),
+            ntasks: spec.layout.ntasks,
+            cpus: spec.layout.cpus(),
             host_mem_bytes: spec.host_memory.map(|memory| memory.0),
             enforcement: record.enforcement.clone(),
             story: Vec::new(),
@@ -123,9 +125,34 @@ pub(crate) fn whole_view(record: &Record, spec: &TaskSpec) -> TaskView {
 impl Owner {
     pub(in crate::owner) fn view(&self, live: &Live) -> TaskView {
         let Live { record, spec, .. } = live;
+        let holder = record.held_by.map(crate::users::name);
         let (user, awaited) = (crate::users::name(record.owner), self.awaited());
-        let progress = self.progress(record);
-        TaskView { progress, ..task_view(record, spec, &user, &awaited).owned() }
+        let view = task_view(record, spec, &user, &awaited);
+        self.with_what_is_seen(record, TaskView { held_by: holder.as_deref(), ..view }).owned()
+    }
+
+    /// The same with what the monitor and the scheduler know of the task just now.
+    pub(in crate::owner) fn with_what_is_seen<'a>(
+        &self,
+        record: &Record,
+        view: TaskView<&'a str>,
+    ) -> TaskView<&'a str> {
+        let waits = view.state == TaskState::Pending || view.state == TaskState::Recovering;
+        let task = record.id;
+        TaskView {
+            progress: self.progress(record),
+            used_bytes: if waits { None } else { self.used_by(task) },
+            position: if waits { self.waiting.place(task) } else { None },
+            reason_code: if waits { self.reason_code(task) } else { None },
+            ..view
+        }
+    }
+
+    /// What a task was last seen with, on the GPU where it holds most.
+    fn used_by(&self, task: TaskId) -> Option<u64> {
+        let seen = &self.last_seen.tasks;
+        let found = seen.binary_search_by_key(&task, |seen| seen.task).ok()?;
+        Some(seen[found].used.0)
     }
 
     /// What tasks wait for that could start.
@@ -167,6 +194,7 @@ impl Owner {
             promised_bytes,
             memory,
             awaits: explained.as_ref().and_then(|explained| explained.awaits).map(|task| task.0),
+            host: explained.as_ref().and_then(|e| e.host).map(|no| host_told(&no)),
             ahead: explained.as_ref().map_or(0, |explained| explained.ahead),
             gpus: gpus.collect(),
             task: view,
@@ -180,7 +208,10 @@ impl Owner {
             return trouble;
         }
         let Some(over) = explained.and_then(|explained| explained.over_quota) else {
-            return summary(view, explained);
+            return match explained.and_then(|explained| explained.host) {
+                Some(host) => host_told(&host),
+                None => summary(view, explained),
+            };
         };
         let whose = match over.whose {
             Whose::User(_) => format!("user {}", view.user),
@@ -188,21 +219,13 @@ impl Owner {
         };
         over.told(&whose)
     }
+}
 
-    pub(in crate::owner) fn status(&self) -> StatusView {
-        let (containment, processes) = self.executor.containment();
-        StatusView {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            tasks: self.tasks.len(),
-            lessons: self.scheduler.beliefs().lessons(),
-            disk_full: self.disk_full,
-            draining: self.draining,
-            pid: std::process::id(),
-            containment,
-            processes,
-            trouble: self.machine_trouble(),
-            ..StatusView::default()
-        }
+/// Why the machine's CPUs or memory cannot take a task now.
+fn host_told(refusal: &HostRefusal) -> String {
+    match refusal {
+        HostRefusal::HostReserved { .. } => refusal.to_string(),
+        HostRefusal::HostCpus { .. } | HostRefusal::HostMemory { .. } => format!("it {refusal}"),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::hardware::{Sighting, TaskSighting};
 use crate::intent_file::IntentFile;
 use crate::journal::disk::{Crash, Disk};
 use crate::journal::{Journal, JournalError};
+use crate::news::News;
 use crate::record::Uid;
 use crate::reserve::Reserve;
 use crate::retention::Retention;
@@ -65,6 +66,8 @@ pub(super) struct OwnerKit {
     settings: Settings,
     owner: Option<Owner>,
     inputs: Vec<Input>,
+    /// What listeners hear. It outlives the owner, which a daemon's does not: tests listen once.
+    news: Arc<News>,
     /// What running tasks hold on each of their GPUs.
     used: Bytes,
 }
@@ -87,6 +90,7 @@ impl OwnerKit {
         let settings = Settings {
             policy,
             quotas: Default::default(),
+            host: Default::default(),
             history: None,
             grace: Millis::from_secs(5),
             retention: Retention::default(),
@@ -101,6 +105,7 @@ impl OwnerKit {
             settings,
             owner: None,
             inputs: Vec::new(),
+            news: News::new("kit".to_owned()),
             used: gib(4),
         };
         if is_sabotaged(Sabotage::Claim) {
@@ -133,7 +138,8 @@ impl OwnerKit {
                 reserve: Reserve::on(&self.disk, clock.instant()),
                 intent_file: IntentFile::on(&self.disk, clock.instant()),
                 retention: mpsc::channel().0,
-                news: tokio::sync::broadcast::channel(1).0,
+                news: self.news.clone(),
+                about: super::About::default(),
             };
             Owner::new(parts, saved)
         };

@@ -142,9 +142,7 @@ impl Owner {
                 }
                 Err(why) => why,
             };
-            if let Some(live) = self.tasks.get_mut(&task) {
-                live.record.reason = Some(why.to_string());
-            }
+            self.is_ineligible(task, &why);
             if matches!(why, Ineligible::DependencyNeverSatisfied(_)) {
                 self.over(task, TaskState::Cancelled);
             }
@@ -165,6 +163,8 @@ impl Owner {
                 self.scheduler.recall_attempts(task, attempts);
             }
         }
+        self.waiting.forget(task);
+        self.note_news(task);
         self.scheduler.note(now, Event::Submitted(core_task), effects);
     }
 
@@ -180,13 +180,16 @@ impl Owner {
     /// A task that has not ended is known from now on.
     pub(in crate::owner) fn keep(&mut self, live: Live) {
         let Live { record, spec, .. } = &live;
-        self.eligibility.named(record.id, user(record.owner), &spec.name);
-        self.tasks.insert(record.id, live);
+        let task = record.id;
+        self.eligibility.named(task, user(record.owner), &spec.name);
+        self.tasks.insert(task, live);
+        self.note_news(task);
     }
 
     /// A task is known no more, and its submission is that of no task.
     pub(in crate::owner) fn drop_task(&mut self, task: TaskId) -> Option<Live> {
         let live = self.tasks.remove(&task)?;
+        self.waiting.forget(task);
         let Live { record, spec, .. } = &live;
         let array = record.array.map(|place| place.array);
         self.eligibility.ended(task, array, user(record.owner), &spec.name);
@@ -199,8 +202,10 @@ impl Owner {
         live.record.phase = phase;
         live.record.ended = Some(self.clock.world_now());
         crate::past::remember(&mut self.history, &live.record, &live.spec);
+        self.today.ended(self.clock.world_now(), &live.record, &live.spec);
         self.counters.ended(&live.record, &live.spec);
         self.changed(task, Some(phase.name().replace('_', " ")));
+        self.note_last_news(task);
         if let Some(Live { record, spec, .. }) = self.drop_task(task) {
             self.give_back(&record, &spec);
         }

@@ -245,7 +245,7 @@ impl Owner {
                 false => self.resume(now, gpu, &mut notes, effects),
             }
         }
-        let views = self.gpu_views().into_iter();
+        let views = self.gpu_views(now).into_iter();
         let gpus = views.filter(|view| gpus.contains(&GpuId(view.index))).collect();
         Ok(GpusServed { gpus, notes })
     }

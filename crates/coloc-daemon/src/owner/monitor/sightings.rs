@@ -13,11 +13,16 @@ const SILENT: Duration = Duration::from_secs(30);
 impl Owner {
     /// What was seen last of the GPUs is no evidence of anything once nothing more is heard of them.
     pub(in crate::owner) fn mind_a_silent_monitor(&mut self, now: Time, effects: &mut Vec<Effect>) {
-        if self.clock.instant().saturating_duration_since(self.heard_at) > SILENT {
+        if self.is_monitor_silent() {
             for gpu in self.fleet.ids() {
                 self.scheduler.note(now, Event::GpuUnseen(gpu), effects);
             }
         }
+    }
+
+    /// The monitor told nothing for a while.
+    pub(in crate::owner) fn is_monitor_silent(&self) -> bool {
+        self.clock.instant().saturating_duration_since(self.heard_at) > SILENT
     }
 
     /// The monitor looked at the GPUs.
@@ -63,7 +68,12 @@ impl Owner {
         self.look_for_progress(&sighting);
         self.stop_the_idle(now, &sighting, effects);
         self.run_memory_watchdog(now, &sighting);
+        self.add_energy(&sighting);
         self.last_seen = sighting;
+        if self.news.is_heard(self.heard_at) {
+            self.look_at_waiting(now);
+        }
+        self.tell_samples(now);
         let at_work = self.on_gpus.iter().filter_map(|task| self.tasks.get(task));
         self.executor.sweep_sharing(now, &mut at_work.map(|live| &live.record));
     }

@@ -67,8 +67,10 @@ fn partitioned(gpu: &GpuView, people: &People, muted: Style, all: &mut [Cell]) {
     let cells = all.len();
     let place = |slice: usize| slice.min(SLICES) * cells / SLICES;
     for (number, instance) in gpu.instances.iter().enumerate() {
-        let (from, to) =
-            (place(instance.start_slice as usize), place((instance.start_slice + instance.slices) as usize));
+        let (from, to) = (
+            place(instance.start_slice as usize),
+            place((instance.start_slice + instance.slices) as usize),
+        );
         let Some(part) = all.get_mut(from..to).filter(|part| !part.is_empty()) else { continue };
         let (inside, end) = part.split_at_mut(part.len() - 1);
         let resident = gpu.residents.iter().find(|one| Some(one.id) == instance.task);

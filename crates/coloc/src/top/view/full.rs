@@ -34,7 +34,8 @@ pub(super) fn page(app: &App, palette: Palette, area: Rect, page: Page) -> Vec<L
 }
 
 fn help(width: usize) -> Vec<Line> {
-    let line = |(key, does): (&str, &str)| Line::of(left(&format!("  {}  {does}", left(key, 9)), width));
+    let line =
+        |(key, does): (&str, &str)| Line::of(left(&format!("  {}  {does}", left(key, 9)), width));
     HELP.into_iter().map(line).collect()
 }
 
@@ -77,7 +78,8 @@ fn task(app: &App, width: usize) -> Vec<Line> {
 
 fn facts(app: &App, detail: &TaskDetail, width: usize) -> Vec<Line> {
     let task = &detail.task;
-    let command: Vec<String> = detail.command.iter().map(|word| word.to_string()).collect();
+    let command: Vec<String> =
+        detail.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let at = |seconds: Option<f64>| {
         seconds.map_or(UNKNOWN.to_owned(), |seconds| clock(seconds, app.now_s, app.clock))
     };
@@ -107,7 +109,7 @@ fn facts(app: &App, detail: &TaskDetail, width: usize) -> Vec<Line> {
     let mut lines = fact("User", &task.user, width);
     lines.extend(fact("State", &state, width));
     lines.extend(fact("Command", &command.join(" "), width));
-    lines.extend(fact("Directory", &detail.directory.to_string(), width));
+    lines.extend(fact("Directory", &detail.directory.to_string_lossy(), width));
     lines.extend(fact("GPUs", &place, width));
     lines.extend(fact("Memory", &memory, width));
     if let Some(rule) = &detail.memory.memory_rule {
@@ -199,14 +201,16 @@ fn timeline(app: &App, palette: Palette, width: usize) -> Vec<Line> {
     let people = palette.people(app.shown());
     let mut lines = vec![axis(app, timeline, cells, &place, width)];
     let gpus: BTreeSet<Option<u32>> = bars.iter().map(|bar| bar.gpu).collect();
-    let named = gpus.iter().filter(|gpu| gpu.is_some()).chain(gpus.iter().filter(|gpu| gpu.is_none()));
+    let named =
+        gpus.iter().filter(|gpu| gpu.is_some()).chain(gpus.iter().filter(|gpu| gpu.is_none()));
     for &gpu in named {
         let title = gpu.map_or("waiting for a GPU".to_owned(), |gpu| format!("GPU {gpu}"));
         lines.push(Line::styled(left(&format!(" {title}"), width), palette.heading()));
         for bar in bars.iter().filter(|bar| bar.gpu == gpu) {
             let (begin, now, end) =
                 (place(bar.from_s), place(bar.predicted_from_s), place(bar.to_s));
-            let mut line = Line::of(format!("  {} {} ", left(&bar.task.to_string(), 5), left(bar.name, 18)));
+            let mut line =
+                Line::of(format!("  {} {} ", left(&bar.task.to_string(), 5), left(bar.name, 18)));
             let mark = if begin == end { "▏" } else { "" };
             let solid = "█".repeat(now.min(end).saturating_sub(begin));
             let dashed = "╌".repeat(end.saturating_sub(begin.max(now)));

@@ -52,7 +52,10 @@ fn head(palette: Palette, form: Form, width: usize) -> Line {
         return Line::rule("GPUs", key, width, palette.heading());
     }
     let bar = left("█▓ used ░ promised ╱ not ours · free", width.saturating_sub(NARROW));
-    Line::styled(left(&format!(" GPU   {bar} USED/PROM  SM% 30 min    W °C"), width), palette.muted())
+    Line::styled(
+        left(&format!(" GPU   {bar} USED/PROM  SM% 30 min    W °C"), width),
+        palette.muted(),
+    )
 }
 
 /// GPUs for which there is no room.

@@ -118,7 +118,10 @@ pub(super) fn last_line(app: &App, palette: Palette, form: Form, width: usize) -
         return said(&asked.question, palette.amber());
     }
     if app.finding {
-        return said(&format!("find: {}▏  ↵ keeps it, Esc forgets it", app.find), palette.heading());
+        return said(
+            &format!("find: {}▏  ↵ keeps it, Esc forgets it", app.find),
+            palette.heading(),
+        );
     }
     if let Some(message) = &app.message {
         return said(message, palette.amber());
@@ -130,7 +133,10 @@ pub(super) fn last_line(app: &App, palette: Palette, form: Form, width: usize) -
         return said(&trouble, palette.red());
     }
     if !app.find.is_empty() {
-        return said(&format!("only what has {:?} in it; Esc shows all", app.find), palette.amber());
+        return said(
+            &format!("only what has {:?} in it; Esc shows all", app.find),
+            palette.amber(),
+        );
     }
     let keys = match form {
         Form::Wide => {
@@ -151,8 +157,7 @@ fn trouble(data: &Data) -> Option<String> {
 pub(super) fn sentence(app: &App) -> String {
     let data = app.shown();
     let (running, waiting) = counts(data);
-    let recovering =
-        data.tasks.values().filter(|task| task.state == TaskState::Recovering).count();
+    let recovering = data.tasks.values().filter(|task| task.state == TaskState::Recovering).count();
     let busy = mean_activity(data).map_or(String::new(), |m| format!(", SM {}", percent(m)));
     let back = match recovering {
         0 => String::new(),

@@ -79,7 +79,8 @@ fn shortly(why: &GpuWhy) -> String {
 
 /// What one GPU says, at length.
 fn at_length(why: &GpuWhy) -> String {
-    let short = |rule: &coloc_api::view::RuleView| match (rule.rule.as_str(), rule.have, rule.short) {
+    let short = |rule: &coloc_api::view::RuleView| match (rule.rule.as_str(), rule.have, rule.short)
+    {
         ("memory", Some(have), Some(short)) => {
             format!("{} GiB can be promised, {} short", gib(have as u64), gib(short as u64))
         }
@@ -171,7 +172,8 @@ fn wide(app: &App, palette: Palette, width: usize) -> Vec<Line> {
     let mut lines = vec![Line::styled(rule, palette.heading())];
     for number in 0..WIDE_LINES {
         let style = if number == 0 { palette.heading() } else { Style::default() };
-        let mut line = Line::styled(why.get(number).cloned().unwrap_or_else(|| left("", at)), style);
+        let mut line =
+            Line::styled(why.get(number).cloned().unwrap_or_else(|| left("", at)), style);
         line.push("│", palette.heading());
         let other = log.get(number).cloned();
         line.push(other.unwrap_or_else(|| left("", width - at - 1)), style);
@@ -190,8 +192,7 @@ fn why_wide(app: &App, width: usize) -> Vec<String> {
     let expected = app.shown().expected.get(&task.id);
     let start = expected.and_then(|expected| expected.expected_start_s).filter(|_| waits(task));
     let end = start.map(|at| format!("→starts {}", clock(at, app.now_s, app.clock)));
-    let mut lines =
-        vec![between(&format!(" {}", heading(app)), &end.unwrap_or_default(), width)];
+    let mut lines = vec![between(&format!(" {}", heading(app)), &end.unwrap_or_default(), width)];
     if !waits(task) {
         lines.extend(about(app, task, width));
         return lines;

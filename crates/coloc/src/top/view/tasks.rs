@@ -14,7 +14,13 @@ use ratatui_core::style::{Modifier, Style};
 const BULLET: usize = 24;
 const SCALE: usize = 22;
 
-pub(super) fn lines(app: &App, palette: Palette, form: Form, width: usize, room: usize) -> Vec<Line> {
+pub(super) fn lines(
+    app: &App,
+    palette: Palette,
+    form: Form,
+    width: usize,
+    room: usize,
+) -> Vec<Line> {
     let rows = rows(app);
     let fits = room.saturating_sub(2);
     let at = rows.iter().position(|row| app.selected.is_some_and(|id| row.ids.contains(&id)));
@@ -71,9 +77,9 @@ fn title(
     shown: usize,
     all: usize,
 ) -> Line {
-    let filters = Filter::ALL.iter().filter(|&&one| {
-        form == Form::Wide || one != Filter::Ended || app.filter == Filter::Ended
-    });
+    let filters = Filter::ALL
+        .iter()
+        .filter(|&&one| form == Form::Wide || one != Filter::Ended || app.filter == Filter::Ended);
     let mut heading = "Tasks ".to_owned();
     for &filter in filters {
         let mark = if filter == app.filter { " ▸" } else { " " };
@@ -107,13 +113,8 @@ fn head(app: &App, form: Form, width: usize) -> String {
         Form::Wide => {
             let full = full_scale(app.shown());
             let tick = |part: f64| format!("{:.0}", full * part);
-            let scale = format!(
-                "0{:>6}{:>6}{:>6}{:>5}",
-                tick(0.25),
-                tick(0.5),
-                tick(0.75),
-                tick(1.0)
-            );
+            let scale =
+                format!("0{:>6}{:>6}{:>6}{:>5}", tick(0.25), tick(0.5), tick(0.75), tick(1.0));
             let extra = " ".repeat(width.saturating_sub(140) / 2);
             format!(
                 "    ID NAME               {extra}USER  GPU   USED/PROM   EST BOUND  {scale}  SLOW    FOR  START   END  NOTE, OR WHY IT WAITS"
@@ -121,7 +122,9 @@ fn head(app: &App, form: Form, width: usize) -> String {
         }
         _ => {
             let extra = " ".repeat(width.saturating_sub(80) / 2);
-            format!("   ID NAME             {extra}USER GPU  USED/PROM  EST  FOR  ENDS  SLOWED, WHY")
+            format!(
+                "   ID NAME             {extra}USER GPU  USED/PROM  EST  FOR  ENDS  SLOWED, WHY"
+            )
         }
     }
 }
@@ -169,7 +172,8 @@ fn slowdown(data: &Data, task: &TaskView) -> Option<f64> {
 
 /// How long it has run, or waited.
 fn lasted(app: &App, task: &TaskView) -> String {
-    let from = if waits(task) { task.submitted_s } else { task.started_s.unwrap_or(task.submitted_s) };
+    let from =
+        if waits(task) { task.submitted_s } else { task.started_s.unwrap_or(task.submitted_s) };
     span(task.ended_s.unwrap_or(app.now_s) - from)
 }
 

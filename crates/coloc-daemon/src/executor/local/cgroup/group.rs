@@ -21,12 +21,14 @@ pub struct TaskGroup {
 }
 
 /// What a group is held to, as it reads back.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct GroupLimits {
     /// Host memory.
     pub memory: Option<Bytes>,
     /// Processes and threads.
     pub processes: Option<u32>,
+    /// CPUs, such as `0-3`.
+    pub cpus: Option<String>,
 }
 
 impl TaskGroup {
@@ -64,6 +66,14 @@ impl TaskGroup {
             limits.processes = self.number("pids.max").and_then(|number| number.try_into().ok());
         }
         Ok(limits)
+    }
+
+    /// Holds it to CPUs; says what reads back, and nothing if the kernel does not.
+    pub(super) fn hold_to_cpus(&self, cpus: &str) -> Option<String> {
+        let file = self.path.join("cpuset.cpus");
+        fs::write(&file, cpus).ok()?;
+        let read = fs::read_to_string(&file).ok()?;
+        Some(read.trim().to_owned()).filter(|read| !read.is_empty())
     }
 
     /// Opens what a shim needs of it. To be done as root: afterwards the shim is another user.

@@ -4,6 +4,7 @@
 //! processes, and known by its name. Where there are none, a task is known by its session and killed process by
 //! process.
 
+mod cpus;
 mod delegation;
 mod group;
 
@@ -25,10 +26,13 @@ pub enum Controller {
     Pids,
     /// Device memory.
     Dmem,
+    /// CPUs.
+    Cpuset,
 }
 
 impl Controller {
-    const ALL: [Controller; 3] = [Controller::Memory, Controller::Pids, Controller::Dmem];
+    const ALL: [Controller; 4] =
+        [Controller::Memory, Controller::Pids, Controller::Dmem, Controller::Cpuset];
 
     /// The kernel's name.
     pub const fn name(self) -> &'static str {
@@ -36,6 +40,7 @@ impl Controller {
             Controller::Memory => "memory",
             Controller::Pids => "pids",
             Controller::Dmem => "dmem",
+            Controller::Cpuset => "cpuset",
         }
     }
 }
@@ -100,10 +105,14 @@ impl Groups {
         task: TaskId,
         attempt: u32,
         memory: Option<Bytes>,
+        cpus: Option<u32>,
     ) -> io::Result<(TaskGroup, GroupLimits)> {
         let group = self.group(task, attempt);
         let memory = memory.filter(|_| self.has(Controller::Memory));
-        let limits = group.make(memory, self.has(Controller::Pids))?;
+        let cpus = cpus.filter(|_| self.has(Controller::Cpuset));
+        let cpus = cpus.and_then(|count| cpus::free_below(&self.root.join(&self.base), count));
+        let mut limits = group.make(memory, self.has(Controller::Pids))?;
+        limits.cpus = cpus.and_then(|cpus| group.hold_to_cpus(&cpus::told(&cpus)));
         Ok((group, limits))
     }
 
@@ -173,7 +182,7 @@ mod tests {
         let memory = Some(Bytes::from_mib(512));
         let all = groups(root.path(), &[Controller::Memory, Controller::Pids]);
         fs::create_dir(root.path().join("coloc")).expect("a folder");
-        let (group, limits) = all.make(TaskId(7), 2, memory).expect("it is made");
+        let (group, limits) = all.make(TaskId(7), 2, memory, None).expect("it is made");
         assert_eq!(limits.memory, memory);
         let read = |file: &str| fs::read_to_string(group.path().join(file)).ok();
         assert_eq!(read("memory.max").as_deref(), Some("536870912"));
@@ -181,10 +190,26 @@ mod tests {
         assert!(read("pids.max").is_some());
         assert!(group.name().starts_with("/coloc/coloc-") && group.name().ends_with("-7.2"));
         let bare = groups(root.path(), &[]);
-        let (group, limits) = bare.make(TaskId(8), 1, memory).expect("it is made");
+        let (group, limits) = bare.make(TaskId(8), 1, memory, None).expect("it is made");
         assert_eq!(limits.memory, None, "what is not enforced is not claimed");
         assert!(!group.path().join("memory.max").exists());
         assert!(bare.says().contains("nothing limits host memory"));
+    }
+
+    #[test]
+    fn tasks_that_ask_for_cpus_have_them_to_themselves() {
+        let root = tempfile::tempdir().expect("a folder");
+        fs::create_dir(root.path().join("coloc")).expect("a folder");
+        fs::write(root.path().join("coloc/cpuset.cpus.effective"), "0-3\n").expect("written");
+        let with = groups(root.path(), &[Controller::Cpuset]);
+        let cpus = |groups: &Groups, id, count| {
+            groups.make(TaskId(id), 1, None, count).expect("it is made").1.cpus
+        };
+        assert_eq!(cpus(&with, 1, Some(2)).as_deref(), Some("0-1"));
+        assert_eq!(cpus(&with, 2, None), None, "it asked for none");
+        assert_eq!(cpus(&with, 3, Some(2)).as_deref(), Some("2-3"));
+        assert_eq!(cpus(&with, 4, Some(1)), None, "there are no more: it is held to none");
+        assert_eq!(cpus(&groups(root.path(), &[]), 5, Some(1)), None, "the kernel cannot");
     }
 
     #[test]
@@ -193,8 +218,8 @@ mod tests {
         let base = root.path().join("coloc");
         fs::create_dir(&base).expect("a folder");
         let groups = groups(root.path(), &[]);
-        let (kept, _) = groups.make(TaskId(1), 1, None).expect("it is made");
-        let (left, _) = groups.make(TaskId(2), 1, None).expect("it is made");
+        let (kept, _) = groups.make(TaskId(1), 1, None, None).expect("it is made");
+        let (left, _) = groups.make(TaskId(2), 1, None, None).expect("it is made");
         for other in ["coloc-00000000-1.1", "daemon"] {
             fs::create_dir(base.join(other)).expect("a folder");
         }

@@ -7,6 +7,7 @@
 
 mod child;
 mod clients;
+mod hearers;
 mod log;
 mod tree;
 mod watch;

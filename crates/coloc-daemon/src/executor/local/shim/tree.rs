@@ -80,14 +80,7 @@ fn children() -> Vec<i32> {
 
 /// Living descendants, by what `/proc` says of parents.
 pub(crate) fn descendants(ancestor: u32) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-    for pid in pids {
-        if let Some(parent) = living_parent(pid) {
-            children.entry(parent).or_default().push(pid);
-        }
-    }
+    let children = children_of_all();
     let mut found = Vec::new();
     let mut seen = HashSet::from([ancestor]);
     let mut next = vec![ancestor];
@@ -100,6 +93,19 @@ pub(crate) fn descendants(ancestor: u32) -> Vec<u32> {
         }
     }
     found
+}
+
+/// The living children of every process, by what `/proc` says of parents.
+pub(super) fn children_of_all() -> HashMap<u32, Vec<u32>> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for pid in pids {
+        if let Some(parent) = living_parent(pid) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    children
 }
 
 /// The parent of a process that is not a zombie.

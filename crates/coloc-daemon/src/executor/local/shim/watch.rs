@@ -1,5 +1,6 @@
 //! The program while it runs: its time limit, what the daemon asks of it, its end.
 
+use super::hearers::hearers;
 use super::{Asked, Group, LONGEST_FAREWELL, ShimError, kill_all, system};
 use crate::executor::local::run::{Ended, Order, RunDir, Stopped};
 use crate::record::Exit;
@@ -41,7 +42,7 @@ impl Watch<'_> {
             }
             let due = |at: Option<Instant>| at.is_some_and(|at| at <= Instant::now());
             if due(warn.map(|(at, _)| at)) {
-                self.signal(warn.take().and_then(|(_, signal)| Signal::try_from(signal).ok()));
+                self.warn(warn.take().and_then(|(_, signal)| Signal::try_from(signal).ok()));
             }
             let told = |from: &mut UnixStream| from.read(&mut [0; 16]).is_ok_and(|bytes| bytes > 0);
             if told(&mut self.asked.after_warning) && leave.is_none() && self.stopped.is_none() {
@@ -74,7 +75,7 @@ impl Watch<'_> {
         let Some(warning) = self.order.warning else { return Duration::ZERO };
         let heard = self.order.time_limit.is_some() && due.take().is_none();
         if !heard {
-            self.signal(Signal::try_from(warning.signal).ok());
+            self.warn(Signal::try_from(warning.signal).ok());
         }
         Duration::from_millis(warning.before.0).min(LONGEST_FAREWELL)
     }
@@ -104,6 +105,14 @@ impl Watch<'_> {
         let pid = nix::unistd::Pid::from_raw(self.program.as_raw_pid());
         if let Some(signal) = signal {
             let _ = nix::sys::signal::kill(pid, signal);
+        }
+    }
+
+    /// The processes that want to hear it.
+    fn warn(&self, signal: Option<Signal>) {
+        let Some(signal) = signal else { return };
+        for pid in hearers(self.program.as_raw_pid() as u32, signal as i32) {
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), signal);
         }
     }
 

@@ -142,7 +142,7 @@ fn what_was_taught_outlives_a_restart() {
     let teaching = Teaching { command, script: None, directory, lesson };
     kit.obey(|reply| Command::Teach(Box::new(teaching), reply)).unwrap();
     kit.restart();
-    assert_eq!(kit.owner().status().lessons, 1);
+    assert_eq!(kit.owner().status(Caller::DAEMON).lessons, 1);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_drained_gpu_stays_so_and_its_tasks_go_on() {
     let others = [kit.submit(train()), kit.submit(train())];
     assert_eq!(kit.phases(others), [TaskState::Running, TaskState::Pending]);
     assert_eq!((kit.gpus(first), kit.gpus(others[0])), (vec![0], vec![1]));
-    let view = &kit.owner().gpu_views()[0];
+    let view = &kit.owner().gpu_views(coloc_model::Time(0))[0];
     assert!(view.drained && view.tasks == [first.0] && view.uuid == "GPU-0");
     kit.complete(first);
     kit.obey(serve(false)).unwrap();

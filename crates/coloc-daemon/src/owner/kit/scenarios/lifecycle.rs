@@ -117,10 +117,15 @@ fn launches_pause_while_the_machine_fails() {
     kit.machine.fail_a_launch(Blame::Machine);
     let task = kit.submit(train());
     assert_eq!(kit.phase(task), TaskState::Pending);
-    assert!(kit.owner().status().trouble.is_some_and(|why| why.contains("simulated: Machine")));
+    assert!(
+        kit.owner()
+            .status(Caller::DAEMON)
+            .trouble
+            .is_some_and(|why| why.contains("simulated: Machine"))
+    );
     kit.advance(3);
     assert_eq!((kit.phase(task), kit.live(task).record.attempt), (TaskState::Running, 1));
-    assert_eq!(kit.owner().status().trouble, None);
+    assert_eq!(kit.owner().status(Caller::DAEMON).trouble, None);
 }
 
 #[test]

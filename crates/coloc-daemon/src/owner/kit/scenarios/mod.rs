@@ -1,6 +1,7 @@
 //! What owners do, a scenario each.
 
 mod commands;
+mod events;
 mod lifecycle;
 mod monitor;
 

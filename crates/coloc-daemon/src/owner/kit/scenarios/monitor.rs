@@ -32,7 +32,13 @@ fn a_critical_error_drains_a_gpu_and_is_not_its_tasks_fault() {
     let task = kit.submit(train());
     kit.machine.report(GpuId(0), 79);
     kit.run_until_idle();
-    assert!(kit.owner().gpu_views()[0].drain_reason.as_ref().unwrap().contains("XID 79"));
+    assert!(
+        kit.owner().gpu_views(coloc_model::Time(0))[0]
+            .drain_reason
+            .as_ref()
+            .unwrap()
+            .contains("XID 79")
+    );
     kit.fail(task);
     assert_eq!((kit.live(task).record.losses, kit.gpus(task)), (1, vec![1]));
 }

@@ -176,6 +176,7 @@ fn snapshot(live: &BTreeMap<TaskId, Live>, clock: Clock, now: Moment) -> Snapsho
             memory: Memory::Unknown,
             sm: None,
             borrows: false,
+            host: coloc_model::HostNeed::NONE,
             duration: None,
             priority: 0,
         },

@@ -1,5 +1,7 @@
 //! Slurm's names for what coloc does: a link to this binary by the name of sbatch, squeue or scancel is that command.
 
+pub(crate) mod options;
+
 use std::ffi::OsString;
 
 /// The names that links may have.
