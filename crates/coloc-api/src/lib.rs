@@ -8,6 +8,7 @@ pub mod fingerprint;
 pub mod lines;
 pub mod moment;
 pub mod past;
+pub mod report;
 pub mod request;
 pub mod resource_limits;
 pub mod script;

@@ -34,6 +34,13 @@ pub struct Setup<P = serde_json::Value> {
     pub uuids: Vec<String>,
 }
 
+impl PastTask {
+    /// How long its last attempt ran, in seconds of the world's.
+    pub fn ran_s(&self) -> f64 {
+        (self.stopped_s.unwrap_or(self.ended_s) - self.started_s).max(0.0)
+    }
+}
+
 impl<P> Setup<P> {
     /// The same with its policy written in another way.
     pub fn try_map<Q, E>(self, policy: impl FnOnce(P) -> Result<Q, E>) -> Result<Setup<Q>, E> {
@@ -70,6 +77,10 @@ pub struct PastTask {
     pub first_started_s: f64,
     /// When its last attempt began.
     pub started_s: f64,
+    /// When its last attempt was off its GPUs: before its end if it was cancelled while it waited again. `None` in the
+    /// answers of older daemons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_s: Option<f64>,
     /// When it ended.
     pub ended_s: f64,
     /// Times it ran out of GPU memory.

@@ -138,6 +138,28 @@ pub struct GpuService {
     pub reason: Option<String>,
 }
 
+/// Users and groups that one reservation may name.
+pub const MOST_RESERVED_FOR: usize = 64;
+
+/// GPUs that are to take only the tasks of some users, or of all again.
+#[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GpuReservation {
+    /// Which.
+    #[schemars(length(min = 1, max = MOST_GPU_NAMES))]
+    pub gpus: Vec<GpuName>,
+    /// Users, and groups with a leading `@`; none for all again.
+    #[schemars(length(max = MOST_RESERVED_FOR))]
+    pub reserved_for: Vec<String>,
+    /// Until when, in seconds since 1970; for good if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_s: Option<f64>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LONGEST_REASON))]
+    pub reason: Option<String>,
+}
+
 /// What was found out about a command.
 #[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

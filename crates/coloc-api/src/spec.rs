@@ -17,6 +17,9 @@ use std::path::Path;
 use std::sync::Arc;
 pub use update::TaskUpdate;
 
+/// The most pools that a submission names.
+pub const MOST_POOL_NAMES: usize = 16;
+
 /// A submission. Tasks of one array share it.
 #[derive(Clone, PartialEq, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,6 +41,13 @@ pub struct TaskSpec {
     /// Kinds of GPU that it may run on, such as a100; without any, all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpu_kinds: Vec<String>,
+    /// Pools of GPUs that it may run in; without any, the daemon's default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MOST_POOL_NAMES))]
+    pub pools: Vec<String>,
+    /// Where there are no pools, those that it names do not matter: Slurm's scripts name partitions everywhere.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub pools_if_any: bool,
     /// What the user says it needs on each GPU.
     #[serde(default)]
     #[schemars(with = "Option<u64>")]
@@ -250,6 +260,8 @@ impl TaskSpec {
             environment: Variables::default(),
             gpus: 1,
             gpu_kinds: Vec::new(),
+            pools: Vec::new(),
+            pools_if_any: false,
             gpu_memory: None,
             reclaim: false,
             borrow: false,

@@ -1,13 +1,13 @@
 //! What a fleet could ever run, if it were empty: gangs that fit on it and within quotas.
 
 use crate::demand::Demand;
-use crate::gpus::GpuState;
+use crate::gpus::{GpuState, Gpus};
 use crate::policy::{Place, Policy, Queue};
 use crate::queue::Ticket;
 use crate::scheduler::{Scheduler, SchedulerState};
 use crate::tasks::Record;
 use coloc_model::mig::Layout;
-use coloc_model::{Bytes, Fleet, GpuId, GpuModel, ModelSet, Share, Task, TaskId};
+use coloc_model::{Bytes, Fleet, GpuId, ModelSet, PoolSet, Share, Task, TaskId};
 
 /// A task that no GPU of this fleet can ever run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -39,20 +39,38 @@ impl RejectedTask {
 pub(crate) struct LargestMemory {
     /// Of all GPUs.
     all: Vec<Bytes>,
-    /// Of the models that tasks are bound to.
-    by_models: Vec<(ModelSet, Vec<Bytes>)>,
+    /// Of the models and pools that tasks are bound to.
+    by_binding: Vec<(Binding, Vec<Bytes>)>,
+}
+
+/// What binds a task to some GPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Binding {
+    models: Option<ModelSet>,
+    pools: Option<PoolSet>,
+}
+
+impl Binding {
+    fn is_none(self) -> bool {
+        self.models.is_none() && self.pools.is_none()
+    }
+
+    fn allows(self, gpu: &GpuState) -> bool {
+        self.models.is_none_or(|models| models.contains(gpu.model))
+            && self.pools.is_none_or(|pools| pools.meets(gpu.pools))
+    }
 }
 
 impl LargestMemory {
-    pub(crate) fn of(fleet: &Fleet, policy: &Policy) -> Self {
-        LargestMemory { all: by_gang(fleet, policy, |_| true), by_models: Vec::new() }
+    pub(crate) fn of(gpus: &Gpus, fleet: &Fleet, policy: &Policy) -> Self {
+        LargestMemory { all: by_gang(gpus, fleet, policy, |_| true), by_binding: Vec::new() }
     }
 
-    /// Tasks come that may run on these models only.
-    pub(crate) fn note(&mut self, models: ModelSet, fleet: &Fleet, policy: &Policy) {
-        if self.by_models.iter().all(|(known, _)| *known != models) {
-            let largest = by_gang(fleet, policy, |model| models.contains(model));
-            self.by_models.push((models, largest));
+    /// Tasks come that may run on some GPUs only.
+    fn note(&mut self, binding: Binding, gpus: &Gpus, fleet: &Fleet, policy: &Policy) {
+        if self.by_binding.iter().all(|(known, _)| *known != binding) {
+            let largest = by_gang(gpus, fleet, policy, |gpu| binding.allows(gpu));
+            self.by_binding.push((binding, largest));
         }
     }
 
@@ -61,21 +79,29 @@ impl LargestMemory {
         self.all[gpus as usize - 1]
     }
 
-    /// For a task with so many GPUs, which may be bound to models.
-    pub(crate) fn get(&self, gpus: u32, models: Option<ModelSet>) -> Bytes {
-        let bound = |models| self.by_models.iter().find(|(known, _)| *known == models);
-        let bound = models.and_then(bound).and_then(|(_, all)| all.get(gpus as usize - 1));
+    /// For a task with so many GPUs, which may be bound to some.
+    fn get(&self, gpus: u32, binding: Binding) -> Bytes {
+        if binding.is_none() {
+            return self.of_any(gpus);
+        }
+        let bound = self.by_binding.iter().find(|(known, _)| *known == binding);
+        let bound = bound.and_then(|(_, all)| all.get(gpus as usize - 1));
         bound.copied().unwrap_or_else(|| self.of_any(gpus))
     }
 }
 
 /// For each number of GPUs the memory of the smallest of the largest ones that a task can get at once.
-fn by_gang(fleet: &Fleet, policy: &Policy, counts: impl Fn(GpuModel) -> bool) -> Vec<Bytes> {
+fn by_gang(
+    gpus: &Gpus,
+    fleet: &Fleet,
+    policy: &Policy,
+    counts: impl Fn(&GpuState) -> bool,
+) -> Vec<Bytes> {
     let memory = |gpu| {
-        let model = fleet.gpu(gpu).model;
-        counts(model).then(|| match (policy.share, model.mig()) {
+        let state = gpus.get(gpu);
+        counts(state).then(|| match (state.share, state.model.mig()) {
             (Share::Mig, Some(table)) => Layout::default().largest_memory(table),
-            _ => model.memory(),
+            _ => state.model.memory(),
         })
     };
     let groups: Vec<Vec<Bytes>> = match policy.spans_nodes() {
@@ -133,6 +159,22 @@ impl Scheduler {
         }
     }
 
+    /// Whether the pools of a task could ever run it, if they were empty. What waits already waits on when a pool has become
+    /// smaller, so this is asked of newcomers only.
+    pub fn check_pools(&self, task: &Task) -> Result<(), RejectedTask> {
+        let record = Record::new(task.clone(), Ticket::FIRST);
+        let largest = self.state.largest.all.get((task.gpus as usize).saturating_sub(1));
+        let largest = largest.copied().unwrap_or(Bytes::ZERO);
+        let demand = self.state.demand_within(&record, largest);
+        let available = self.state.most_at_once(&demand, |state| demand.is_in_pool(state));
+        if task.pools.is_none() || available >= task.gpus {
+            return Ok(());
+        }
+        let (scope, advice) =
+            ("with memory enough, its pool has", "ask for fewer or less, or name another pool");
+        Err(RejectedTask { task: task.id, wanted: task.gpus, available, scope, advice })
+    }
+
     /// The most memory that a task with so many GPUs can have on each of them; none if it has too many.
     pub fn most_memory(&self, gpus: u32) -> Bytes {
         let rank = (gpus as usize).checked_sub(1);
@@ -141,11 +183,23 @@ impl Scheduler {
 }
 
 impl SchedulerState {
-    /// Takes note of the models that a task which comes is bound to.
+    /// Takes note of the models and pools that a task which comes is bound to.
     pub(crate) fn note_models(&mut self, task: &Task) {
-        if let Some(models) = self.models.note(task) {
-            self.largest.note(models, &self.fleet, &self.policy);
+        let binding = Binding { models: self.models.note(task), pools: task.pools };
+        if !binding.is_none() {
+            self.largest.note(binding, &self.gpus, &self.fleet, &self.policy);
         }
+    }
+
+    /// The most memory that a task can have on each of its GPUs.
+    pub(crate) fn largest_for(&self, task: &Task) -> Bytes {
+        let binding = Binding { models: self.models.allowed(task), pools: task.pools };
+        self.largest.get(task.gpus, binding)
+    }
+
+    /// Some task may not run on all GPUs.
+    pub(crate) fn bindings_matter(&self) -> bool {
+        self.models.matter() || self.pools.are_there()
     }
 
     /// How many GPUs of kinds that it runs on, with memory enough, a task can have at once.
@@ -156,7 +210,8 @@ impl SchedulerState {
     /// It will have GPUs when enough tasks have gone: as many as it needs are neither lost nor drained.
     pub(crate) fn has_gpus_in_service(&self, demand: &Demand) -> bool {
         self.gpus.are_all_in_service()
-            || self.most_at_once(demand, |state| !state.is_out()) >= demand.gpus
+            || self.most_at_once(demand, |state| !state.is_out() && demand.may_have(state))
+                >= demand.gpus
     }
 
     fn most_at_once(&self, demand: &Demand, counts: impl Fn(&GpuState) -> bool) -> u32 {

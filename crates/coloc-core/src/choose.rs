@@ -4,7 +4,7 @@ use crate::demand::Demand;
 use crate::place::{Gang, Preference, Question, Search};
 use crate::policy::Place;
 use crate::scheduler::{Pass, SchedulerState};
-use coloc_model::{GpuId, TaskId};
+use coloc_model::{GpuId, PoolSet, TaskId};
 
 /// Beyond this many GPUs a search by list is slower than one by index.
 const LONG_LIST: usize = 256;
@@ -34,6 +34,13 @@ impl SchedulerState {
         demand: &Demand,
         search: Search<'_>,
     ) -> Option<Gang> {
+        // Pools are tried in the order of the configuration.
+        if let Some(pools) = demand.pools.filter(|pools| pools.len() > 1) {
+            return pools.iter().find_map(|pool| {
+                let pools = Some(PoolSet::from_iter([pool]));
+                self.find(pass, &Demand { pools, ..*demand }, search)
+            });
+        }
         if self.policy.idle_first {
             let found = self.search(pass, &demand.on_idle(), Place::FirstFit, search);
             if found.is_some() || demand.idle_only {

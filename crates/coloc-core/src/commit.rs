@@ -20,7 +20,7 @@ impl SchedulerState {
         }
         let beside_others = gpus.iter().any(|&gpu| !self.gpus.get(gpu).is_idle());
         let slots: Arc<[Slot]> = gpus.iter().map(|&gpu| self.slot(gpu, demand)).collect();
-        let placement = Placement { slots, share: self.policy.share };
+        let placement = Placement { slots, share: demand.share };
         self.book_on(now, demand, placement.clone());
         self.cursor = gpus.last().map_or(0, |gpu| (gpu.0 + 1) % self.gpus.len() as u32);
         pass.effects.push(Effect::Launch { task, placement });
@@ -134,7 +134,7 @@ impl SchedulerState {
     /// The part of a GPU that a task gets.
     #[inline]
     pub(crate) fn slot(&self, gpu: GpuId, demand: &Demand) -> Slot {
-        let partitioned = self.policy.share == Share::Mig;
+        let partitioned = demand.share == Share::Mig;
         let state = self.gpus.get(gpu);
         Slot { gpu, instance: if partitioned { state.instance_for(demand) } else { None } }
     }

@@ -60,6 +60,8 @@ mod tests {
             gpus: 1,
             exclusive: false,
             models: None,
+            pools: None,
+            host: coloc_model::HostNeed::NONE,
             memory: Memory::Unknown,
             sm: None,
             borrows: false,

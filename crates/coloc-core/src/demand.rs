@@ -6,7 +6,8 @@ use crate::policy::{Knowledge, OnOom, Pack, Policy};
 use crate::scheduler::SchedulerState;
 use crate::tasks::Record;
 use coloc_model::{
-    Basis, Bytes, InterferenceProfile, Memory, Millis, ModelSet, Task, TaskId, UserId,
+    Basis, Bytes, InterferenceProfile, Memory, Millis, ModelSet, PoolSet, Share, Task, TaskId,
+    UserId,
 };
 
 /// What placement asks of a GPU for one task.
@@ -40,6 +41,10 @@ pub struct Demand {
     pub run_time: Option<Millis>,
     /// GPU models that it may run on; `None` where it may run on all of the fleet.
     pub models: Option<ModelSet>,
+    /// Pools whose GPUs it may have; `None` where it may have all.
+    pub pools: Option<PoolSet>,
+    /// How it shares them.
+    pub share: Share,
     /// The GPUs must be empty.
     pub idle_only: bool,
     /// No other task may join later.
@@ -68,6 +73,8 @@ impl Demand {
             least_factor: 1.0,
             run_time: None,
             models: None,
+            pools: None,
+            share: Share::Exclusive,
             idle_only,
             alone: false,
             packed: false,
@@ -76,19 +83,20 @@ impl Demand {
     }
 
     /// What `record`'s task needs under `policy`. No task needs more than `largest`, the memory of the
-    /// largest GPUs that it can get: asking for more means asking for whole devices.
+    /// largest GPUs that it can get: asking for more means asking for whole devices. `whole`: its pool gives it whole ones.
     pub(crate) fn of(
         record: &Record,
         policy: &Policy,
         beliefs: &Beliefs,
         largest: Bytes,
+        whole: bool,
     ) -> Demand {
         let task = &record.task;
         let Promise { need, book, basis, declared, lone } = match &policy.contract {
             Some(contract) => contract::promise(record, policy, contract, beliefs),
             None => memory(record, policy, beliefs),
         };
-        let alone = task.exclusive || record.attempts.last_resort || lone;
+        let alone = task.exclusive || whole || record.attempts.last_resort || lone;
         let whole_device = alone || policy.needs_idle();
         Demand {
             task: task.id,
@@ -105,6 +113,8 @@ impl Demand {
             least_factor: beliefs.least_factor(),
             run_time: beliefs.run_time(task.signature),
             models: None,
+            pools: task.pools,
+            share: policy.share,
             idle_only: whole_device || record.attempts.idle_retry,
             alone,
             packed: true,
@@ -130,15 +140,15 @@ impl SchedulerState {
     }
 
     pub(crate) fn demand_of(&self, record: &Record) -> Demand {
-        let models = self.models.allowed(&record.task);
-        self.demand_within(record, self.largest.get(record.task.gpus, models))
+        self.demand_within(record, self.largest_for(&record.task))
     }
 
     /// What a task needs where the largest GPU has so much memory.
     pub(crate) fn demand_within(&self, record: &Record, largest: Bytes) -> Demand {
         let packed = self.packs(&record.task);
         let models = self.models.allowed(&record.task);
-        Demand { packed, models, ..Demand::of(record, &self.policy, &self.beliefs, largest) }
+        let (policy, whole) = (self.policy_for(&record.task), self.has_whole_gpus(&record.task));
+        Demand { packed, models, ..Demand::of(record, &policy, &self.beliefs, largest, whole) }
     }
 
     /// A task waits for as few nodes as possible.

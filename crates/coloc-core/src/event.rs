@@ -4,8 +4,9 @@ use crate::contract::Promised;
 use coloc_model::mig::Layout;
 use coloc_model::{
     Bytes, Fraction, GpuId, GpuSignal, Lesson, Outcome, Placement, SignatureId, Task, TaskId,
-    TaskState, Time,
+    TaskState, Time, UserId,
 };
+use std::sync::Arc;
 
 /// Something happened.
 #[derive(Clone, PartialEq, Debug)]
@@ -83,6 +84,13 @@ pub enum Event {
         gpu: GpuId,
         /// It takes nothing.
         drained: bool,
+    },
+    /// A GPU takes new tasks of these users only, or of all. Tasks on it go on.
+    GpuKept {
+        /// The GPU.
+        gpu: GpuId,
+        /// The users; `None` is all.
+        users: Option<Arc<[UserId]>>,
     },
     /// A task was launched before this scheduler was made, and still runs.
     Adopted {

@@ -92,6 +92,12 @@ impl Scheduler {
         unknown.then(|| scheduler.settling.first_of(scheduler, record.task.signature))?
     }
 
+    /// Why a waiting task may not start however many GPUs are free: its user or group holds as much as it may.
+    pub fn over_quota(&self, task: TaskId) -> Option<OverQuota> {
+        self.state.tasks.get(task).filter(|record| record.run.is_none())?;
+        self.state.over_quota(task)
+    }
+
     /// What holds a waiting task up, in short and without a look at the tasks before it; `None` if it runs or is gone.
     pub fn hindrance(&self, now: Time, task: TaskId) -> Option<Hindrance> {
         let scheduler = &self.state;
@@ -121,7 +127,9 @@ impl Scheduler {
         let (policy, state) = (&self.state.policy, self.state.gpus.get(gpu));
         let user = state.residents().first().map_or(UserId(0), |booking| booking.user);
         let demand = Demand::least(user, policy.needs_idle());
-        let reservation = |refusal: &Refusal| matches!(refusal, Refusal::Reserved { .. });
+        let reservation = |refusal: &Refusal| {
+            matches!(refusal, Refusal::Reserved { .. } | Refusal::KeptForOthers)
+        };
         let refusals = Case { policy, state, now, demand: &demand }.refusals();
         let refusal = refusals.into_iter().find(|refusal| !reservation(refusal))?;
         let passes = matches!(refusal, Refusal::Settling { .. } | Refusal::Busy { .. });

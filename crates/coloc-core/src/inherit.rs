@@ -46,6 +46,7 @@ impl Scheduler {
             scheduler.gpus.see_foreign(gpu, state.foreign);
             scheduler.gpus.set_there(gpu, !state.lost);
             scheduler.gpus.set_drained(gpu, state.drained);
+            scheduler.gpus.set_kept_for(gpu, state.kept_for.clone());
         }
         let of = |record: &Record| {
             let mut service_record = record.service_record;

@@ -59,6 +59,10 @@ impl Scheduler {
                 scheduler.gpus.set_there(gpu, there);
                 there
             }
+            Event::GpuKept { gpu, users } => {
+                self.state.gpus.set_kept_for(gpu, users);
+                true
+            }
             Event::GpuDrained { gpu, drained } => {
                 scheduler.gpus.set_drained(gpu, drained);
                 !drained

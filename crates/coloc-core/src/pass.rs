@@ -50,6 +50,9 @@ const RULES: [&str; Refusal::KINDS] = [
     "mps_clients",
     "kind",
     "drained",
+    "other_pool",
+    "kept_for_others",
+    "other_sharing",
 ];
 
 impl PassTotals {
@@ -91,6 +94,9 @@ mod tests {
             Refusal::Away,
             Refusal::Drained,
             Refusal::Kind,
+            Refusal::OtherPool,
+            Refusal::KeptForOthers,
+            Refusal::OtherSharing { holder: TaskId(1) },
             Refusal::Foreign { used: Bytes(1) },
             Refusal::HeldAlone { holder: TaskId(1), until_settled: false },
             Refusal::Occupied { tasks: 1 },

@@ -14,6 +14,7 @@ use crate::inherit::Past;
 use crate::models::Models;
 use crate::pass::{PassCounts, PassTotals};
 use crate::policy::{Policy, Queue};
+use crate::pools::Pools;
 use crate::queue::ranked::{self, Ranked};
 use crate::queue::{Waiting, allox, backfill, best_effort, fifo};
 use crate::recovery::RecoveryQueue;
@@ -34,6 +35,7 @@ pub(crate) struct SchedulerState {
     pub(crate) ranked: Ranked,
     pub(crate) speeds: SpeedTable,
     pub(crate) models: Models,
+    pub(crate) pools: Pools,
     pub(crate) speeds_seen: SpeedsSeen,
     /// How large the largest tensor of a model is, as a part of the model.
     pub(crate) skews: BTreeMap<SignatureId, f64>,
@@ -96,9 +98,12 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler for an empty fleet of machines.
     pub fn new(fleet: &Fleet, policy: Policy) -> Self {
+        let gpus = Gpus::new(fleet, &policy);
         let state = SchedulerState {
-            gpus: Gpus::new(fleet, &policy),
+            largest: LargestMemory::of(&gpus, fleet, &policy),
+            gpus,
             models: Models::of(fleet),
+            pools: Pools::default(),
             tasks: Tasks::default(),
             waiting: Waiting::new(&policy, false),
             ranked: Ranked::new(&policy),
@@ -115,7 +120,6 @@ impl Scheduler {
             improved: Vec::new(),
             blocked_head: None,
             fleet: fleet.clone(),
-            largest: LargestMemory::of(fleet, &policy),
             widest: match policy.spans_nodes() {
                 true => fleet.len() as u32,
                 false => fleet.widest_node() as u32,

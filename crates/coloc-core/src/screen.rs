@@ -24,6 +24,15 @@ pub enum Refusal {
     Drained,
     /// The task does not run on devices of its kind.
     Kind,
+    /// It is in no pool of the task.
+    OtherPool,
+    /// It is kept for other users.
+    KeptForOthers,
+    /// A task is on it that shares it in another way: the way was changed while that task ran.
+    OtherSharing {
+        /// That task.
+        holder: TaskId,
+    },
     /// The task needs an empty GPU, and processes that are not tasks are on it.
     Foreign {
         /// What they hold.
@@ -104,7 +113,7 @@ pub enum Measure {
 
 impl Refusal {
     /// How many kinds there are.
-    pub const KINDS: usize = 14;
+    pub const KINDS: usize = 17;
 
     /// A small number for counting.
     pub(crate) fn kind(&self) -> usize {
@@ -123,6 +132,9 @@ impl Refusal {
             Refusal::MpsClients { .. } => 11,
             Refusal::Kind => 12,
             Refusal::Drained => 13,
+            Refusal::OtherPool => 14,
+            Refusal::KeptForOthers => 15,
+            Refusal::OtherSharing { .. } => 16,
         }
     }
 
@@ -143,6 +155,9 @@ impl Refusal {
             Refusal::MpsClients { .. } => "mps_clients",
             Refusal::Kind => "kind",
             Refusal::Drained => "drained",
+            Refusal::OtherPool => "other_pool",
+            Refusal::KeptForOthers => "kept_for_others",
+            Refusal::OtherSharing { .. } => "other_sharing",
         }
     }
 
@@ -165,6 +180,14 @@ impl fmt::Display for Refusal {
             Refusal::Away => write!(f, "is lost"),
             Refusal::Drained => write!(f, "is drained"),
             Refusal::Kind => write!(f, "the task does not run on its kind"),
+            Refusal::OtherPool => write!(f, "is not in the task's pool"),
+            Refusal::KeptForOthers => write!(f, "is reserved for other users"),
+            Refusal::OtherSharing { holder } => {
+                write!(
+                    f,
+                    "task {holder} shares it in another way than new tasks would, until it ends"
+                )
+            }
             Refusal::Foreign { used } => {
                 write!(f, "must be empty, processes that are not tasks hold {used}")
             }
@@ -216,10 +239,13 @@ type Rule = fn(&Case<'_>, &GpuState) -> Option<Refusal>;
 const SERVICE_RULES: usize = 2;
 
 /// Cheap rules first.
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 15] = [
     presence,
     service,
     kind,
+    pool,
+    kept_for_users,
+    other_sharing,
     reservation,
     lone_holder,
     emptiness,
@@ -257,6 +283,21 @@ fn kind(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
     (!models.contains(gpu.model)).then_some(Refusal::Kind)
 }
 
+fn pool(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    (!case.demand.is_in_pool(gpu)).then_some(Refusal::OtherPool)
+}
+
+fn kept_for_users(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    (!case.demand.is_kept_for_it(gpu)).then_some(Refusal::KeptForOthers)
+}
+
+/// A GPU is partitioned or not; a task that was there before the policy changed keeps it as it was.
+fn other_sharing(_: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    let partitioned = gpu.is_partitioned();
+    let other = gpu.residents.iter().find(|booking| booking.instance.is_some() != partitioned)?;
+    Some(Refusal::OtherSharing { holder: other.task })
+}
+
 fn reservation(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
     let Reservation { reserved_for, until } = gpu.reserved?;
     // Where it is not known when the GPU will be free, no task is known to be gone by then.
@@ -292,8 +333,8 @@ fn crowd(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
     (gpu.residents.len() >= limit as usize).then_some(Refusal::Crowded { limit })
 }
 
-fn mps_clients(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
-    if case.policy.share != Share::Mps {
+fn mps_clients(_: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    if gpu.share != Share::Mps {
         return None;
     }
     let Clients { beside, limit } = gpu.clients;
@@ -318,7 +359,7 @@ fn memory(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
         (false, false) if case.demand.borrows => (need, gpu.available(case.policy)),
         (false, false) => (need, gpu.available_for_good(case.policy)),
     };
-    let partitioned = case.policy.share == Share::Mig && gpu.model.mig().is_some();
+    let partitioned = gpu.is_partitioned();
     if partitioned && gpu.available(case.policy) == Bytes::ZERO {
         // However little a task needs, it needs an instance.
         return Some(Refusal::NoInstance { need, largest: Bytes::ZERO });

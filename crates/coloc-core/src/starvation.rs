@@ -91,7 +91,7 @@ impl SchedulerState {
         };
         let large_enough = |gpu: &GpuId| {
             let state = self.gpus.get(*gpu);
-            state.capacity >= demand.need && !state.is_out()
+            state.capacity >= demand.need && !state.is_out() && demand.may_have(state)
         };
         groups
             .into_iter()

@@ -46,6 +46,8 @@ pub struct Bounds {
     pub in_flight: Bytes,
     /// Tasks that have not ended.
     pub tasks: usize,
+    /// Tasks among them that wait.
+    pub pending: usize,
     /// Bytes of one submission.
     pub spec: Bytes,
     /// Tasks that one request names.
@@ -60,6 +62,7 @@ impl Default for Bounds {
             connections: 64,
             in_flight: Bytes::from_mib(64),
             tasks: 100_000,
+            pending: 100_000,
             spec: Bytes::from_mib(4),
             ids: 10_000,
             journal: Bytes::from_mib(1024),

@@ -57,6 +57,17 @@ pub struct TaskSighting {
     pub activity: Option<Fraction>,
 }
 
+/// What a GPU tells of the energy that it draws.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct EnergyReading {
+    /// Its counter, in joules; it begins anew when the driver is loaded.
+    pub counter_j: Option<f64>,
+    /// What it draws now.
+    pub power_w: Option<f64>,
+    /// It is made of software.
+    pub emulated: bool,
+}
+
 /// What the monitor saw at one time.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Sighting {
@@ -64,6 +75,8 @@ pub struct Sighting {
     pub gpus: Vec<(GpuId, GpuSignal)>,
     /// What each task holds and does.
     pub tasks: Vec<TaskSighting>,
+    /// What GPUs tell of the energy that they draw.
+    pub energy: Vec<(GpuId, EnergyReading)>,
     /// What processes that are not tasks hold.
     pub foreign: Vec<(GpuId, Bytes)>,
     /// Clients of MPS beside one of each task, and how many a GPU takes.
@@ -95,6 +108,8 @@ pub struct Gpus {
     pub capacities: Vec<Bytes>,
     /// How many clients of MPS each takes.
     mps_limits: Vec<u32>,
+    /// Which of them are made of software.
+    emulated: Vec<bool>,
     /// The most power that each may draw.
     power_limits: Vec<Option<f64>>,
 }
@@ -115,6 +130,7 @@ impl Gpus {
             capacities: identities().map(|identity| identity.memory_total).collect(),
             power_limits: identities().map(|identity| identity.power_limit_w).collect(),
             mps_limits: identities().map(|identity| client_limit(identity, versions)).collect(),
+            emulated: identities().map(|identity| identity.emulated).collect(),
         })
     }
 }
@@ -277,6 +293,12 @@ fn sighting(look: Look, gpus: &Gpus) -> Sighting {
             seen.activity = seen.activity.zip(activity).map(|(a, b)| a.min(b));
         }
         seen.gpus.push((gpu, sample.signal()));
+        let reading = EnergyReading {
+            counter_j: sample.vitals.energy_j,
+            power_w: sample.vitals.power_w,
+            emulated: gpus.emulated[index],
+        };
+        seen.energy.push((gpu, reading));
         seen.foreign.push((gpu, foreign));
         seen.slices.push((gpu, taken_slices(sample)));
         seen.clients.push((gpu, clients_beside(sample), mps_limits[index]));

@@ -1,6 +1,8 @@
 //! The live system: the scheduler between real processes, real or emulated GPUs and the people who
 //! submit. This crate is the only owner of an async runtime.
 
+pub mod accounting;
+pub mod administration;
 pub mod api;
 pub mod bounds;
 pub mod clock;
@@ -22,6 +24,7 @@ pub mod past;
 pub mod quotas;
 pub mod record;
 mod renumber;
+pub mod report;
 mod reserve;
 pub mod retention;
 mod retention_clock;

@@ -63,6 +63,7 @@ fn past_task(record: &Record, spec: &TaskSpec, kind: &str, user: String) -> Opti
         submitted_s: record.submitted.secs(),
         first_started_s: record.first_started.unwrap_or(started).secs(),
         started_s: started.secs(),
+        stopped_s: record.stopped.map(Moment::secs),
         ended_s: ended.secs(),
         ooms: record.ooms,
         preemptions: record.preemptions,

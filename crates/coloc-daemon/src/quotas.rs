@@ -102,6 +102,11 @@ impl AccountTable {
         Account { group: group.map(GroupId::from), ..account }
     }
 
+    /// Number and name of each group with a quota, in the order in which they were named.
+    pub(crate) fn limited_groups(&self) -> Vec<(u32, String)> {
+        self.groups.iter().map(|(number, name, _)| (*number, name.clone())).collect()
+    }
+
     /// The name of a group.
     pub fn group_name(&self, group: GroupId) -> String {
         self.groups
@@ -111,7 +116,7 @@ impl AccountTable {
 }
 
 /// The groups of a user, as the system has them now.
-fn groups_of(uid: Uid) -> Vec<u32> {
+pub(crate) fn groups_of(uid: Uid) -> Vec<u32> {
     let user = nix::unistd::User::from_uid(uid.0.into()).ok().flatten();
     let Some(user) = user else { return Vec::new() };
     let name = CString::new(user.name).unwrap_or_default();

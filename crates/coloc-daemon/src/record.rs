@@ -1,5 +1,6 @@
 //! What the daemon knows of one task, and keeps.
 
+use crate::accounting::Accounting;
 use crate::usage::Usage;
 use coloc_api::moment::Moment;
 use coloc_api::view::EnforcementView;
@@ -75,6 +76,9 @@ pub struct Record {
     pub started: Option<Moment>,
     /// When it was started for the first time.
     pub first_started: Option<Moment>,
+    /// When its last attempt was off its GPUs; `None` while one runs, and in journals that do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Moment>,
     /// When it ended for good.
     pub ended: Option<Moment>,
     /// How often it was launched. Attempt n has directory `runs/ID.n`.
@@ -100,6 +104,9 @@ pub struct Record {
     /// What the monitor saw of its last attempt.
     #[serde(default)]
     pub usage: Usage,
+    /// What all of its attempts used of their GPUs.
+    #[serde(default)]
+    pub accounting: Accounting,
     /// What it wanted when it ran out of memory.
     pub wanted: Option<Bytes>,
     /// Why it is where it is, for people.
@@ -113,6 +120,9 @@ pub struct Record {
     /// What the daemon wants of the attempt that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<Intent>,
+    /// The attempt that runs was told of another time limit than it began with.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub limit_changed: bool,
     /// What it is promised of its GPUs' memory, and what its attempts showed of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Box<MemoryState>>,
@@ -171,6 +181,11 @@ impl Record {
         self.intent = Some(if self.cancelled { Intent::Cancel } else { intent });
     }
 
+    /// When its last attempt ended: of a task that waited again before it ended, earlier than its end.
+    pub fn left_its_gpus(&self) -> Option<Moment> {
+        self.stopped.or(self.ended)
+    }
+
     /// A task that was just submitted.
     pub fn new(id: TaskId, spec: SpecId, owner: Uid, now: Moment) -> Self {
         Record {
@@ -185,6 +200,7 @@ impl Record {
             submitted: now,
             started: None,
             first_started: None,
+            stopped: None,
             ended: None,
             attempt: 0,
             ooms: 0,
@@ -196,11 +212,13 @@ impl Record {
             exit: None,
             peak: Bytes::ZERO,
             usage: Usage::default(),
+            accounting: Accounting::default(),
             wanted: None,
             reason: None,
             enforcement: None,
             ended_by_watchdog: None,
             intent: None,
+            limit_changed: false,
             memory: None,
         }
     }

@@ -1,5 +1,6 @@
 //! What can be changed while the daemon runs, and how it finds out what it should be.
 
+use crate::administration::Administration;
 use crate::bounds::Bounds;
 use crate::quotas::Quotas;
 use crate::retention::Retention;
@@ -26,6 +27,8 @@ pub struct Settings {
     pub retention: Retention,
     /// What one user may have.
     pub bounds: Bounds,
+    /// What the administrator decides beside.
+    pub administration: Administration,
     /// All of them as they were said, with where.
     pub chosen: Vec<ChosenSetting>,
 }
@@ -33,7 +36,10 @@ pub struct Settings {
 impl Settings {
     /// The scheduler need not hear of the difference.
     pub(crate) fn schedules_like(&self, other: &Settings) -> bool {
-        let parts = |s: &Settings| (s.policy, s.quotas.clone(), s.host, s.history.clone());
+        let parts = |s: &Settings| {
+            let pools = s.administration.pools.clone();
+            (s.policy, s.quotas.clone(), s.host, s.history.clone(), pools)
+        };
         parts(self) == parts(other)
     }
 }

@@ -11,6 +11,14 @@ pub fn name(uid: Uid) -> String {
     USERS.name(uid.0)
 }
 
+/// The name of a user's primary group, or its number.
+pub(crate) fn primary_group(uid: Uid) -> String {
+    let user = nix::unistd::User::from_uid(uid.0.into()).ok().flatten();
+    let Some(user) = user else { return format!("group of {}", uid.0) };
+    let group = nix::unistd::Group::from_gid(user.gid).ok().flatten();
+    group.map_or_else(|| user.gid.to_string(), |group| group.name)
+}
+
 /// The user of this name or number.
 pub fn find(name: &str) -> Option<Uid> {
     let known = nix::unistd::User::from_name(name).ok().flatten();

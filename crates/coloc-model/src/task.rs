@@ -1,7 +1,9 @@
 //! A task as the scheduler knows it: what was declared and what was estimated, never the truth.
 
 use crate::mig::Instance;
-use crate::{Bytes, Fraction, GpuId, Millis, ModelSet, Share, SignatureId, TaskId, UserId};
+use crate::{
+    Bytes, Fraction, GpuId, Millis, ModelSet, PoolSet, Share, SignatureId, TaskId, UserId,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -149,6 +151,9 @@ pub struct Task {
     /// GPU models that it may run on; without it, all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<ModelSet>,
+    /// Pools whose GPUs it may run on; without it, all GPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pools: Option<PoolSet>,
     /// What is known of its memory on each GPU.
     #[serde(default)]
     pub memory: Memory,

@@ -11,6 +11,7 @@ mod event_loop;
 pub mod forecast;
 mod metrics;
 mod names;
+mod power;
 mod timeline;
 pub mod trace;
 
@@ -19,5 +20,6 @@ pub use engine::{Declarations, Observer, PreemptionCost, Silent, Simulation, Sim
 pub use estimator::{Estimator, NoEstimate, Surroundings};
 pub use metrics::{MemoryFigures, Summary, TaskResult};
 pub use names::Names;
+pub use power::modelled_watts;
 pub use timeline::{Attempt, AttemptEnd, GpuSeries, Timeline};
 pub use trace::{Trace, TraceTask};

@@ -16,6 +16,7 @@ fn task(id: u32) -> Task {
         gpus: 1,
         exclusive: false,
         models: None,
+        pools: None,
         memory: Memory::exact(Bytes::from_mib(1000)),
         sm: None,
         borrows: false,

@@ -6,6 +6,7 @@ mod live {
     #[path = "../support/processes.rs"]
     mod processes;
 
+    mod administration;
     mod agreement;
     mod collocate;
     mod command_output;
@@ -28,6 +29,7 @@ mod live {
     mod programs;
     mod reload;
     mod remote;
+    mod report;
     mod retention;
     mod scripts;
     mod setup;

@@ -146,7 +146,7 @@ export function whatWouldHelp(why: WhyView, expected: Expected | undefined): Hel
   const code = why.task.reason_code ?? "";
   const rules = why.gpus.map((g) => ({ gpu: g.gpu, rules: g.rules ?? [] }));
   if (code === "held") helps.push({ when: null, text: "if it were released", command: `coloc release ${why.task.id}` });
-  if (code === "exclusive") helps.push({ when: null, text: "beside others, without a GPU to itself", command: `coloc update ${why.task.id}` });
+  if (code === "exclusive") helps.push({ when: null, text: "beside others, without a GPU to itself", command: `coloc update ${why.task.id} --exclusive=false` });
   if (why.awaits != null) helps.push({ when: null, text: `when task ${why.awaits} has ended`, command: null });
   if (why.task.gpus === 1 && code === "memory") {
     const only = rules.filter((g) => g.rules.length > 0 && g.rules.every((r) => r.rule === "memory" && r.unit === "bytes" && (r.limit ?? r.have) != null));

@@ -113,6 +113,9 @@ export interface Span {
 /** A window around now: a little more behind than ahead. */
 export const around = (now: number, seconds: number): Span => ({ from: now - 0.55 * seconds, to: now + 0.45 * seconds });
 
+/** The shortest of some spans that shows everything since a moment; the longest if none does. */
+export const spanSince = (age: number, spans: readonly number[], most: number): number => spans.find((s) => 0.55 * s >= age && s <= most) ?? most;
+
 export const pan = (s: Span, by: number): Span => ({ from: s.from + by * (s.to - s.from), to: s.to + by * (s.to - s.from) });
 
 const SHORTEST = 120;

@@ -1,6 +1,6 @@
 // One line of figures above the fleet.
 import type { JSX } from "preact";
-import { energy, fixed, gib, gibNumber, percent, span, whole } from "../model/format.ts";
+import { energy, fixed, gibNumber, percent, span, whole } from "../model/format.ts";
 import { foreignBytes } from "../model/memory.ts";
 import * as store from "../store/store.ts";
 
@@ -39,7 +39,7 @@ function figures(): Figure[] {
   return [
     { key: "running", title: "Running", value: whole(running), unit: "", under: `on ${busy} of ${gpus.length} GPUs` },
     { key: "waiting", title: "Waiting", value: whole(waiting.length), unit: "", under: longest === null ? "nobody waits" : `longest ${span(longest)}` },
-    { key: "memory", title: "Memory used", value: whole(gibNumber(used)), unit: `of ${whole(gibNumber(total))} GiB`, under: `${gib(promised)} GiB promised` },
+    { key: "memory", title: "Memory used", value: whole(gibNumber(used)), unit: `of ${whole(gibNumber(total))} GiB`, under: `${whole(gibNumber(promised))} GiB promised` },
     { key: "activity", title: "SM activity", value: percent(activity), unit: activity === null ? "" : "%", under: seen.length > 0 ? `mean of ${seen.length}` : "not seen" },
     { key: "power", title: "Power", value: power === null ? "–" : fixed(power / 1000, 2), unit: limit === null ? "kW" : `of ${fixed(limit / 1000, 2)} kW`, under: status?.energy_today_j == null ? "" : `${today} ${unit} since midnight` },
     { key: "ooms", title: "Out of memory today", value: whole(ooms), unit: "", under: ooms == null || recovered == null ? "" : `${recovered} recovered` },
@@ -50,7 +50,7 @@ function figures(): Figure[] {
 function withinBound(estimate: { within_bound?: number | null; rows?: number | null } | null | undefined): string {
   if (!estimate?.rows) return "no task has ended yet";
   if (estimate.within_bound == null) return `of ${estimate.rows} tasks`;
-  return `${Math.round(estimate.within_bound * estimate.rows)} of ${estimate.rows} within their bound`;
+  return `${Math.round(estimate.within_bound * estimate.rows)} of ${estimate.rows} within bound`;
 }
 
 export function Figures(): JSX.Element {

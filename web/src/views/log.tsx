@@ -5,7 +5,7 @@ import { Refused, request } from "../api/client.ts";
 import { appendLog, isWarning, logLines } from "../model/log.ts";
 import { bytesText } from "../model/format.ts";
 import { Empty } from "../parts/common.tsx";
-import { me } from "../store/store.ts";
+import { me, status } from "../store/store.ts";
 
 const TAIL = 65_536;
 
@@ -18,7 +18,13 @@ export function Log({ id, user, runs, attempts }: { id: number; user: string; ru
   const state = useSignal<Output>({ word: "loading" });
   const box = useRef<HTMLDivElement>(null);
   const pinned = useRef(true);
+  const mayRead = user === me.value || (status.value?.admin ?? false);
   useEffect(() => {
+    // What the daemon would refuse is not asked for.
+    if (!mayRead) {
+      state.value = { word: "refused", code: "not_yours", why: "" };
+      return undefined;
+    }
     const controller = new AbortController();
     text.value = "";
     bytes.value = 0;
@@ -41,7 +47,7 @@ export function Log({ id, user, runs, attempts }: { id: number; user: string; ru
       else state.value = { word: "text", follows: false };
     });
     return () => controller.abort();
-  }, [id, runs, attempts]);
+  }, [id, runs, attempts, mayRead]);
   const lines = logLines(text.value);
   useLayoutEffect(() => {
     if (pinned.current && box.current) box.current.scrollTop = box.current.scrollHeight;

@@ -153,7 +153,7 @@ function Pair({ with_, without, unit }: { with_: number; without: number; unit: 
   return (
     <>
       <svg width="100%" height="40" aria-hidden="true">
-        <rect x="0.5" y="2" width={x(without)} height="13" fill="none" stroke="var(--line-strong)" />
+        <rect x="0.5" y="2" width={x(0.997 * without)} height="13" fill="none" stroke="var(--line-strong)" />
         <rect y="22" width={x(with_)} height="13" fill="var(--bar)" />
       </svg>
       <div class="between small muted">

@@ -79,7 +79,7 @@ export function States(): JSX.Element {
         </State>
         <State caption="A source that sees no SMs">
           <div class="pad">
-            <div class="activity">
+            <div class="activity single">
               <div>
                 <div class="label">
                   <span>SM activity</span>

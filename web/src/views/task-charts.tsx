@@ -50,7 +50,7 @@ export function TaskCharts({ detail, own, gpu, view }: Props): JSX.Element {
         </span>
       </div>
       <MemoryChart detail={detail} own={own} at={at} from={from} to={to} now={now} side={side} />
-      <div class="section-head">
+      <div class="section-head apart">
         <h2>SM activity</h2>
         <span class="muted small">%{view?.source ? `, ${view.source} for the GPU` : ""}</span>
       </div>
@@ -142,6 +142,10 @@ function drawAttempts(u: uPlot, attempts: readonly Attempt[], now: number | null
   const scale = devicePixelRatio;
   const bottom = u.bbox.top + u.bbox.height;
   ctx.save();
+  // uPlot leaves its last dash and alignment behind.
+  ctx.setLineDash([]);
+  ctx.textAlign = "left";
+  ctx.textBaseline = "alphabetic";
   ctx.font = `${11 * scale}px ${getComputedStyle(document.body).fontFamily}`;
   attempts.forEach((a, k) => {
     if (a.started_s === null) return;

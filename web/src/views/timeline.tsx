@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { get } from "../api/client.ts";
 import type { Series, Timeline } from "../api/wire.ts";
 import { onKey } from "../keys.ts";
-import { type Span, around, pan, zoom } from "../model/timeline.ts";
+import { type Span, around, pan, spanSince, zoom } from "../model/timeline.ts";
 import { useAsked } from "../parts/asked.ts";
 import { Empty, Failure, Later, Skeleton } from "../parts/common.tsx";
 import { Gantt } from "../parts/gantt.tsx";
@@ -43,8 +43,15 @@ async function read(span: Span, gpus: readonly number[], now: number, signal: Ab
   return { timeline: await timeline, series };
 }
 
+/** Half a day, or three hours on a phone; less if everything is younger. */
+function firstSpan(): Span {
+  const now = store.now.peek();
+  const oldest = Math.min(now, ...[...store.tasks.peek().values()].map((t) => t.submitted_s));
+  return around(now, spanSince(now - oldest, SPANS.map(([, s]) => s), phone.peek() ? 3 * 3600 : 12 * 3600));
+}
+
 export function TimelineView(): JSX.Element {
-  const span = useSignal<Span>(around(store.now.peek(), phone.peek() ? 3 * 3600 : 12 * 3600));
+  const span = useSignal<Span>(firstSpan());
   /** Whether the window moves with the clock. */
   const follows = useSignal(true);
   const box = useRef<HTMLDivElement>(null);

@@ -180,7 +180,8 @@ function OutcomeRow({ row, kind, base, all, most, note, remove }: RowProps): JSX
   const compared = kind === "other";
   const emulated = store.status.value?.emulated ?? false;
   const cells = (figure: Figure, text: [string, string]): JSX.Element[] => {
-    const wins = kind !== "observed" && row[figure] != null && row[figure] === best(all, figure);
+    // More activity is neither better nor worse by itself.
+    const wins = kind !== "observed" && figure !== "smact_mean" && row[figure] != null && row[figure] === best(all, figure);
     const shown = <Num value={text[0]} unit={text[1]} predicted={kind !== "observed"} />;
     return [
       <td key={figure} class="end" data-f={figure}>

@@ -5,6 +5,7 @@ mod error;
 mod events;
 mod http;
 mod over_time;
+mod report;
 mod wanted;
 
 pub use address::{Address, Host, Secret};
@@ -17,7 +18,7 @@ use crate::answer::{
     Submitted, TokenList, TokenMade,
 };
 use crate::past::Past;
-use crate::request::{Change, GpuService, Submission, Teaching, TokenRequest};
+use crate::request::{Change, GpuReservation, GpuService, Submission, Teaching, TokenRequest};
 use crate::view::{Expected, StatusView, TaskDetail, TaskView, WhyView};
 use crate::{LINES, SCHEMA, SCHEMA_HEADER, SILENCE, lines};
 use address::open;
@@ -229,6 +230,11 @@ impl Client {
     /// Has GPUs take nothing new, or tasks again.
     pub fn serve_gpus(&mut self, request: &GpuService) -> Result<Served, ClientError> {
         self.post("/v1/gpus/service", request)
+    }
+
+    /// Has GPUs take only the tasks of some users, or of all again.
+    pub fn reserve_gpus(&mut self, request: &GpuReservation) -> Result<Served, ClientError> {
+        self.post("/v1/gpus/reserve", request)
     }
 
     /// The settings in force.

@@ -40,6 +40,21 @@ pub struct GpuView {
     /// The administrator who wanted it; null if the daemon did, because of a fault.
     #[serde(default)]
     pub drained_by: Option<String>,
+    /// The pools that it is in, the preferred first.
+    #[serde(default)]
+    pub pool: Vec<String>,
+    /// The users and groups (`@lab`) that it is reserved for; empty if it is for all.
+    #[serde(default)]
+    pub reserved_for: Vec<String>,
+    /// Until when, in seconds since 1970.
+    #[serde(default)]
+    pub reserved_until_s: Option<f64>,
+    /// Why.
+    #[serde(default)]
+    pub reserve_reason: Option<String>,
+    /// The administrator who reserved it.
+    #[serde(default)]
+    pub reserved_by: Option<String>,
     /// What is wrong with its memory now.
     #[serde(default)]
     pub faults: Vec<String>,

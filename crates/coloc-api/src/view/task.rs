@@ -158,6 +158,9 @@ pub struct TaskDetail {
     /// Kinds of GPU that it may run on; without any, all.
     #[serde(default)]
     pub gpu_kinds: Vec<String>,
+    /// Pools of GPUs that it may run in; of a task that named none, the one that it got.
+    #[serde(default)]
+    pub pools: Vec<String>,
     /// Where its output is.
     pub log: String,
     /// What it left was removed, and with it that log.

@@ -62,8 +62,7 @@ impl SchedulerState {
     pub(crate) fn death(&self, task: TaskId) -> Option<Death> {
         let record = self.tasks.get(task)?;
         let run = record.run.as_ref()?;
-        let models = self.models.allowed(&record.task);
-        let largest = self.largest.get(record.task.gpus, models);
+        let largest = self.largest_for(&record.task);
         let mut death = Death {
             seen: run.seen,
             promised: Bytes::MAX,

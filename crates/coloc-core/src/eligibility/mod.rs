@@ -238,7 +238,9 @@ impl Eligibility {
             | Ineligible::AfterDelay { until: at, .. } => {
                 self.by_time.insert((*at, task));
             }
-            Ineligible::Dependency(on) | Ineligible::Singleton(on) => {
+            Ineligible::Dependency(on)
+            | Ineligible::Singleton(on)
+            | Ineligible::ArrayDependency { member: on, .. } => {
                 self.dependents.insert((*on, task));
             }
             Ineligible::ArrayTaskLimit { array, .. } => {

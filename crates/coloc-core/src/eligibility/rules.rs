@@ -127,6 +127,13 @@ pub enum Ineligible {
     Retry(Retry),
     /// A task has to start or end.
     Dependency(TaskId),
+    /// All tasks of an array have to end, or to start.
+    ArrayDependency {
+        /// The array.
+        array: TaskId,
+        /// The last of it that has not.
+        member: TaskId,
+    },
     /// A while has to pass after the start of another.
     AfterDelay {
         /// The other task.
@@ -164,6 +171,12 @@ impl fmt::Display for Ineligible {
             Ineligible::Dependency(task) | Ineligible::Singleton(task) => {
                 write!(f, "waits for task {task} to end")
             }
+            Ineligible::ArrayDependency { array, member } if array == member => {
+                write!(f, "waits for array {array} to end")
+            }
+            Ineligible::ArrayDependency { array, member } => {
+                write!(f, "waits for array {array} to end, now for task {member} of it")
+            }
             Ineligible::AfterDelay { task, .. } => {
                 write!(f, "waits until a while after the start of task {task}")
             }
@@ -180,7 +193,7 @@ impl fmt::Display for Ineligible {
                 write!(f, "task {task} did not end as it had to")
             }
             Ineligible::ArrayTaskLimit { at_once, .. } => {
-                write!(f, "{at_once} of its array are at work")
+                write!(f, "array limit: {at_once} of it are at work")
             }
         }
     }
@@ -191,14 +204,14 @@ impl fmt::Display for Ineligible {
 pub(super) struct Memo {
     /// The first id after each array.
     ends: FxHashMap<TaskId, TaskId>,
-    /// Of arrays that have ended, whether all of their tasks completed.
-    all_ok: FxHashMap<TaskId, bool>,
+    /// Of arrays that have ended, the first of their tasks that did not complete.
+    first_failed: FxHashMap<TaskId, Option<TaskId>>,
 }
 
 impl Memo {
     pub(super) fn clear(&mut self) {
         self.ends.clear();
-        self.all_ok.clear();
+        self.first_failed.clear();
     }
 }
 
@@ -287,25 +300,30 @@ impl<T: Tasks> Rules<'_, T> {
                 false => Err(Ineligible::AfterDelay { task, until }),
             };
         }
-        let end = facts.end.ok_or(Ineligible::Dependency(task))?;
-        let is_array = facts.array.is_some_and(|member| member.array == task);
-        let ok = match kind {
-            DependencyKind::AfterCorr => end.ok,
-            _ if is_array => self.array_ok(task)?,
-            _ => end.ok,
+        let is_array = kind != DependencyKind::AfterCorr
+            && facts.array.is_some_and(|member| member.array == task);
+        let end = facts.end.ok_or(match is_array {
+            true => Ineligible::ArrayDependency { array: task, member: task },
+            false => Ineligible::Dependency(task),
+        })?;
+        let failed = match is_array {
+            true => self.first_failed(task)?,
+            false => (!end.ok).then_some(task),
         };
+        let ok = failed.is_none();
         let met = match kind {
             DependencyKind::AfterOk | DependencyKind::AfterCorr => ok,
             DependencyKind::AfterNotOk => !ok,
             DependencyKind::AfterAny | DependencyKind::After(_) => true,
         };
-        if met { Ok(()) } else { never }
+        let to_blame = failed.unwrap_or(task);
+        if met { Ok(()) } else { Err(Ineligible::DependencyNeverSatisfied(to_blame)) }
     }
 
-    /// Whether all tasks of an array completed, once all have ended.
-    fn array_ok(&mut self, array: TaskId) -> Result<bool, Ineligible> {
-        if let Some(&ok) = self.memo.all_ok.get(&array) {
-            return Ok(ok);
+    /// The first task of an array that did not complete, once all have ended.
+    fn first_failed(&mut self, array: TaskId) -> Result<Option<TaskId>, Ineligible> {
+        if let Some(&failed) = self.memo.first_failed.get(&array) {
+            return Ok(failed);
         }
         let end = match self.memo.ends.get(&array) {
             Some(&end) => end,
@@ -317,12 +335,14 @@ impl<T: Tasks> Rules<'_, T> {
         };
         // Most likely, the last of them ends last.
         if let Some(member) = self.tasks.last_unended(array..end) {
-            return Err(Ineligible::Dependency(member));
+            return Err(Ineligible::ArrayDependency { array, member });
         }
-        let ended = (array.0..end.0).filter_map(|id| self.tasks.facts(TaskId(id))?.end);
-        let ok = ended.into_iter().all(|end| end.ok);
-        self.memo.all_ok.insert(array, ok);
-        Ok(ok)
+        let mut members = (array.0..end.0).map(TaskId);
+        let failed = members.find(|&member| {
+            self.tasks.facts(member).and_then(|f| f.end).is_some_and(|end| !end.ok)
+        });
+        self.memo.first_failed.insert(array, failed);
+        Ok(failed)
     }
 
     /// The task of an array with this index, or its first if it has none.

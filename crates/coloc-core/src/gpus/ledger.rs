@@ -8,9 +8,10 @@ use crate::policy::{MemoryBasis, Policy};
 use crate::window::Window;
 use coloc_model::mig::{Instance, Layout};
 use coloc_model::{
-    Basis, Bytes, GpuModel, GpuSignal, InterferenceProfile, Millis, NodeId, Share, TaskId, Time,
-    UserId,
+    Basis, Bytes, GpuModel, GpuSignal, InterferenceProfile, Millis, NodeId, PoolSet, Share, TaskId,
+    Time, UserId,
 };
+use std::sync::Arc;
 
 /// A GPU on which foreign processes hold less counts as idle: a display server holds some.
 const NOTICEABLE: Bytes = Bytes::from_mib(1024);
@@ -86,6 +87,12 @@ pub struct GpuState {
     pub(crate) lost: bool,
     /// It takes nothing new.
     pub(crate) drained: bool,
+    /// It takes new tasks of these users only.
+    pub(crate) kept_for: Option<Arc<[UserId]>>,
+    /// The pools that it is in.
+    pub(crate) pools: PoolSet,
+    /// How tasks share it.
+    pub(crate) share: Share,
     pub(crate) window: Option<Window>,
     /// A young task settles until then.
     pub(crate) busy_until: Time,
@@ -137,9 +144,19 @@ impl GpuState {
         self.residents.is_empty() && !self.is_out() && self.foreign < NOTICEABLE
     }
 
-    /// It can be used, and no foreign process is on it.
+    /// It can be used by every user, and no foreign process is on it.
     pub(super) fn is_ours(&self) -> bool {
-        !self.is_out() && self.foreign == Bytes::ZERO
+        !self.is_out() && self.foreign == Bytes::ZERO && self.kept_for.is_none()
+    }
+
+    /// Tasks have MIG instances of it.
+    pub(crate) fn is_partitioned(&self) -> bool {
+        self.share == Share::Mig && self.model.mig().is_some()
+    }
+
+    /// How tasks share it.
+    pub fn share(&self) -> Share {
+        self.share
     }
 
     /// Memory that foreign processes leave to tasks.
@@ -165,7 +182,7 @@ impl GpuState {
 
     /// Memory that may be promised to a newcomer, if need be until it is wanted back.
     pub fn available(&self, policy: &Policy) -> Bytes {
-        if let (Share::Mig, Some(table)) = (policy.share, self.model.mig()) {
+        if let (Share::Mig, Some(table)) = (self.share, self.model.mig()) {
             return self.slices().largest_memory(table);
         }
         match policy.memory {

@@ -16,7 +16,7 @@ use crate::place::Gang;
 use crate::policy::{Gate, Place, Policy};
 use crate::window::Window;
 use coloc_model::mig::Layout;
-use coloc_model::{Bytes, Fleet, GpuId, GpuSignal, Millis, Node, NodeId, TaskId, Time};
+use coloc_model::{Bytes, Fleet, GpuId, GpuSignal, Millis, Node, NodeId, PoolSet, TaskId, Time};
 use number_set::NumberSet;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -42,6 +42,8 @@ pub struct Gpus {
     not_ours: usize,
     /// How many are lost or drained.
     out: usize,
+    /// How many are kept for some users.
+    kept: usize,
     alike: bool,
     /// Loads are expectations of ours (true) or what the monitor shows (false).
     expects_load: bool,
@@ -74,6 +76,9 @@ impl Gpus {
                 clients: Clients { beside: 0, limit: gpu.model.mps_clients() },
                 lost: false,
                 drained: false,
+                kept_for: None,
+                pools: PoolSet::default(),
+                share: policy.share,
                 window: window.map(Window::new),
                 busy_until: Time::START,
                 layout: Layout::default(),
@@ -98,6 +103,7 @@ impl Gpus {
             idle_by_node: policy.packs_whole_gpus().then(|| IdleByNode::new(fleet)),
             not_ours: 0,
             out: 0,
+            kept: 0,
             states,
             policy: *policy,
             // Only the other policies read loads from the monitor, where they change all the time.

@@ -32,7 +32,7 @@ impl Question<'_> {
     pub(crate) fn any_idle_will_do(&self) -> bool {
         let Question { policy, gpus, demand, .. } = self;
         let any_time = !policy.time_matters() && policy.starvation_limit.is_none();
-        demand.idle_only && demand.models.is_none() && gpus.are_alike() && any_time
+        demand.idle_only && demand.takes_any() && gpus.are_alike() && any_time
     }
 
     fn consolidated_by_screening(&self, counts: &mut PassCounts) -> Option<Gang> {

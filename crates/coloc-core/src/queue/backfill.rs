@@ -164,7 +164,7 @@ impl Round {
             }
             chance => {
                 // Where GPUs are merely counted, what the head can spare only shrinks in a pass.
-                let alike = scheduler.gpus.are_alike() && !scheduler.models.matter();
+                let alike = scheduler.gpus.are_alike() && !scheduler.bindings_matter();
                 let counted = scheduler.policy.place == Place::Any && alike;
                 self.stays_out[shape.gpus as usize] |= counted;
                 self.chances.insert(shape, chance);
@@ -202,7 +202,7 @@ pub(crate) fn free_at(
     newcomer: Option<&Demand>,
 ) -> Time {
     let state = scheduler.gpus.get(gpu);
-    if state.is_out() {
+    if state.is_out() || !head.may_have(state) {
         return Time::NEVER;
     }
     if head.idle_only && head.need <= state.capacity {

@@ -16,7 +16,9 @@ use crate::demand::Demand;
 use crate::policy::{FairOrder, Pack, Place, Policy, Queue};
 use crate::scheduler::SchedulerState;
 use crate::tasks::Record;
-use coloc_model::{HostNeed, Memory, Millis, ModelSet, SignatureId, Task, TaskId, Time, UserId};
+use coloc_model::{
+    HostNeed, Memory, Millis, ModelSet, PoolSet, SignatureId, Task, TaskId, Time, UserId,
+};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -58,6 +60,7 @@ pub(crate) struct Shape {
     gpus: u32,
     exclusive: bool,
     models: Option<ModelSet>,
+    pools: Option<PoolSet>,
     memory: Memory,
     borrows: bool,
     host: HostNeed,
@@ -76,6 +79,7 @@ impl Shape {
             gpus,
             exclusive: true,
             models: None,
+            pools: None,
             memory: Memory::Unknown,
             borrows: false,
             host: HostNeed::NONE,
@@ -90,6 +94,7 @@ impl Shape {
             gpus: task.gpus,
             exclusive: task.exclusive,
             models: task.models,
+            pools: task.pools,
             // What is expected below the bound changes nothing.
             memory: match task.memory {
                 Memory::Estimated { bound, .. } => Memory::exact(bound),
@@ -111,7 +116,7 @@ impl SchedulerState {
         // Where skew decides which tasks are packed, it also matters what runs.
         let by_skew =
             self.policy.place == Place::Consolidate && matches!(self.policy.pack, Pack::Skew(_));
-        let any_model = self.models.allowed(task).is_none();
+        let any_model = self.models.allowed(task).is_none() && task.pools.is_none();
         if self.policy.needs_idle() && self.gpus.are_alike() && !by_skew && any_model {
             Shape { user: by_user.then_some(task.user), host: task.host, ..Shape::whole(task.gpus) }
         } else {

@@ -100,7 +100,10 @@ fn a_pass_keeps_counts() {
     let pass = world.scheduler.last_pass();
     let crowded = Refusal::Crowded { limit: 1 };
     // In the order of the variants, `Crowded` is the fifth.
-    assert_eq!((pass.started, pass.refused), (0, [0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
+    assert_eq!(
+        (pass.started, pass.refused),
+        (0, [0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+    );
     assert_eq!(pass.nearest_miss, Some((GpuId(0), crowded)));
 }
 

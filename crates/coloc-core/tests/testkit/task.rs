@@ -121,6 +121,7 @@ impl TaskBuilder {
             gpus: self.gpus,
             exclusive: self.exclusive,
             models: self.models,
+            pools: None,
             memory: self.memory,
             sm,
             borrows: self.borrows,

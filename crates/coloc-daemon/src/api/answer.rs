@@ -57,6 +57,9 @@ pub(super) enum Failure {
     /// The journal cannot be read.
     #[error(transparent)]
     Journal(JournalError),
+    /// It was not started so often.
+    #[error("task {task} has no attempt {asked}: {}", attempts(*last))]
+    NoAttempt { task: u32, asked: u32, last: u32 },
     /// Its time is over.
     #[error(
         "the log of task {0} is gone: what ended tasks leave is kept for a while only (--keep-logs)"
@@ -93,6 +96,7 @@ impl Failure {
             Failure::Stopping => STOPPING,
             Failure::File(..) => "no_file",
             Failure::Removed(_) => "removed",
+            Failure::NoAttempt { .. } => "no_such_attempt",
             Failure::Journal(error) => error.trouble().code(),
             Failure::Unexpected(_)
             | Failure::Token(TokenError::NoRandomness | TokenError::File { .. }) => "internal",
@@ -115,16 +119,23 @@ impl Failure {
             Failure::Schema(_) => StatusCode::BAD_REQUEST,
             Failure::NoRoute(_)
             | Failure::NoTask(_)
+            | Failure::NoAttempt { .. }
             | Failure::Refused(Refused::NoSuchTask(_) | Refused::NoSuchGpu(_)) => {
                 StatusCode::NOT_FOUND
             }
             Failure::NotYours(_)
             | Failure::Refused(
-                Refused::NotYours(_) | Refused::NotAdmin | Refused::PriorityAboveZero,
+                Refused::NotYours(_)
+                | Refused::NotAdmin
+                | Refused::PriorityAboveZero
+                | Refused::LongerWhileRunning(_)
+                | Refused::PoolDenied(_),
             ) => StatusCode::FORBIDDEN,
-            Failure::Refused(Refused::Invalid(_) | Refused::TooManyToForecast { .. }) => {
-                StatusCode::UNPROCESSABLE_ENTITY
-            }
+            Failure::Refused(
+                Refused::Invalid(_)
+                | Refused::TooManyToForecast { .. }
+                | Refused::LongTimeLimit { .. },
+            ) => StatusCode::UNPROCESSABLE_ENTITY,
             Failure::Refused(Refused::OverLimit(_)) => StatusCode::TOO_MANY_REQUESTS,
             Failure::Refused(
                 Refused::WrongPhase { .. } | Refused::NotHeld { .. } | Refused::NotRunning { .. },
@@ -143,6 +154,15 @@ impl Failure {
 }
 
 /// A lock goes away by itself; what else is wrong with the journal does not.
+/// How often a task was started.
+fn attempts(last: u32) -> String {
+    match last {
+        0 => "it has not been started yet".to_owned(),
+        1 => "it was started once".to_owned(),
+        many => format!("it was started {many} times"),
+    }
+}
+
 fn unwritten(why: Trouble) -> StatusCode {
     match why {
         Trouble::DiskFull => StatusCode::INSUFFICIENT_STORAGE,

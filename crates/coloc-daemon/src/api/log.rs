@@ -35,6 +35,9 @@ pub(super) async fn read(
         return Err(Failure::Removed(id));
     }
     let last = task.task.attempts;
+    if let Some(asked) = attempt.filter(|asked| *asked > last.max(1)) {
+        return Err(Failure::NoAttempt { task: id, asked, last });
+    }
     let run = |attempt| RunDir::of(&api.runs, TaskId(id), attempt);
     let (attempt, output) = match Output::at(run(last), path) {
         Output::Log(_) => {

@@ -15,6 +15,7 @@ mod maxima;
 mod metrics;
 mod openapi;
 mod past;
+mod report;
 mod request;
 mod routes;
 mod stall;
@@ -44,7 +45,7 @@ use crate::settings::Source;
 use crate::tokens::Tokens;
 use answer::Failure;
 use axum::{Json, Router};
-use coloc_api::request::{GpuService, Teaching};
+use coloc_api::request::{GpuReservation, GpuService, Teaching};
 use coloc_api::view::StatusView;
 use request::Body;
 use std::path::PathBuf;
@@ -193,6 +194,16 @@ async fn serve_gpus(
     Body(request, _held): Body<GpuService>,
 ) -> Result<Json<Served>, Failure> {
     let served = api.ask(peer.caller(), |reply| Command::ServeGpus(request, reply)).await?;
+    let GpusServed { gpus, notes } = served;
+    Ok(Json(Served { schema: SCHEMA, gpus, notes }))
+}
+
+async fn reserve_gpus(
+    api: State,
+    peer: Peer,
+    Body(request, _held): Body<GpuReservation>,
+) -> Result<Json<Served>, Failure> {
+    let served = api.ask(peer.caller(), |reply| Command::ReserveGpus(request, reply)).await?;
     let GpusServed { gpus, notes } = served;
     Ok(Json(Served { schema: SCHEMA, gpus, notes }))
 }

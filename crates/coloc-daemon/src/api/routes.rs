@@ -1,6 +1,8 @@
 //! Every route, with what it takes and answers. What is served and what the document says come from this one table.
 
-use super::{ApiState, config, events, expected, list, log, metrics, openapi, past, tasks, tokens};
+use super::{
+    ApiState, config, events, expected, list, log, metrics, openapi, past, report, tasks, tokens,
+};
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
 use coloc_api::answer::{
@@ -8,9 +10,10 @@ use coloc_api::answer::{
     TokenList, TokenMade, Versioned,
 };
 use coloc_api::past::Past;
+use coloc_api::report::{HistoryRequest, Report, ReportRequest, TaskHistory};
 use coloc_api::request::{
-    ChangeRequest, GpuService, ListRequest, LogRequest, PastRequest, Submission, Teaching,
-    TokenRequest,
+    ChangeRequest, GpuReservation, GpuService, ListRequest, LogRequest, PastRequest, Submission,
+    Teaching, TokenRequest,
 };
 use coloc_api::view::{EventData, Expected, StatusView, TaskDetail, TokenView, WhyView};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -103,6 +106,14 @@ pub(super) fn routes() -> Vec<Route> {
             .does("What ran, as a simulation needs it")
             .asks::<PastRequest>()
             .answers::<Past>(),
+        Route::get("/v1/report", "reportUsage", report::read)
+            .does("What was promised and used of the GPUs, by user, group, GPU or day")
+            .asks::<ReportRequest>()
+            .answers::<Report>(),
+        Route::get("/v1/history", "readHistory", report::history)
+            .does("The newest ended tasks, with what each used")
+            .asks::<HistoryRequest>()
+            .answers::<TaskHistory>(),
         Route::post("/v1/teach", "teach", super::teach)
             .does("Have the scheduler believe what was measured of a command; for administrators")
             .takes::<Teaching>()
@@ -113,6 +124,10 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("/v1/gpus/service", "serveGpus", super::serve_gpus)
             .does("Have GPUs take nothing new, or tasks again; for administrators")
             .takes::<GpuService>()
+            .answers::<Served>(),
+        Route::post("/v1/gpus/reserve", "reserveGpus", super::reserve_gpus)
+            .does("Have GPUs take only the tasks of some users, or of all again; for administrators")
+            .takes::<GpuReservation>()
             .answers::<Served>(),
         Route::get("/v1/status", "showStatus", super::status)
             .does("How the daemon is")

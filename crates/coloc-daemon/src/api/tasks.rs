@@ -10,8 +10,8 @@ use axum::Json;
 use coloc_api::SCHEMA;
 use coloc_api::answer::{Changed, RefusedTask, Submitted, Versioned};
 use coloc_api::request::{ChangeRequest, Submission};
-use coloc_api::view::{TaskDetail, WhyView};
-use coloc_model::TaskId;
+use coloc_api::view::{MemoryView, TaskDetail, TaskView, WhyView};
+use coloc_model::{Millis, TaskId};
 
 pub(super) async fn submit(
     api: State,
@@ -59,8 +59,55 @@ pub(super) async fn why(
     peer: Peer,
     Path(id): Path<u32>,
 ) -> Result<Json<Versioned<WhyView>>, Failure> {
-    let why = api.ask(peer.caller(), |reply| Command::Why(TaskId(id), reply)).await?;
-    Ok(Json(Versioned::new(*why)))
+    match api.ask(peer.caller(), |reply| Command::Why(TaskId(id), reply)).await {
+        Ok(why) => Ok(Json(Versioned::new(*why))),
+        Err(Failure::Refused(Refused::NoSuchTask(_))) => {
+            let TaskDetail { task, memory, .. } = detail(&api, peer, id).await?.detail;
+            Ok(Json(Versioned::new(ended(task, memory))))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// What is said of a task that does not wait any more because it is over.
+fn ended(task: TaskView, memory: MemoryView) -> WhyView {
+    let promised_bytes = task.promised_bytes;
+    let summary = how_it_ended(&task);
+    let (awaits, ahead, gpus, host) = (None, 0, Vec::new(), Default::default());
+    WhyView { task, summary, promised_bytes, memory, awaits, ahead, gpus, host }
+}
+
+/// How a task ended, in a sentence: why, after how long and where.
+fn how_it_ended(task: &TaskView) -> String {
+    let why = task.reason.clone().or_else(|| match task.exit_code {
+        Some(0) | None => None,
+        Some(code) => Some(format!("exit code {code}")),
+    });
+    let ran = task.started_s.zip(task.ended_s).map(|(start, end)| (end - start).max(0.0));
+    let ran = ran.map(|seconds| format!("ran for {}", Millis((seconds * 1000.0) as u64)));
+    let gpus: Vec<String> = task.gpu_ids.iter().map(u32::to_string).collect();
+    let place = match gpus.len() {
+        0 => None,
+        1 => Some(format!("on GPU {}", gpus[0])),
+        _ => Some(format!("on GPUs {}", gpus.join(", "))),
+    };
+    let ran = match (ran, place) {
+        (Some(ran), Some(place)) => format!("{ran} {place}"),
+        (ran, _) => ran.unwrap_or_else(|| "never ran".to_owned()),
+    };
+    let ooms = match task.ooms {
+        0 => String::new(),
+        1 => ", once out of memory".to_owned(),
+        many => format!(", {many} times out of memory"),
+    };
+    let attempts = match task.attempts {
+        0 | 1 => ooms,
+        many => format!(" in its last of {many} attempts{ooms}"),
+    };
+    match why {
+        Some(why) => format!("{why}; it {ran}{attempts}"),
+        None => format!("it {ran}{attempts}"),
+    }
 }
 
 pub(super) async fn change(
@@ -88,4 +135,41 @@ pub(super) async fn change(
         }
     }
     Ok(Json(changed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_told_with_its_reason_its_time_and_its_place() {
+        let well = TaskView {
+            started_s: Some(10.0),
+            ended_s: Some(100.0),
+            exit_code: Some(0),
+            attempts: 1,
+            gpu_ids: vec![2],
+            ..TaskView::default()
+        };
+        assert_eq!(how_it_ended(&well), "it ran for 90.0 s on GPU 2");
+        let badly = TaskView {
+            exit_code: Some(3),
+            attempts: 4,
+            ooms: 2,
+            gpu_ids: vec![0, 1],
+            ..well.clone()
+        };
+        assert_eq!(
+            how_it_ended(&badly),
+            "exit code 3; it ran for 90.0 s on GPUs 0, 1 in its last of 4 attempts, 2 times out of memory"
+        );
+        let never = TaskView {
+            reason: Some("cancelled by its user".to_owned()),
+            started_s: None,
+            gpu_ids: vec![],
+            attempts: 0,
+            ..well
+        };
+        assert_eq!(how_it_ended(&never), "cancelled by its user; it never ran");
+    }
 }

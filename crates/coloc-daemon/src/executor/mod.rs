@@ -41,6 +41,12 @@ pub trait Executor {
     /// How long an attempt that was asked to end may take before it is to be killed.
     fn longest_stop(&self, spec: &TaskSpec, request: StopRequest) -> Duration;
 
+    /// Whether the time limit of an attempt can be another while it runs.
+    fn can_change_time_limit(&self, record: &Record) -> bool;
+
+    /// Has an attempt stopped at the time limit that its submission has now. Says what was in the way; it is tried again then.
+    fn set_time_limit(&mut self, record: &Record, spec: &TaskSpec) -> Result<(), String>;
+
     /// Kills an attempt, whatever it does.
     fn kill(&mut self, record: &Record);
 

@@ -44,6 +44,8 @@ pub(crate) struct Attempt {
     pub(crate) memory: Option<Bytes>,
     /// It shares its GPUs with no other attempt.
     pub(crate) alone: bool,
+    /// Its time limit, as its shim knows it.
+    pub(crate) limit: Option<Millis>,
     claim: Claim,
     /// It was asked to end.
     pub(crate) stopping: bool,

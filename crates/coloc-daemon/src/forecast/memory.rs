@@ -90,6 +90,7 @@ mod tests {
             gpus: 1,
             exclusive: false,
             models: None,
+            pools: None,
             memory: Memory::Unknown,
             sm: None,
             borrows: false,

@@ -36,7 +36,7 @@ impl RunTimes {
         let mut times = RunTimes::default();
         for record in journal.ended(Moment(0), MOST_ENDED)? {
             let (TaskState::Completed, Some(started), Some(ended)) =
-                (record.phase, record.started, record.ended)
+                (record.phase, record.started, record.left_its_gpus())
             else {
                 continue;
             };

@@ -2,6 +2,7 @@
 
 use super::table::{GPUS, Work, text};
 use super::{Journal, JournalError, json, parse};
+use crate::administration::Who;
 use crate::record::Uid;
 use coloc_api::moment::Moment;
 use coloc_gpu::health::Condition;
@@ -14,8 +15,24 @@ pub struct GpuRecord {
     pub uuid: String,
     /// It takes nothing new.
     pub drained: Option<Drain>,
+    /// It takes only the tasks of some users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<Reserved>,
     /// Faults that were known to the administrator who let it take tasks again: only more than these drain it anew.
     pub accepted: Condition,
+}
+
+/// The users that a GPU is reserved for.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Reserved {
+    /// They, and members of these groups.
+    pub users: Vec<Who>,
+    /// Until then; without it, until an administrator returns it.
+    pub until: Option<Moment>,
+    /// Why, for people.
+    pub reason: Option<String>,
+    /// The administrator.
+    pub by: Uid,
 }
 
 /// Why a GPU takes nothing new.

@@ -22,7 +22,7 @@ mod user_usage;
 
 pub use arrays::Array;
 pub use error::{JournalError, Stale, Trouble};
-pub use gpus::{Drain, GpuRecord};
+pub use gpus::{Drain, GpuRecord, Reserved};
 pub use keys::Keyed;
 pub(crate) use mark::keep_owner;
 pub use schema::SCHEMA_VERSION;

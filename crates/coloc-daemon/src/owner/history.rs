@@ -22,7 +22,7 @@ impl Owner {
                 let signature = self.names.number(spec.signature());
                 self.scheduler.recall_peak(signature, record.id, record.peak);
             }
-            self.recall(now, &record, &spec, record.ended);
+            self.recall(now, &record, &spec, record.left_its_gpus());
         }
         Ok(())
     }
@@ -58,6 +58,7 @@ impl Owner {
         let (user, new) = self.names.user(owner.0);
         if new {
             self.scheduler.agree(user, self.account_table.account(owner));
+            self.keep_reserved_gpus_for(user, owner);
         }
         user
     }

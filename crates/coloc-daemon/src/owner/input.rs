@@ -1,6 +1,6 @@
 //! What comes to an owner, and what it is made of.
 
-use super::{About, AccountTable, Caller, Command, IntentFile, Names, Settings};
+use super::{About, Caller, Command, IntentFile, Names, Settings, Tables};
 use crate::clock::Clock;
 use crate::executor::{Counted, End, Executor};
 use crate::hardware::Sighting;
@@ -58,8 +58,8 @@ pub struct Parts {
     pub fleet: Fleet,
     /// What it was made by.
     pub settings: Settings,
-    /// Weights and quotas of accounts.
-    pub account_table: AccountTable,
+    /// Accounts and pools, looked up.
+    pub tables: Tables,
     /// Users and kinds of tasks that the scheduler knows.
     pub names: Names,
     /// Its clock.

@@ -28,6 +28,7 @@ pub use commands::list::{Page, PageRequest};
 pub use commands::metrics::Metrics;
 pub(crate) use commands::metrics::{GpuNumbers, TaskNumbers};
 pub(crate) use commands::reconfigure::scheduler;
+pub use commands::reconfigure::{SetupError, Tables};
 pub use commands::snapshot::{Snapshot, TaskSnapshot};
 pub use commands::status::About;
 pub use commands::view::Shown;
@@ -39,6 +40,7 @@ pub use names::Names;
 pub use reply::Reply;
 pub(crate) use shared_texts::SharedTexts;
 
+use crate::administration::PoolTable;
 use crate::clock::Clock;
 use crate::executor::{Executor, StopRequest};
 use crate::hardware::Sighting;
@@ -114,6 +116,7 @@ pub struct Owner {
     gpu_names: Vec<String>,
     settings: Settings,
     account_table: AccountTable,
+    pool_table: PoolTable,
     user_usage: user_usage::UserUsage,
     shared_texts: shared_texts::SharedTexts,
     /// The last submission that was changed, and what it became.
@@ -129,6 +132,8 @@ pub struct Owner {
     to_stop: Vec<(TaskId, u32, StopRequest)>,
     /// Signals that users send, likewise.
     to_signal: Vec<(TaskId, u32, SignalRequest)>,
+    /// Attempts whose shims are to hear of another time limit, likewise.
+    to_limit: Vec<(TaskId, u32)>,
     /// When attempts are killed that should be gone by then.
     overdue: lifecycle::deadlines::Deadlines,
     /// When attempts are looked at again of which the machine could not tell how they are.
@@ -161,7 +166,8 @@ pub struct Owner {
     retention: mpsc::Sender<Retention>,
     roots_changed: bool,
     last_seen: Sighting,
-    last_look: Time,
+    /// What running attempts use.
+    bookkeeping: monitor::usage::Bookkeeping,
     /// When the monitor last told anything.
     heard_at: Instant,
     seen_at: monitor::departures::LastSeen,
@@ -199,7 +205,8 @@ impl Owner {
             names: parts.names,
             fleet: parts.fleet,
             settings: parts.settings,
-            account_table: parts.account_table,
+            account_table: parts.tables.accounts,
+            pool_table: parts.tables.pools,
             user_usage: user_usage::UserUsage::of(saved.kept),
             shared_texts: saved.shared_texts,
             updated: None,
@@ -210,6 +217,7 @@ impl Owner {
             more_to_look_at: false,
             to_stop: Vec::new(),
             to_signal: Vec::new(),
+            to_limit: Vec::new(),
             overdue: lifecycle::deadlines::Deadlines::default(),
             unclear: lifecycle::deadlines::Deadlines::default(),
             pause: None,
@@ -229,7 +237,7 @@ impl Owner {
             retention: parts.retention,
             roots_changed: true,
             last_seen: Sighting::default(),
-            last_look: Time::NEVER,
+            bookkeeping: monitor::usage::Bookkeeping::begin(parts.clock.instant()),
             heard_at: parts.clock.instant(),
             seen_at: monitor::departures::LastSeen::default(),
             away: FxHashMap::default(),
@@ -357,6 +365,7 @@ impl Owner {
         if self.wake_at <= now {
             self.wake_at = Time::NEVER;
             self.mind_a_silent_monitor(now, &mut effects);
+            self.end_reservations(now, &mut effects);
             self.scheduler.note(now, Event::Wake, &mut effects);
         }
         self.decide_and_carry_out(now, effects);

@@ -94,6 +94,15 @@ impl Owner {
                 share.tasks, bounds.tasks
             )));
         }
+        let running = self.at_work().filter(|live| live.record.owner == caller.uid).count();
+        let waiting = share.tasks.saturating_sub(running);
+        if tasks > 0 && waiting + tasks > bounds.pending {
+            return Err(Refused::OverLimit(format!(
+                "you have {waiting} tasks that wait, and may have {} (--max-user-pending): submit the others when some have \
+                 started, or cancel some",
+                bounds.pending
+            )));
+        }
         self.has_room_in_journal(caller.uid, spec)
     }
 

@@ -44,6 +44,7 @@ fn of_rule(why: &Ineligible) -> ReasonCode {
         Ineligible::BeginTime(_) => ReasonCode::Begin,
         Ineligible::Retry(_) => ReasonCode::Retry,
         Ineligible::Dependency(_)
+        | Ineligible::ArrayDependency { .. }
         | Ineligible::AfterDelay { .. }
         | Ineligible::AnyDependency(_)
         | Ineligible::DependencyNeverSatisfied(_)
@@ -63,9 +64,15 @@ fn of_refusal(refusal: &Refusal) -> ReasonCode {
         Refusal::HeldAlone { until_settled: true, .. } | Refusal::Settling { .. } => {
             ReasonCode::Settling
         }
-        Refusal::HeldAlone { .. } | Refusal::OtherUser { .. } => ReasonCode::Taken,
+        Refusal::HeldAlone { .. }
+        | Refusal::OtherUser { .. }
+        | Refusal::KeptForOthers
+        | Refusal::OtherSharing { .. } => ReasonCode::Taken,
         Refusal::Occupied { .. } | Refusal::Foreign { .. } => ReasonCode::Exclusive,
-        Refusal::Crowded { .. } | Refusal::MpsClients { .. } | Refusal::Kind => ReasonCode::Gpus,
+        Refusal::Crowded { .. }
+        | Refusal::MpsClients { .. }
+        | Refusal::Kind
+        | Refusal::OtherPool => ReasonCode::Gpus,
         Refusal::Reserved { .. } => ReasonCode::Order,
         Refusal::Drained => ReasonCode::Drained,
         Refusal::Away => ReasonCode::LostGpu,

@@ -6,6 +6,7 @@ mod place;
 pub use place::check_free;
 pub(crate) use place::lock;
 
+use crate::administration::admins::{self, NoSuchGroup};
 use crate::api::{self, ApiState, router};
 use crate::clock::Clock;
 use crate::executor::local::cgroup::{Groups, NoGroups};
@@ -16,8 +17,7 @@ use crate::intent_file::IntentFile;
 use crate::journal::{Journal, JournalError, Saved, Setup};
 use crate::metrics::{Board, Exporter};
 use crate::news::News;
-use crate::owner::{self, Caller, Input, Names, Owner, Parts};
-use crate::quotas::UnknownAccount;
+use crate::owner::{self, Caller, Input, Names, Owner, Parts, SetupError, Tables};
 use crate::renumber::renumber;
 use crate::reserve::Reserve;
 use crate::retention::{self, Retention};
@@ -94,9 +94,12 @@ pub enum DaemonError {
     /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// Weights and quotas.
+    /// Weights, quotas and pools.
     #[error(transparent)]
-    UnknownAccount(#[from] UnknownAccount),
+    Setup(#[from] SetupError),
+    /// The administrators' group.
+    #[error("admin-group: {0}")]
+    AdminGroup(#[from] NoSuchGroup),
     /// Tokens.
     #[error(transparent)]
     Tokens(#[from] TokenError),
@@ -152,6 +155,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let policy = options.settings.policy;
     let uuids = note_setup(&mut journal, &mut saved, &hardware, policy, options.time_scale)?;
     hardware.check(policy.share)?;
+    admins::set_group(options.settings.administration.admin_group.as_deref())?;
     let listeners = Listeners::open(&options)?;
     let tokens = Arc::new(Tokens::open(&options.state.join("tokens.json"))?);
 
@@ -163,12 +167,14 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let user_limits = api::UserLimits::new(options.settings.bounds);
     let (mut names, settings, fleet) =
         (Names::default(), options.settings, hardware.gpus.fleet.clone());
-    let (scheduler, account_table) = owner::scheduler(&fleet, &settings, &mut names)?;
+    let tables = Tables::of(&settings, &fleet, &uuids)?;
+    tables.pools.notes(&fleet).iter().for_each(|note| tracing::warn!("{note}"));
+    let scheduler = owner::scheduler(&fleet, &settings, &mut names, &tables);
     let parts = Parts {
         scheduler,
         fleet,
         settings,
-        account_table,
+        tables,
         names,
         clock,
         journal,

@@ -221,6 +221,7 @@ impl Simulation {
                 gpus: task.gpus,
                 exclusive: task.exclusive,
                 models: None,
+                pools: None,
                 memory: match declared {
                     Some(bytes) => Memory::Declared { bytes, reclaim },
                     None => estimate.into(),

@@ -18,6 +18,9 @@ pub(crate) struct BoundArgs {
     /// Tasks that have not ended
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     max_user_tasks: u32,
+    /// Tasks among them that wait
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    max_user_pending: u32,
     /// Bytes of submissions that the journal keeps for running and telling of tasks
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     max_user_journal: Bytes,
@@ -49,8 +52,13 @@ impl BoundArgs {
                 format!("at least {LARGEST_SPEC}, for one request"),
             );
         }
-        if self.max_user_tasks == 0 {
-            return wrong("--max-user-tasks", "at least 1".to_owned());
+        for (flag, most) in [
+            ("--max-user-tasks", self.max_user_tasks),
+            ("--max-user-pending", self.max_user_pending),
+        ] {
+            if most == 0 {
+                return wrong(flag, "at least 1".to_owned());
+            }
         }
         if !(Bytes::from_mib(1)..=LARGEST_SPEC).contains(&self.max_spec) {
             return wrong("--max-spec", format!("from 1 MiB to {LARGEST_SPEC}"));
@@ -68,6 +76,7 @@ impl BoundArgs {
             connections: self.max_user_connections as usize,
             in_flight: self.max_user_in_flight,
             tasks: self.max_user_tasks as usize,
+            pending: self.max_user_pending as usize,
             spec: self.max_spec,
             ids: self.max_ids as usize,
             journal: self.max_user_journal,
@@ -102,6 +111,7 @@ mod tests {
             "--max-user-connections=3",
             "--max-user-in-flight=15M",
             "--max-user-tasks=0",
+            "--max-user-pending=0",
             "--max-spec=17M",
             "--max-spec=1K",
             "--max-user-journal=3M",

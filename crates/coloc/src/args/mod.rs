@@ -16,6 +16,7 @@ macro_rules! flag_values {
 }
 
 pub(crate) mod accounts;
+pub(crate) mod administration;
 pub(crate) mod bounds;
 pub(crate) mod host;
 pub(crate) mod input;
@@ -23,6 +24,7 @@ pub(crate) mod live;
 pub(crate) mod log;
 pub(crate) mod physics;
 pub(crate) mod policy;
+pub(crate) mod pool;
 pub(crate) mod replay;
 pub(crate) mod service;
 pub(crate) mod slurm;

@@ -111,6 +111,12 @@ impl SlurmArgs {
         features.map(|feature| is_kind(feature).then(|| feature.to_owned())).collect()
     }
 
+    /// Pools that are asked for as partitions.
+    pub(crate) fn partitions(&self) -> Vec<String> {
+        let named = self.partition.iter().flat_map(|names| names.split(','));
+        named.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+    }
+
     /// What would change the result, and cannot be had.
     pub(crate) fn check(&self) -> Result<(), UsageError> {
         if let Some((flag, why)) = self.without_effect.refused() {

@@ -60,6 +60,9 @@ pub(crate) struct TaskArgs {
     /// Kinds of GPU that it may run on, such as A100 or a100-80gb,h100 [default: all]
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     pub(crate) gpu_kind: Vec<String>,
+    /// Pools of GPUs that it may run in, as `coloc gpus` shows them; the administrator's order counts [default: the daemon's]
+    #[arg(long, value_name = "POOLS", value_delimiter = ',')]
+    pub(crate) pool: Vec<String>,
     /// Memory it needs on each GPU, such as 12G; a bare number is MiB
     #[arg(long, value_name = "MEMORY")]
     pub(crate) gpu_mem: Option<Bytes>,
@@ -69,7 +72,7 @@ pub(crate) struct TaskArgs {
     /// Let it run in memory that another task lends: it is requeued when that one wants it back
     #[arg(long)]
     pub(crate) gpu_mem_borrow: bool,
-    /// Submit it although no GPU has the memory that it declares or is estimated to need
+    /// Submit it although its program or the folder of its output is not there, or no GPU has the memory that it declares or is estimated to need
     #[arg(long)]
     pub(crate) force: bool,
     /// Host memory it may use, such as 64G, where control groups can hold it to that; 0 is no limit

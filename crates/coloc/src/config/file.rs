@@ -2,6 +2,7 @@
 
 use super::SECTIONS;
 use crate::Cli;
+use crate::args::{self, pool::KEYS};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, CommandFactory as _};
 use std::ffi::OsString;
@@ -11,6 +12,8 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+/// Tables that describe pools of GPUs to the daemon.
+const POOL: &str = "pool";
 /// Files larger than this are not read.
 const LARGEST: u64 = 1 << 20;
 
@@ -122,10 +125,18 @@ impl Reader<'_> {
     ) -> Result<Vec<Setting>, ConfigError> {
         let reader = self;
         let mut settings = Vec::new();
-        for (name, section) in table.get_ref().iter().filter(|(name, _)| wanted(name.get_ref())) {
+        for (name, section) in table.get_ref().iter().filter(|(name, _)| {
+            let section = if *name.get_ref() == POOL { "daemon" } else { name.get_ref() };
+            wanted(section)
+        }) {
+            if *name.get_ref() == POOL {
+                settings.push(reader.pools(section)?);
+                continue;
+            }
             let known = SECTIONS.iter().find(|(known, _)| *known == name.get_ref());
             let Some((known, verbs)) = known else {
-                let names: Vec<&str> = SECTIONS.iter().map(|(name, _)| *name).collect();
+                let names: Vec<&str> =
+                    SECTIONS.iter().map(|(name, _)| *name).chain(["[pool]"]).collect();
                 let problem = format!(
                     "unknown section {:?}; there are [{}]",
                     name.get_ref(),
@@ -143,6 +154,46 @@ impl Reader<'_> {
             }
         }
         Ok(settings)
+    }
+
+    /// Pools of GPUs: each `[[pool]]` is what one `--pool` would be.
+    fn pools(&self, list: &Spanned<DeValue<'_>>) -> Result<Setting, ConfigError> {
+        let unlike = || {
+            let problem = "pools are written as [[pool]], each with its keys below".to_owned();
+            self.wrong(&list.span(), problem)
+        };
+        let DeValue::Array(pools) = list.get_ref() else { return Err(unlike()) };
+        let mut values = Vec::new();
+        for pool in pools.iter() {
+            let DeValue::Table(keys) = pool.get_ref() else { return Err(unlike()) };
+            let mut parts = Vec::new();
+            for (key, value) in keys {
+                let problem = |problem: String| self.wrong(&value.span(), problem);
+                let flag = key.get_ref().replace('_', "-");
+                if !KEYS.contains(&flag.as_str()) {
+                    let said = format!("unknown key {flag:?}; a pool has {}", KEYS.join(", "));
+                    return Err(self.wrong(&key.span(), said));
+                }
+                let texts = texts(value.get_ref()).ok_or_else(|| {
+                    problem(format!("{flag}: expected a text, a number or a list"))
+                })?;
+                let texts = texts.join(",");
+                if texts.contains([';', '=']) {
+                    return Err(problem(format!("{flag}: it has a ; or =")));
+                }
+                if flag != "name" {
+                    // Judged by itself, so that its own place is told.
+                    args::pool::pool(&format!("name=x;{flag}={texts}")).map_err(problem)?;
+                }
+                parts.push(format!("{flag}={texts}"));
+            }
+            let text = parts.join(";");
+            args::pool::pool(&text).map_err(|problem| self.wrong(&pool.span(), problem))?;
+            values.push(text);
+        }
+        let (line, _) = self.place(list.span().start);
+        let (section, key, file) = ("daemon", POOL.to_owned(), self.file.to_owned());
+        Ok(Setting { section, key, values, is_switch: false, variable: None, file, line })
     }
 
     /// The section that a place is in, by the last line before its end that looks like the head of one.
@@ -309,6 +360,14 @@ mod tests {
     }
 
     #[test]
+    fn pools_are_flags_of_the_daemon_in_their_order() {
+        let text = "[[pool]]\nname = 'b'\ngpus = [0, 1]\ndefault = true\n[[pool]]\nname = 'a'\n";
+        let mut said = words(text).unwrap();
+        assert_eq!(said.pop().as_deref(), Some("--pool=name=a"));
+        assert!(said[0].starts_with("--pool=") && said[0].contains("gpus=0,1"), "{said:?}");
+    }
+
+    #[test]
     fn a_mistake_in_one_section_does_not_concern_the_verbs_of_others() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("config.toml");
@@ -343,6 +402,10 @@ mod tests {
             ("[daemon]\nweight = [['a=1']]", "line 2, column 10: weight: expected a text"),
             ("[daemon]\nmargin = 'lots'", "line 2, column 10"),
             ("[client]\njson = true", "line 2, column 1: unknown key \"json\""),
+            ("[[pool]]\nname = 'a'\nshare = 'fast'", "line 3, column 9: share \"fast\""),
+            ("[[pool]]\nname = 'a'\ncolour = 1", "line 3, column 1: unknown key \"colour\""),
+            ("[[pool]]\ngpus = [0]", "a pool needs a name"),
+            ("[pool]\nname = 'a'", "written as [[pool]]"),
         ] {
             let error = words(text).unwrap_err();
             assert!(error.contains(said), "{text:?}: {error}");

@@ -29,7 +29,8 @@ const SECTIONS: [(&str, &[&str]); 4] = [
         "client",
         &[
             "submit", "run", "sweep", "queue", "history", "show", "why", "logs", "wait", "cancel",
-            "hold", "release", "requeue", "update", "drain", "resume", "replay", "token", "gpus",
+            "hold", "release", "requeue", "update", "drain", "resume", "reserve", "return",
+            "replay", "token", "gpus",
         ],
     ),
 ];

@@ -28,6 +28,9 @@ pub(crate) enum UsageError {
         "no command was given: expected `-- COMMAND`, a script, or - for a script on standard input"
     )]
     NoCommand,
+    /// What is to be run is not there.
+    #[error("{what}; {instead}")]
+    NotThere { what: String, instead: &'static str },
     /// There is no such task.
     #[error("there is no task {0}")]
     NoTask(String),

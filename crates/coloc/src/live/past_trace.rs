@@ -93,7 +93,7 @@ impl PastTrace {
                 note_choosy(&mut choosy, signature, task);
             }
             let slowdown = if as_observed { 1.0 } else { task.slowdown };
-            let ran = (task.ended_s - task.started_s) * scale / slowdown;
+            let ran = task.ran_s() * scale / slowdown;
             TraceTask {
                 submit: Time::from_secs_f64((task.submitted_s - first) * scale),
                 signature,
@@ -230,6 +230,7 @@ mod tests {
             submitted_s,
             first_started_s: submitted_s + 1.0,
             started_s: submitted_s + 1.0,
+            stopped_s: None,
             ended_s: submitted_s + 11.0,
             ooms: 0,
             preemptions: 0,

@@ -99,7 +99,7 @@ fn small(text: &str) -> Option<i32> {
 }
 
 /// `2027-01-20`, with `T12:34` behind it.
-fn date_and_time(text: &str) -> Option<LocalTime> {
+pub(super) fn date_and_time(text: &str) -> Option<LocalTime> {
     let (date, time) = text.split_once('T').map_or((text, None), |(date, time)| (date, Some(time)));
     let numbers: Vec<i32> = date.split('-').map(small).collect::<Option<_>>()?;
     let [year, month, day] = numbers[..] else { return None };

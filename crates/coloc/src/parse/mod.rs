@@ -3,5 +3,6 @@
 pub(crate) mod begin_time;
 pub(crate) mod dependencies;
 pub(crate) mod named_policy;
+pub(crate) mod since;
 pub(crate) mod slurm;
 pub(crate) mod states;

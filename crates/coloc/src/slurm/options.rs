@@ -50,7 +50,12 @@ pub(crate) const SBATCH: &[SlurmOption] = &[
     option("account", 'A', Needed, Works("accepted; shares and quotas go by user and group")),
     option("acctg-freq", ' ', Needed, Nothing("the monitor has its own period")),
     option("array", 'a', Needed, Works("an array, with `%N` at once")),
-    option("batch", ' ', Needed, Nothing(ONE_NODE)),
+    option(
+        "batch",
+        ' ',
+        Needed,
+        Works("samples per iteration, for the estimate; Slurm's has no meaning here"),
+    ),
     option("bb", ' ', Needed, Refused("there is no burst buffer: copy the data in the script")),
     option("bbf", ' ', Needed, Refused("there is no burst buffer: copy the data in the script")),
     option("begin", 'b', Needed, Works("not before")),
@@ -205,7 +210,7 @@ pub(crate) const SBATCH: &[SlurmOption] = &[
         Nothing("whether tasks share GPUs is the daemon's policy; `--exclusive` forbids it"),
     ),
     option("parsable", ' ', Value::None, Works("prints the id alone")),
-    option("partition", 'p', Needed, Works("accepted")),
+    option("partition", 'p', Needed, Works("names a pool, where the daemon has pools")),
     option(
         "prefer",
         ' ',

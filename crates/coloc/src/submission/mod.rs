@@ -2,6 +2,7 @@
 
 pub(crate) mod batch_script;
 pub(crate) mod environment;
+pub(crate) mod presence;
 
 use crate::args::task::{OpenMode, TaskArgs};
 use crate::error::{CliError, UsageError};
@@ -50,6 +51,11 @@ impl TaskArgs {
             gpu_kinds: match args.gpu_kind {
                 said if !said.is_empty() => said,
                 _ => args.slurm.kinds(&args.gpus),
+            },
+            pools_if_any: args.pool.is_empty(),
+            pools: match args.pool {
+                said if !said.is_empty() => said,
+                _ => args.slurm.partitions(),
             },
             gpu_memory: args.gpu_mem,
             reclaim: args.gpu_mem_reclaim && args.gpu_mem.is_some(),

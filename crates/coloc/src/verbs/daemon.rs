@@ -1,6 +1,7 @@
 //! `coloc daemon`: the live scheduler.
 
 use crate::Verb;
+use crate::args::administration::AdministrationArgs;
 use crate::args::bounds::BoundArgs;
 use crate::args::host::HostArgs;
 use crate::args::live::{own_socket, own_state, path, said as said_path};
@@ -73,6 +74,8 @@ pub(crate) struct Daemon {
     policy: PolicyArgs,
     #[command(flatten)]
     bounds: BoundArgs,
+    #[command(flatten)]
+    administration: AdministrationArgs,
     #[command(flatten)]
     host: HostArgs,
 }
@@ -149,6 +152,7 @@ impl Daemon {
         let policy = PolicyArgs { preset, ..self.policy.clone() };
         let quotas = policy.accounts.quotas();
         quotas.look_up().map_err(UsageError::from)?;
+        let administration = self.administration.administration(&policy.policy())?;
         Ok(Settings {
             policy: policy.policy(),
             quotas,
@@ -157,6 +161,7 @@ impl Daemon {
             grace: Millis::from_secs_f64(self.grace),
             retention: Retention { age: self.keep_logs.0, size: self.keep_logs_size },
             bounds: self.bounds.bounds()?,
+            administration,
             chosen,
         })
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 const PERIOD: Duration = Duration::from_millis(200);
 
 /// A GPU as it is named on the command line: by its number or its UUID.
-fn gpu_name(text: &str) -> Result<GpuName, String> {
+pub(super) fn gpu_name(text: &str) -> Result<GpuName, String> {
     match text.parse() {
         Ok(index) => Ok(GpuName::Index(index)),
         Err(_) if text.starts_with("GPU-") => Ok(GpuName::Uuid(text.to_owned())),
@@ -131,7 +131,11 @@ impl Resume {
 }
 
 /// Says how GPUs stand, and what is to be known of them.
-fn tell(served: &Served, json: bool, line: impl Fn(&GpuView) -> String) -> Result<(), CliError> {
+pub(super) fn tell(
+    served: &Served,
+    json: bool,
+    line: impl Fn(&GpuView) -> String,
+) -> Result<(), CliError> {
     if json {
         #[derive(Serialize)]
         struct Body<'a> {

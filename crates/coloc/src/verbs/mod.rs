@@ -23,6 +23,8 @@ pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod queue;
 pub(crate) mod replay;
+pub(crate) mod report;
+pub(crate) mod reserve;
 pub(crate) mod shim;
 pub(crate) mod show;
 pub(crate) mod simulate;

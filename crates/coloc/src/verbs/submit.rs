@@ -6,6 +6,7 @@ use crate::error::CliError;
 use crate::live::reconnect::Reconnect;
 use crate::output::visible::visible;
 use crate::output::{Answer, print_text};
+use crate::submission::presence;
 use crate::verbs::wait::until_ended;
 use clap::Args;
 use coloc_api::answer::Submitted;
@@ -45,6 +46,9 @@ impl Submit {
             let pattern =
                 if submission.array.is_some() { "slurm-%A_%a.out" } else { "slurm-%j.out" };
             submission.spec.output.get_or_insert_with(|| pattern.into());
+        }
+        if self.socket.host().is_none() {
+            presence::check(&submission.spec)?;
         }
         let mut client = self.socket.connect()?;
         let submitted: Submitted = self.reconnect.submit(&mut client, &submission)?;

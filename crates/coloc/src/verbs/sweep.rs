@@ -6,6 +6,7 @@ use crate::error::{CliError, SweepError, UsageError};
 use crate::live::reconnect::Reconnect;
 use crate::output::visible::visible;
 use crate::output::{Answer, print_text};
+use crate::submission::presence;
 use crate::tables;
 use clap::Args;
 use coloc_api::request::Submission;
@@ -95,6 +96,9 @@ impl Sweep {
             return Err(sweep(SweepError::Array));
         }
         check_use(&all, &pattern)?;
+        if self.socket.host().is_none() && !self.dry_run {
+            presence::check(&pattern.spec)?;
+        }
         let mut client = if self.dry_run { None } else { Some(self.socket.connect()?) };
         let mut planned = Vec::new();
         for (index, parameters) in all.into_iter().enumerate() {

@@ -26,7 +26,43 @@ fn after(text: &str) -> Result<Dependencies, String> {
     }
 }
 
-/// Change tasks that wait; of one that runs, name, priority, retries and what to do when a GPU has no room
+/// A time limit as it is asked for: another one, or so much more or less.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum NewLimit {
+    Absolute(Limit),
+    Change(i64),
+}
+
+impl NewLimit {
+    fn absolute(self) -> Option<Millis> {
+        match self {
+            NewLimit::Absolute(Limit(limit)) => Some(limit.unwrap_or(Millis::ZERO)),
+            NewLimit::Change(_) => None,
+        }
+    }
+
+    fn change(self) -> Option<i64> {
+        match self {
+            NewLimit::Absolute(_) => None,
+            NewLimit::Change(change) => Some(change),
+        }
+    }
+}
+
+/// `4h`, or `+2h` and `-30m`.
+fn new_limit(text: &str) -> Result<NewLimit, String> {
+    let signed = text.strip_prefix('+').map(|more| (1, more));
+    match signed.or_else(|| text.strip_prefix('-').map(|less| (-1, less))) {
+        None => slurm::limit(text).map(NewLimit::Absolute),
+        Some((sign, span)) => {
+            let span = slurm::time(span)?;
+            let span = i64::try_from(span.0).map_err(|_| format!("{text:?} is too long"))?;
+            Ok(NewLimit::Change(sign * span))
+        }
+    }
+}
+
+/// Change tasks that wait; of one that runs, name, priority, time limit, retries and what to do when a GPU has no room
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("what").required(true).multiple(true))]
 pub(crate) struct Update {
@@ -38,15 +74,19 @@ pub(crate) struct Update {
     /// A name for people
     #[arg(short = 'J', long, visible_alias = "job-name", value_name = "NAME", group = "what")]
     name: Option<String>,
-    /// Stop it after this long: 90 (minutes), 1:30:00, 2-12, 1h30m; 0 or UNLIMITED for never
-    #[arg(short = 't', long, value_name = "TIME", value_parser = slurm::limit, group = "what")]
-    time: Option<Limit>,
+    /// Stop it after this long: 90 (minutes), 1:30:00, 2-12, 1h30m; 0 or UNLIMITED for never; +2h or -30m to change its limit
+    /// by so much. While it runs, its owner may make it shorter and an administrator longer
+    #[arg(short = 't', long, value_name = "TIME", allow_hyphen_values = true, value_parser = new_limit, group = "what")]
+    time: Option<NewLimit>,
     /// GPUs at once
     #[arg(short = 'G', long, value_name = "N", group = "what")]
     gpus: Option<u32>,
     /// Kinds of GPU that it may run on, such as A100, or any
     #[arg(long, value_name = "KINDS", value_delimiter = ',', group = "what")]
     gpu_kind: Option<Vec<String>>,
+    /// Pools of GPUs that it may run in, or default
+    #[arg(long, value_name = "POOLS", value_delimiter = ',', group = "what")]
+    pool: Option<Vec<String>>,
     /// No other task on its GPUs, or (--exclusive=false) others too
     #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_missing_value = "true", group = "what")]
     exclusive: Option<bool>,
@@ -82,13 +122,18 @@ impl Update {
         let ids = resolve(&mut client, &self.tasks)?;
         let update = TaskUpdate {
             name: self.name,
-            time_limit: self.time.map(|Limit(limit)| limit.unwrap_or(Millis::ZERO)),
+            time_limit: self.time.and_then(NewLimit::absolute),
+            time_limit_change_ms: self.time.and_then(NewLimit::change),
             gpu_memory: self.gpu_mem,
             priority: self.priority.or(self.nice.map(|nice| -nice)),
             gpus: self.gpus,
             gpu_kinds: self.gpu_kind.map(|kinds| match kinds.as_slice() {
                 [any] if any.eq_ignore_ascii_case("any") => Vec::new(),
                 _ => kinds,
+            }),
+            pools: self.pool.map(|pools| match pools.as_slice() {
+                [default] if default == "default" => Vec::new(),
+                _ => pools,
             }),
             exclusive: self.exclusive,
             begin_ms: self.begin.map(|begin| begin.0),

@@ -6,6 +6,7 @@ use crate::error::CliError;
 use crate::live::reconnect::Reconnect;
 use crate::output::Answer;
 use crate::output::visible::visible;
+use crate::submission::presence;
 use crate::verbs::logs;
 use clap::Args;
 use coloc_api::client::Client;
@@ -106,6 +107,9 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn run(self) -> Result<ExitCode, CliError> {
         let submission = self.task.submission()?;
+        if self.socket.host().is_none() {
+            presence::check(&submission.spec)?;
+        }
         let mut client = self.socket.connect()?;
         let ids = self.reconnect.submit(&mut client, &submission)?.ids;
         say_farewell(&ids);
@@ -115,7 +119,8 @@ impl Run {
             if watched {
                 say_start(self.reconnect, &mut client, id)?;
             }
-            logs::copy(&mut client, id, Some(1), Some(self.reconnect), self.raw)?;
+            let all = logs::Wish { attempt: Some(1), lines: None };
+            logs::copy(&mut client, id, all, Some(self.reconnect), self.raw)?;
             let task = self.reconnect.wait(&mut client, id)?;
             let ended = exit_code(&task);
             if task.task.state != TaskState::Completed {

@@ -115,3 +115,79 @@ fn a_drain_and_a_hold_are_told_as_reasons() {
     home.run(&["cancel", &runs.to_string()]);
     assert!(home.run(&["queue", "--all"]).contains("held"));
 }
+
+/// What blocks a task is named where users look first.
+#[test]
+fn a_queue_names_the_quota_and_the_limit_of_an_array() {
+    let home = Home::new(&["--emulate", "2xA100-40GB", "--quota", "*=1"]);
+    let sleeps = ["--gpu-mem", "1G", "--", "sleep", "60"];
+    home.submit(&[&["-a", "1-3%1"], &sleeps[..]].concat());
+    home.wait_for_state(1, "running");
+    let over = home.submit(&sleeps);
+    home.wait_for("its reason", |home| {
+        home.run(&["queue", "-j", &over.to_string()]).contains("the quota of user")
+    });
+    assert!(home.run(&["why", &over.to_string()]).contains("1 GPUs: 1 in use, 1 wanted"));
+    let queue = home.run(&["queue"]);
+    let array = queue.lines().find(|line| line.starts_with("1-3 [1-3]")).expect("one line");
+    assert!(array.contains("1 R, 2 PD") && array.contains("(array limit: 1 of it"), "{queue}");
+    assert_eq!(home.run(&["queue", "-r", "--noheader"]).lines().count(), 4);
+    assert_eq!(home.json(&["queue"])["tasks"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn a_dependency_on_an_array_names_the_array() {
+    let home = Home::new(&["--emulate", "2xA100-40GB"]);
+    let fails_second = "test $COLOC_ARRAY_INDEX != 2";
+    let held = home.submit(&["-H", "-a", "1-3", "--gpu-mem", "1G", "--", "sh", "-c", fails_second]);
+    let after = home.submit(&["-d", &format!("afterok:{held}"), "--", "true"]);
+    let reason = |home: &Home| home.show(after)["reason"].as_str().unwrap_or_default().to_owned();
+    home.wait_for("its reason", |home| reason(home) == "waits for array 1 to end");
+    home.run(&["release", "1-2"]);
+    home.wait_for("its reason", |home| reason(home).ends_with("now for task 3 of it"));
+    home.run(&["release", "3"]);
+    home.wait_for_state(after, "cancelled");
+    assert!(reason(&home).contains("task 2 did not end"), "{}", reason(&home));
+}
+
+#[test]
+fn why_of_an_ended_task_says_how_it_ended() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let fails = home.submit(&["--gpu-mem", "1G", "--", "sh", "-c", "exit 3"]).to_string();
+    home.wait_for_state(1, "failed");
+    let told = home.run(&["why", &fails]);
+    assert!(told.starts_with("Task 1 is failed: ") && told.contains("on GPU 0"), "{told}");
+    assert!(told.contains('3'), "{told}");
+    assert_eq!(home.json(&["why", &fails])["task"]["state"], "failed");
+    assert_eq!(home.try_run(&["why", "99"]).status.code(), Some(1));
+}
+
+#[test]
+fn the_last_lines_of_a_log_and_an_attempt_that_never_was() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let id = home.submit(&["--gpu-mem", "1G", "--", "seq", "1", "2000"]).to_string();
+    home.wait_for_state(1, "completed");
+    assert_eq!(home.run(&["logs", "-n", "2", &id]), "1999\n2000\n");
+    assert_eq!(home.run(&["logs", "-f", "-n", "1", &id]), "2000\n");
+    let never = home.try_run(&["logs", "--attempt", "99", &id]);
+    assert_eq!(never.status.code(), Some(1));
+    assert!(text(&never.stderr).contains("no attempt 99: it was started once"));
+}
+
+#[test]
+fn a_key_of_another_command_and_what_is_not_there_are_refused() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let first = home.submit(&["--key", "a", "--gpu-mem", "1G", "--", "true"]);
+    assert_eq!(home.submit(&["--key", "a", "--gpu-mem", "1G", "--", "true"]), first);
+    let refused = |words: &[&str], why: &str, code: i32| {
+        let output = home.try_run(&[&["submit"], words].concat());
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(why), "{}", text(&output.stderr));
+    };
+    refused(&["--key", "a", "--", "false"], "this key belongs to task 1, which runs another", 1);
+    refused(&["nosuch.sh"], "there is no script nosuch.sh here", 2);
+    refused(&["--", "bash", "nosuch.sh"], "there is no script nosuch.sh", 2);
+    refused(&["-o", "no/such/%j.out", "--", "true"], "is not there: make it with mkdir -p", 2);
+    refused(&["--gpu-mem", "12", "--", "true"], "12 GiB are 12G", 1);
+    assert_eq!(home.json(&["queue", "--all"])["tasks"].as_array().map(Vec::len), Some(1));
+}

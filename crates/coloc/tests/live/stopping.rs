@@ -78,11 +78,11 @@ fn out_of_memory_is_read_where_the_output_goes() {
 #[test]
 fn output_that_cannot_be_written_is_a_failure_that_says_so() {
     let home = Home::new(&["--emulate", "1xA100-40GB"]);
-    let id = home.submit(&["-o", "/nonexistent/out", "--", "true"]);
+    let id = home.submit(&["--force", "-o", "/nonexistent/out", "--", "true"]);
     home.wait_for_state(id, "failed");
     assert_eq!(home.show(id)["exit_code"], 127);
     assert!(home.story(id).contains("cannot write the output to /nonexistent/out"));
-    let id = home.submit(&["--", "/nonexistent/program"]);
+    let id = home.submit(&["--force", "--", "/nonexistent/program"]);
     home.wait_for_state(id, "failed");
     assert!(home.story(id).contains("cannot start /nonexistent/program"), "{}", home.story(id));
 }

@@ -29,6 +29,9 @@ fn an_attached_task_gives_its_exit_code() {
     let output = home.try_run(&["run", "--", "sh", "-c", "echo out; exit 7"]);
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(7), "out\n"));
     let missing = home.try_run(&["run", "--", "/no/such/program"]);
+    assert_eq!(missing.status.code(), Some(2), "{}", text(&missing.stderr));
+    assert!(text(&missing.stderr).contains("there is no program /no/such/program"));
+    let missing = home.try_run(&["run", "--force", "--", "/no/such/program"]);
     assert_eq!(missing.status.code(), Some(127));
     assert!(text(&missing.stdout).contains("cannot start /no/such/program"));
     let late = home.try_run(&["run", "-t", "1s", "--", "sleep", "60"]);

@@ -32,7 +32,7 @@ fn a_waiting_task_is_changed_and_one_that_runs_only_in_name() {
     home.wait_for("the scheduler", |home| home.run(&["why", &waits.to_string()]).contains("GPU 0"));
     let why = home.run(&["why", &waits.to_string()]);
     assert!(why.contains("GPU 0"), "the scheduler has it still: {why}");
-    let refused = home.try_run(&["update", &runs.to_string(), "-t", "5"]);
+    let refused = home.try_run(&["update", &runs.to_string(), "--gpu-mem", "5G"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("while it runs"), "{}", text(&refused.stderr));
     home.run(&["update", &runs.to_string(), "--name", "busy"]);

@@ -17,7 +17,7 @@ impl SchedulerState {
         let any_time = policy.pace.idle == Millis::ZERO && !policy.time_matters();
         let any_task = !self.bars_some() && self.reserved.is_none();
         let any_gpu =
-            self.gpus.are_alike() && !self.models.matter() && self.gpus.are_all_in_service();
+            self.gpus.are_alike() && !self.bindings_matter() && self.gpus.are_all_in_service();
         policy.place == Place::Any && any_time && any_task && any_gpu
     }
 }

@@ -120,7 +120,7 @@ impl RankedPass {
     ) -> Option<Vec<Running>> {
         let any = scheduler.policy.needs_idle()
             && scheduler.policy.place == Place::Any
-            && demand.models.is_none()
+            && demand.takes_any()
             && scheduler.gpus.are_all_in_service();
         if any {
             return self.fewest(Counted { free: scheduler.gpus.idle(), wanted: demand.gpus });
@@ -136,7 +136,7 @@ impl RankedPass {
         let SchedulerState { policy, gpus: all, .. } = scheduler;
         let any_time =
             !policy.time_matters() && policy.starvation_limit.is_none() && !policy.idle_first;
-        let any_gpu = demand.models.is_none() && all.are_alike() && all.are_all_ours();
+        let any_gpu = demand.takes_any() && all.are_alike() && all.are_all_ours();
         // Every GPU in use is that of one of these tasks, and of one only.
         let counted = gpus(&self.running) + all.idle() == all.len() as u32;
         all.idle_by_node().filter(|_| any_time && any_gpu && counted).cloned()

@@ -247,6 +247,23 @@ impl Executor for LocalExecutor {
         lead.min(shim::LONGEST_FAREWELL) + Duration::from_millis(self.grace.0)
     }
 
+    fn can_change_time_limit(&self, record: &Record) -> bool {
+        let started = self.run_dir(record).started().ok().flatten();
+        // One that has not begun reads the file when it begins.
+        started.is_none_or(|started| started.can_change_limit)
+    }
+
+    fn set_time_limit(&mut self, record: &Record, spec: &TaskSpec) -> Result<(), String> {
+        let limit = spec.time_limit.map(|limit| Millis(self.world(limit).as_millis() as u64));
+        let dir = self.run_dir(record);
+        dir.write_limit(limit).map_err(|error| error.to_string())?;
+        // A shim that has not begun would die of the signal, and reads the file when it begins.
+        if let Ok(Some(Started { can_change_limit: true, .. })) = dir.started() {
+            self.watcher.signal(record.id, record.attempt, Signal::USR2);
+        }
+        Ok(())
+    }
+
     fn kill(&mut self, record: &Record) {
         self.kill_from_outside(record);
     }

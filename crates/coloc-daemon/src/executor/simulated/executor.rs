@@ -54,6 +54,7 @@ impl Executor for SimulatedExecutor {
             gpus: placement.iter().flat_map(|placement| placement.gpus()).collect(),
             memory: spec.gpu_memory,
             alone: spec.exclusive || placement.is_some_and(is_whole),
+            limit: spec.time_limit,
             claim: Claim::Open,
             stopping: false,
             end: None,
@@ -78,6 +79,24 @@ impl Executor for SimulatedExecutor {
 
     fn longest_stop(&self, _spec: &TaskSpec, _request: StopRequest) -> Duration {
         Duration::from_secs(10)
+    }
+
+    fn can_change_time_limit(&self, _record: &Record) -> bool {
+        true
+    }
+
+    fn set_time_limit(&mut self, record: &Record, spec: &TaskSpec) -> Result<(), String> {
+        self.0.disk.crash_point();
+        let task = record.id;
+        if !self.0.disk.row(task).is_some_and(|row| row.limit_changed && row.spec == record.spec) {
+            let broken = format!("task {task} is told of a time limit without a row");
+            self.0.state().broken.push(broken);
+        }
+        if let Some(attempt) = self.0.state().attempts.get_mut(&(task, record.attempt)) {
+            attempt.limit = spec.time_limit;
+        }
+        self.0.disk.crash_point();
+        Ok(())
     }
 
     fn kill(&mut self, record: &Record) {

@@ -51,7 +51,7 @@ fn weight(command: &Command, tasks: usize) -> usize {
         }
         Command::Page(..) => PAGE.min(tasks),
         Command::Why(..) => EXPLANATION.min(tasks),
-        Command::List(_) | Command::Snapshot(_) => tasks,
+        Command::List(_) | Command::Snapshot(_) | Command::Usage(_) => tasks,
         Command::Show(..)
         | Command::Teach(..)
         | Command::Gpus(_)
@@ -59,6 +59,7 @@ fn weight(command: &Command, tasks: usize) -> usize {
         | Command::Metrics(_)
         | Command::Drain(..)
         | Command::ServeGpus(..)
+        | Command::ReserveGpus(..)
         | Command::Settings(_)
         | Command::Reconfigure(..) => 1,
     }

@@ -57,7 +57,7 @@ impl Owner {
                 .filter_map(|booking| self.resident(gpu, booking, residents))
                 .collect(),
             lost: self.away.contains_key(&gpu),
-            sharing: self.scheduler.policy().share.to_string(),
+            sharing: state.share().to_string(),
             power_limit_w: self.last_seen.power_limits.get(gpu.index()).copied().flatten(),
             verdict: self.verdict(now, gpu),
             sm_demand: Some(self.scheduler.gpus().load(gpu)),
@@ -71,6 +71,8 @@ impl Owner {
             self.show_sample(sample, &mut view);
         }
         self.show_service(gpu, &mut view);
+        self.show_reservation(gpu, &mut view);
+        view.pool = self.pool_table.of_gpu(gpu);
         let encroached = state.encroached();
         if encroached > Bytes::ZERO {
             let what = format!(
@@ -170,7 +172,10 @@ impl Owner {
     fn verdict(&self, now: Time, gpu: GpuId) -> VerdictView {
         let Some((refusal, until)) = self.scheduler.closed(now, gpu) else {
             let available = self.scheduler.gpus().available(gpu);
-            let text = format!("takes tasks: {available} can be promised");
+            let text = match self.told_reservation(gpu) {
+                Some(reserved) => format!("{reserved}: {available} can be promised to them"),
+                None => format!("takes tasks: {available} can be promised"),
+            };
             return VerdictView { word: VerdictWord::Open, text, until_s: None };
         };
         let word = match &refusal {
@@ -187,6 +192,9 @@ impl Owner {
             | Refusal::Settling { .. }
             | Refusal::OtherUser { .. }
             | Refusal::Reserved { .. }
+            | Refusal::OtherPool
+            | Refusal::KeptForOthers
+            | Refusal::OtherSharing { .. }
             | Refusal::Kind => VerdictWord::Taken,
         };
         let text = match (&refusal, self.drain_reason(gpu)) {

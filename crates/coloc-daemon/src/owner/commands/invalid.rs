@@ -15,6 +15,8 @@ pub enum Invalid {
     OtherUser(String),
     #[error("a submission's key has 1 to 200 bytes, and no control characters")]
     Key,
+    #[error("this key belongs to task {0}, which runs another command: give another key, or none")]
+    KeyOfAnother(TaskId),
     #[error(transparent)]
     Bounds(#[from] BoundsError),
     #[error("a script has at most 2 MiB")]
@@ -47,6 +49,14 @@ pub enum Invalid {
     NoneAtOnce,
     #[error("the signal is to come {} s before a time limit of {} s: give it more time, or the signal less", before.secs(), limit.secs())]
     EarlyWarning { before: Millis, limit: Millis },
+    #[error(
+        "task {0} has no time limit that could be made longer or shorter: give it one, such as --time 4h"
+    )]
+    NoTimeLimit(TaskId),
+    #[error(
+        "task {task} has run for {ran}, and would be over its limit of {limit} at once: `coloc cancel {task}` ends it"
+    )]
+    TimeLimitPassed { task: TaskId, ran: Millis, limit: Millis },
     #[error("only who waits for the start of a task (after) can wait on for a while")]
     DelayAfterEnd,
     #[error("it is to wait for task {0}, which never was")]
@@ -65,6 +75,22 @@ pub enum Invalid {
         "no GPU of kind {kinds} has {needs}: the largest that {gpus} at once have is {largest}"
     )]
     SmallKind { kinds: String, needs: Bytes, gpus: u32, largest: Bytes },
+    #[error("there is no pool {name:?}; there are {here}")]
+    NoSuchPool { name: String, here: String },
+    #[error("this daemon has no pools: leave out --pool, or have its administrator configure some")]
+    NoPools,
+    #[error("a task names at most {most} pools")]
+    ManyPools { most: usize },
+    #[error("pools {0} share their GPUs in different ways: name one of them")]
+    UnlikePools(String),
+    #[error("no pool is open to you: ask an administrator")]
+    NoPoolForUser,
+    #[error("between 1 and {most} users or groups are to be named, such as ann,@lab")]
+    ReservedFor { most: usize },
+    #[error("{0}")]
+    Who(String),
+    #[error("a reservation ends in the future")]
+    ReservationPassed,
     #[error("only declared memory can be lent: say how much it needs with --gpu-mem")]
     ReclaimUndeclared,
     #[error(

@@ -41,14 +41,16 @@ impl Owner {
         let mut user = (Uid(u32::MAX), crate::users::name(Uid(u32::MAX)));
         let (mut tasks, awaited) = (self.tasks.range(request.from..), self.awaited());
         let (mut written, mut is_theirs) = (0, request.user.is_none());
-        for (_, Live { record, spec, .. }) in tasks.by_ref().take(MOST_LOOKED_AT) {
+        for (_, live) in tasks.by_ref().take(MOST_LOOKED_AT) {
+            let Live { record, spec, .. } = live;
             if user.0 != record.owner {
                 user = (record.owner, crate::users::name(record.owner));
                 is_theirs = request.user.as_ref().is_none_or(|only| *only == user.1);
             }
             if is_theirs {
                 let holder = record.held_by.map(crate::users::name);
-                let view = task_view(record, spec, &user.1, &awaited);
+                let own = self.awaited_by(live, &user.1);
+                let view = task_view(record, spec, &user.1, own.as_deref().unwrap_or(&awaited));
                 let view = TaskView { held_by: holder.as_deref(), ..view };
                 lines::write(&mut rows, &self.with_what_is_seen(record, view));
                 written += 1;

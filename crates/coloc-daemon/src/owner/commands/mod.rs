@@ -9,6 +9,7 @@ mod host;
 pub(in crate::owner) mod invalid;
 pub(in crate::owner) mod list;
 pub(in crate::owner) mod metrics;
+mod pools;
 pub(in crate::owner) mod reconfigure;
 mod requeue;
 pub(in crate::owner) mod rules;
@@ -17,6 +18,7 @@ pub(in crate::owner) mod snapshot;
 pub(in crate::owner) mod status;
 pub(in crate::owner) mod submit;
 pub(in crate::owner) mod teach;
+mod time_limit;
 pub(in crate::owner) mod update;
 pub(in crate::owner) mod view;
 
@@ -28,12 +30,13 @@ use crate::owner::commands::metrics::Metrics;
 use crate::owner::reply::{PendingAnswer, Reply};
 use crate::owner::{Owner, Page, PageRequest, Snapshot};
 use crate::record::Uid;
+use crate::report::LiveUsage;
 use crate::settings::Settings;
 use coloc_api::answer::code;
-use coloc_api::request::{Change, GpuService, Submission, Teaching};
+use coloc_api::request::{Change, GpuReservation, GpuService, Submission, Teaching};
 use coloc_api::view::{GpuView, HostView, StatusView, TaskView, WhyView};
 use coloc_core::Effect;
-use coloc_model::{TaskId, TaskState, Time};
+use coloc_model::{Millis, TaskId, TaskState, Time};
 
 /// The user who asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,12 +75,16 @@ pub enum Command {
     Gpus(Reply<(Vec<GpuView>, HostView)>),
     /// How the daemon is.
     Status(Reply<StatusView>),
+    /// What tasks used that have not ended.
+    Usage(Reply<Box<LiveUsage>>),
     /// Everything that is counted and measured.
     Metrics(Reply<Box<Metrics>>),
     /// Start nothing new (true), or go on.
     Drain(bool, Reply<()>),
     /// Have GPUs take nothing new, or tasks again.
     ServeGpus(GpuService, Reply<GpusServed>),
+    /// Have GPUs take only the tasks of some users, or of all again.
+    ReserveGpus(GpuReservation, Reply<GpusServed>),
     /// What the settings are.
     Settings(Reply<Box<Settings>>),
     /// Have other settings.
@@ -155,6 +162,20 @@ pub enum Refused {
     /// The user has as much as one may have.
     #[error("{0}")]
     OverLimit(String),
+    /// No task may run for so long.
+    #[error(
+        "no task may run longer than {largest}: ask for a time limit of {largest} or less (--time)"
+    )]
+    LongTimeLimit {
+        /// The most.
+        largest: Millis,
+    },
+    /// A pool that is for other users.
+    #[error("pool {0} is not for you: `coloc gpus` shows the pools, and --pool names another")]
+    PoolDenied(String),
+    /// Others count on when a running task ends.
+    #[error("task {0} runs: its owner may make its time limit shorter, an administrator longer")]
+    LongerWhileRunning(TaskId),
     /// The journal cannot be written.
     #[error("{0}")]
     Journal(Trouble),
@@ -179,7 +200,9 @@ impl Refused {
     pub fn code(&self) -> &'static str {
         match self {
             Refused::NotYours(_) => "not_yours",
-            Refused::NotAdmin | Refused::PriorityAboveZero => "not_admin",
+            Refused::NotAdmin | Refused::PriorityAboveZero | Refused::LongerWhileRunning(_) => {
+                "not_admin"
+            }
             Refused::NoSuchTask(_) => code::NO_SUCH_TASK,
             Refused::NoSuchGpu(_) => "no_such_gpu",
             Refused::WrongPhase { .. } => "wrong_state",
@@ -187,6 +210,8 @@ impl Refused {
             Refused::NotRunning { .. } => code::NOT_RUNNING,
             Refused::Invalid(_) => "invalid",
             Refused::OverLimit(_) => "over_limit",
+            Refused::LongTimeLimit { .. } => "time_limit",
+            Refused::PoolDenied(_) => "pool_denied",
             Refused::Journal(trouble) => trouble.code(),
             Refused::NotKept(_) => "not_kept",
             Refused::TooManyToForecast { .. } => "too_many",
@@ -254,6 +279,7 @@ impl Owner {
             }
             Command::Gpus(reply) => reply.anyway(Ok((self.gpu_views(now), self.host_view()))),
             Command::Status(reply) => reply.anyway(Ok(self.status(caller))),
+            Command::Usage(reply) => reply.anyway(Ok(Box::new(self.live_usage()))),
             Command::Metrics(reply) => reply.anyway(Ok(Box::new(self.metrics()))),
             Command::Drain(draining, reply) => {
                 let allowed = only_admin(Ok(()));
@@ -265,6 +291,10 @@ impl Owner {
             }
             Command::ServeGpus(request, reply) => {
                 let served = self.serve_gpus(now, caller, &request, effects);
+                reply.once_written(served, Refused::NotKept)
+            }
+            Command::ReserveGpus(request, reply) => {
+                let served = self.reserve_gpus(now, caller, &request, effects);
                 reply.once_written(served, Refused::NotKept)
             }
             Command::Settings(reply) => reply.anyway(Ok(Box::new(self.settings.clone()))),

@@ -1,5 +1,7 @@
 //! Another policy while tasks run: a new scheduler takes over what the old one knows, as after a restart, but without one.
 
+use crate::administration::pools::PoolError;
+use crate::administration::{PoolTable, admins};
 use crate::hardware::{Gpus, can_share};
 use crate::journal::{Entry, Setup};
 use crate::owner::commands::invalid::Invalid;
@@ -9,14 +11,47 @@ use crate::settings::Settings;
 use coloc_core::{Effect, Event, Scheduler};
 use coloc_model::{Fleet, Share, TaskId, TaskState, Time};
 
-/// A scheduler that knows the machine and the accounts, but no task yet.
+/// Accounts or pools that cannot be had on this machine.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SetupError {
+    /// Accounts.
+    #[error(transparent)]
+    Account(#[from] UnknownAccount),
+    /// Pools.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+}
+
+/// What settings say of users and GPUs, by the numbers that this machine has for them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tables {
+    pub(crate) accounts: AccountTable,
+    pub(crate) pools: PoolTable,
+}
+
+impl Tables {
+    /// Looks everything up.
+    pub fn of(settings: &Settings, fleet: &Fleet, uuids: &[String]) -> Result<Self, SetupError> {
+        let pools = &settings.administration.pools;
+        Ok(Tables {
+            accounts: settings.quotas.look_up()?,
+            pools: PoolTable::of(pools, &settings.policy, fleet, uuids)?,
+        })
+    }
+}
+
+/// A scheduler that knows the machine, the accounts and the pools, but no task yet.
 pub(crate) fn scheduler(
     fleet: &Fleet,
     settings: &Settings,
     names: &mut Names,
-) -> Result<(Scheduler, AccountTable), UnknownAccount> {
-    let account_table = settings.quotas.look_up()?;
-    Ok((scheduler_by(fleet, settings, names, &account_table), account_table))
+    tables: &Tables,
+) -> Scheduler {
+    let scheduler = scheduler_by(fleet, settings, names, &tables.accounts);
+    match tables.pools.is_empty() {
+        true => scheduler,
+        false => scheduler.with_pools(tables.pools.for_core()),
+    }
 }
 
 fn scheduler_by(
@@ -52,13 +87,17 @@ impl Owner {
         let refused = |problem: &dyn std::fmt::Display| Invalid::Configuration(problem.to_string());
         can_share(&self.fleet, settings.policy.share).map_err(|error| refused(&error))?;
         if !self.settings.schedules_like(&settings) {
-            let new = scheduler(&self.fleet, &settings, &mut self.names);
-            let (new, account_table) = new.map_err(|error| refused(&error))?;
+            let tables = Tables::of(&settings, &self.fleet, &self.gpu_names);
+            let tables = tables.map_err(|error| refused(&error))?;
+            let new = scheduler(&self.fleet, &settings, &mut self.names, &tables);
             let setup = self.setup(&settings);
             self.journal.note_setup(&setup).map_err(|error| refused(&error))?;
-            self.account_table = account_table;
+            self.account_table = tables.accounts;
+            self.pool_table = tables.pools;
             self.replace_scheduler(now, new, effects);
         }
+        admins::set_group(settings.administration.admin_group.as_deref())
+            .map_err(|error| refused(&error))?;
         self.executor.set_grace(settings.grace);
         let _ = self.retention.send(settings.retention);
         self.settings = settings;
@@ -78,7 +117,12 @@ impl Owner {
         self.fleet = gpus.fleet;
         let setup = self.setup(&self.settings);
         self.pending.push(Entry::Setup(Box::new(setup)));
-        let new = scheduler_by(&self.fleet, &self.settings, &mut self.names, &self.account_table);
+        let pools = &self.settings.administration.pools;
+        match PoolTable::of(pools, &self.settings.policy, &self.fleet, &self.gpu_names) {
+            Ok(pools) => self.pool_table = pools,
+            Err(error) => tracing::error!("the new GPUs are in no pool: {error}"),
+        }
+        let new = self.another_scheduler();
         self.replace_scheduler(now, new, effects);
         self.recall_absent_gpus(now, effects);
         for gpu in self.fleet.ids().skip(before) {
@@ -98,8 +142,22 @@ impl Owner {
         Setup { policy: settings.policy, gpus, time_scale, uuids }
     }
 
+    /// A scheduler by the settings in force.
+    pub(in crate::owner) fn another_scheduler(&mut self) -> Scheduler {
+        let (accounts, pools) = (self.account_table.clone(), self.pool_table.clone());
+        scheduler(&self.fleet, &self.settings, &mut self.names, &Tables { accounts, pools })
+    }
+
     /// A new scheduler takes over what the old one knows.
-    fn replace_scheduler(&mut self, now: Time, mut new: Scheduler, effects: &mut Vec<Effect>) {
+    pub(in crate::owner) fn replace_scheduler(
+        &mut self,
+        now: Time,
+        mut new: Scheduler,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.has_reserved_gpus() {
+            new.tell_users_apart();
+        }
         new.remember(now, &self.scheduler);
         self.scheduler = new;
         // It is told of these at the next look, as if they were new.

@@ -13,8 +13,19 @@ impl Owner {
     }
 
     fn told(&self, gpu: GpuId, refusal: &Refusal) -> String {
-        match (refusal, self.drain_reason(gpu)) {
-            (Refusal::Drained, Some(reason)) => format!("{refusal}: {reason}"),
+        match refusal {
+            Refusal::Drained => {
+                let reason = self.drain_reason(gpu).map(|reason| format!(": {reason}"));
+                format!("{refusal}{}", reason.unwrap_or_default())
+            }
+            Refusal::KeptForOthers => {
+                let told = self.told_reservation(gpu);
+                told.map_or_else(|| refusal.to_string(), |told| format!("is {told}"))
+            }
+            Refusal::OtherPool => match self.pool_table.of_gpu(gpu).as_slice() {
+                [] => "is in no pool".to_owned(),
+                pools => format!("is in pool {}, not in the task's", pools.join(", ")),
+            },
             _ => refusal.to_string(),
         }
     }
@@ -61,7 +72,13 @@ pub(crate) fn rule_view(refusal: &Refusal) -> RuleView {
         Refusal::Busy { value, limit, .. } => {
             amounts(Some(value), Some(limit), value - limit, "ratio")
         }
-        Refusal::Away | Refusal::Drained | Refusal::Kind | Refusal::OtherUser { .. } => view,
+        Refusal::OtherSharing { holder } => RuleView { task: Some(holder.0), ..view },
+        Refusal::Away
+        | Refusal::Drained
+        | Refusal::Kind
+        | Refusal::OtherPool
+        | Refusal::KeptForOthers
+        | Refusal::OtherUser { .. } => view,
     }
 }
 
@@ -108,6 +125,9 @@ mod tests {
             Refusal::Away,
             Refusal::Drained,
             Refusal::Kind,
+            Refusal::OtherPool,
+            Refusal::KeptForOthers,
+            Refusal::OtherSharing { holder: TaskId(1) },
             Refusal::Crowded { limit: 1 },
             Refusal::MpsClients { clients: 1, limit: 1 },
             Refusal::Foreign { used: Bytes(1) },

@@ -129,10 +129,14 @@ impl Owner {
         if let Some(key) = &submission.key
             && let Some(tasks) = self.submitted_before(caller, key)?
         {
+            self.check_key(&tasks, &submission.spec)?;
             return Ok((Submitted { ids: tasks, memory_rule: None }, None));
         }
         self.may_submit(caller, &submission.spec)?;
         let Submission { mut spec, array, held, key, singleton } = submission;
+        self.check_pools(caller, caller.uid, &spec)?;
+        spec.time_limit = self.times_of(caller.uid, &spec).given(spec.time_limit);
+        self.check_time_limit(caller.uid, &spec)?;
         self.check(caller.uid, &spec, array.as_ref())?;
         self.has_room(caller, array.as_ref().map_or(1, |array| array.indices.len()), &spec)?;
         spec.singleton |= singleton;
@@ -230,6 +234,20 @@ impl Owner {
         }
     }
 
+    /// A key stands for one submission: one that runs something else has been given it by mistake.
+    fn check_key(&self, before: &[TaskId], spec: &TaskSpec) -> Result<(), Refused> {
+        let Some(&first) = before.first() else { return Ok(()) };
+        let known = self.tasks.get(&first).map(|live| live.spec.trimmed()).or_else(|| {
+            let record = self.journal.task(first).ok()??;
+            self.journal.spec(record.spec).ok().map(|spec| spec.trimmed())
+        });
+        // What was removed from the journal cannot be compared, and was acknowledged all the same.
+        let is_other = known.is_some_and(|known| {
+            known.command != spec.command || known.script != spec.trimmed().script
+        });
+        if is_other { Err(Invalid::KeyOfAnother(first).into()) } else { Ok(()) }
+    }
+
     /// Whether tasks of a submission can ever run, within the bounds and the quota of their user.
     pub(in crate::owner) fn check(
         &mut self,
@@ -241,9 +259,7 @@ impl Owner {
         bounds::check(spec, tasks, &self.settings.bounds).map_err(Invalid::from)?;
         check_form(spec, array)?;
         self.check_dependencies(spec)?;
-        if spec.gpus > 1 && self.scheduler.policy().share == coloc_model::Share::Mig {
-            return Err(Invalid::GangOnMig.into());
-        }
+        self.check_gang_share(owner, spec)?;
         self.check_kinds(spec)?;
         self.check_memory(spec)?;
         let task = Task {
@@ -253,6 +269,7 @@ impl Owner {
             gpus: spec.gpus,
             exclusive: spec.exclusive,
             models: self.models(spec),
+            pools: self.pools_of(owner, spec),
             memory: memory_of(spec, self.scheduler.policy().contract.is_some()),
             sm: None,
             borrows: false,
@@ -261,7 +278,7 @@ impl Owner {
             priority: 0,
         };
         self.scheduler.check_host(task.host).map_err(Invalid::Host)?;
-        let fits = self.scheduler.check(&task);
+        let fits = self.scheduler.check(&task).and_then(|()| self.scheduler.check_pools(&task));
         Ok(fits.map_err(Invalid::from)?)
     }
 
@@ -369,6 +386,7 @@ impl Owner {
             gpus: spec.gpus,
             exclusive: spec.exclusive || (record.ooms > 0 && spec.on_oom == on_oom),
             models: self.models(spec),
+            pools: self.pools_of(record.owner, spec),
             memory: memory_of(spec, self.scheduler.policy().contract.is_some()),
             // How busy a GPU it keeps is worth knowing also where its memory was declared.
             sm: spec.estimate.and_then(|estimate| estimate.sm),

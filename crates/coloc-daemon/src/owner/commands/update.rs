@@ -7,7 +7,7 @@ use crate::owner::{Caller, Owner, Refused};
 use crate::record::SpecId;
 use coloc_api::spec::{TaskSpec, TaskUpdate};
 use coloc_core::{Effect, Event};
-use coloc_model::{TaskId, Time};
+use coloc_model::{Millis, TaskId, Time};
 use std::sync::Arc;
 
 impl Owner {
@@ -26,8 +26,8 @@ impl Owner {
         }
         let phase = live.record.phase;
         if phase.is_on_gpus() && update.needs_a_task_that_waits() {
-            let advice = "what it asked for is fixed while it runs; name, priority, retries and what to do when a GPU \
-                          has no room can be changed, and a requeue lets it wait again";
+            let advice = "what it asked for is fixed while it runs; name, priority, time limit, retries and what to do \
+                          when a GPU has no room can be changed, and a requeue lets it wait again";
             return Err(Refused::WrongPhase { task, phase, advice });
         }
         if self.disk_full {
@@ -36,6 +36,11 @@ impl Owner {
         let (owner, old, was) = (live.record.owner, live.record.spec, live.spec.clone());
         let known = self.updated.take().filter(|known| known.is_of(old, update));
         let spec = known.as_ref().map_or_else(|| Arc::new(update.over(&was)), Updated::spec);
+        if update.pools.is_some() {
+            self.check_pools(caller, owner, &spec)?;
+        }
+        self.may_limit(caller, live, update, &spec)?;
+        let other_limit = spec.time_limit != was.time_limit;
         if !phase.is_on_gpus() {
             self.check(owner, &spec, None)?;
         }
@@ -60,18 +65,21 @@ impl Owner {
             let record = live.record.clone();
             self.replaced(&record, old, &was);
         }
-        let name = spec.name.clone();
+        if other_limit && phase.is_on_gpus() {
+            self.time_limit_changed(task);
+        }
+        let (name, limit) = (spec.name.clone(), spec.time_limit);
         self.updated = Some(Updated { old, update: update.clone(), new: id, spec });
-        self.changed(task, Some(told(update)));
+        self.changed(task, Some(told(update, limit)));
         let Some(live) = self.tasks.get(&task) else { return Ok(()) };
         let (in_core, waits) = (live.in_core, !phase.is_on_gpus());
         // A task that came back from an end for want of memory has its place by that, which only a new entry changes.
         let anew = update.begin_ms.is_some() || update.after.is_some() || live.record.ooms > 0;
         // So has a task that may run elsewhere: it is something else to the scheduler.
-        let anew = anew || update.gpu_kinds.is_some();
+        let anew = anew || update.gpu_kinds.is_some() || update.pools.is_some();
         // And a task that has its GPUs already, and waits until others are off them: what it asked for counts there.
         let anew = anew || self.is_deferred(task);
-        if in_core && waits && anew && update.needs_a_task_that_waits() {
+        if in_core && waits && anew && (update.needs_a_task_that_waits() || update.limits_time()) {
             self.leave_core(now, task, effects);
         } else if in_core && let Some(core_task) = self.as_core_task(task) {
             self.scheduler.note(now, Event::Changed(core_task), effects);
@@ -110,16 +118,23 @@ impl Updated {
 }
 
 /// For the task's story.
-fn told(update: &TaskUpdate) -> String {
+fn told(update: &TaskUpdate, limit: Option<Millis>) -> String {
     let parts = [
         update.name.as_ref().map(|name| format!("name {name:?}")),
-        update.time_limit.map(|limit| format!("time limit {limit}")),
+        update.limits_time().then(|| match limit {
+            Some(limit) => format!("time limit {limit}"),
+            None => "no time limit".to_owned(),
+        }),
         update.gpu_memory.map(|memory| format!("GPU memory {memory}")),
         update.priority.map(|priority| format!("priority {priority}")),
         update.gpus.map(|gpus| format!("{gpus} GPUs")),
         update.gpu_kinds.as_ref().map(|kinds| match kinds.as_slice() {
             [] => "GPUs of any kind".to_owned(),
             kinds => format!("GPUs of kind {}", kinds.join(" or ")),
+        }),
+        update.pools.as_ref().map(|pools| match pools.as_slice() {
+            [] => "the default pool".to_owned(),
+            pools => format!("pool {}", pools.join(" or ")),
         }),
         update.exclusive.map(|alone| if alone { "alone" } else { "beside others" }.to_owned()),
         update.begin_ms.map(|_| "begin".to_owned()),

@@ -4,7 +4,7 @@ use crate::owner::{Live, Owner};
 use crate::record::{Exit, Record, Uid};
 use coloc_api::spec::TaskSpec;
 use coloc_api::view::{GpuWhy, MemoryView, TaskDetail, TaskView, WAITING, WhyView};
-use coloc_core::accounts::Whose;
+use coloc_core::accounts::{OverQuota, Whose};
 use coloc_core::eligibility::HELD;
 use coloc_core::{Explanation, HostRefusal, Promised};
 use coloc_model::{Placement, TaskId, TaskState, Time};
@@ -40,6 +40,7 @@ impl Shown {
             command: spec.command.clone(),
             directory: spec.directory.clone(),
             gpu_kinds: spec.gpu_kinds.clone(),
+            pools: spec.pools.clone(),
             log: output.display().to_string(),
             log_removed: false,
             estimate_bound_bytes: spec.estimate.map(|estimate| estimate.bound.0),
@@ -54,9 +55,9 @@ impl Shown {
             attempts_list: Vec::new(),
             decisions: Vec::new(),
             neighbours: Vec::new(),
-            energy_j: None,
-            energy_kind: None,
-            smact_mean: None,
+            energy_j: record.accounting.energy_j(),
+            energy_kind: record.accounting.energy_kind().map(|kind| kind.name().to_owned()),
+            smact_mean: record.accounting.smact_mean(),
         };
         Shown { detail, owner: record.owner, output }
     }
@@ -126,7 +127,8 @@ impl Owner {
     pub(in crate::owner) fn view(&self, live: &Live) -> TaskView {
         let Live { record, spec, .. } = live;
         let holder = record.held_by.map(crate::users::name);
-        let (user, awaited) = (crate::users::name(record.owner), self.awaited());
+        let user = crate::users::name(record.owner);
+        let awaited = self.awaited_by(live, &user).map_or_else(|| self.awaited(), Cow::Owned);
         let view = task_view(record, spec, &user, &awaited);
         self.with_what_is_seen(record, TaskView { held_by: holder.as_deref(), ..view }).owned()
     }
@@ -160,6 +162,20 @@ impl Owner {
         self.why_nothing_starts().map_or(Cow::Borrowed(WAITING), Cow::Owned)
     }
 
+    /// What a task waits for by itself that the scheduler has: its user or group holds as much as it may.
+    pub(in crate::owner) fn awaited_by(&self, live: &Live, user: &str) -> Option<String> {
+        let waits = live.in_core && live.record.phase == TaskState::Pending;
+        let over = waits.then(|| self.scheduler.over_quota(live.record.id))??;
+        self.why_nothing_starts().is_none().then(|| self.told_quota(&over, user))
+    }
+
+    fn told_quota(&self, over: &OverQuota, user: &str) -> String {
+        over.told(&match over.whose {
+            Whose::User(_) => format!("user {user}"),
+            Whose::Group(group) => format!("group {}", self.account_table.group_name(group)),
+        })
+    }
+
     fn why_nothing_starts(&self) -> Option<String> {
         let draining = "the daemon is draining: nothing new is launched; `coloc resume` goes on";
         self.draining.then(|| draining.to_owned()).or_else(|| self.machine_trouble())
@@ -171,6 +187,10 @@ impl Owner {
         let output = self.executor.output(&live.record, &live.spec);
         let mut shown = Shown::new(&live.record, &live.spec, output);
         shown.detail.task = self.view(live);
+        if let Some(pools) = self.pools_of(live.record.owner, &live.spec) {
+            let names = pools.iter().map(|pool| self.pool_table.name(pool).to_owned());
+            shown.detail.pools = names.collect();
+        }
         shown.detail.task.promised_bytes = promised_bytes;
         shown.detail.memory = memory;
         shown.detail.enforcement = self.executor.enforcement(&live.record);
@@ -207,17 +227,12 @@ impl Owner {
         {
             return trouble;
         }
-        let Some(over) = explained.and_then(|explained| explained.over_quota) else {
-            return match explained.and_then(|explained| explained.host) {
-                Some(host) => host_told(&host),
-                None => summary(view, explained),
-            };
-        };
-        let whose = match over.whose {
-            Whose::User(_) => format!("user {}", view.user),
-            Whose::Group(group) => format!("group {}", self.account_table.group_name(group)),
-        };
-        over.told(&whose)
+        let Some(explained) = explained else { return summary(view, None) };
+        match (explained.over_quota, &explained.host) {
+            (Some(over), _) => self.told_quota(&over, &view.user),
+            (None, Some(host)) => host_told(host),
+            (None, None) => summary(view, Some(explained)),
+        }
     }
 }
 

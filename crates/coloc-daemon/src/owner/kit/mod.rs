@@ -94,6 +94,7 @@ impl OwnerKit {
             history: None,
             grace: Millis::from_secs(5),
             retention: Retention::default(),
+            administration: Default::default(),
             bounds: Default::default(),
             chosen: Vec::new(),
         };
@@ -121,20 +122,21 @@ impl OwnerKit {
             let mut journal = Journal::on(&self.disk)?;
             let saved = journal.load(Path::new("/nonexistent"))?;
             let mut names = super::Names::default();
-            let (scheduler, account_table) =
-                super::scheduler(&self.fleet, &self.settings, &mut names)
-                    .expect("nothing is agreed with anybody");
+            let gpu_names: Vec<String> = self.fleet.ids().map(|gpu| format!("GPU-{gpu}")).collect();
+            let tables = super::Tables::of(&self.settings, &self.fleet, &gpu_names)
+                .expect("nothing is agreed with anybody");
+            let scheduler = super::scheduler(&self.fleet, &self.settings, &mut names, &tables);
             let clock = self.time.clock(1.0);
             let parts = Parts {
                 scheduler,
                 fleet: self.fleet.clone(),
                 settings: self.settings.clone(),
-                account_table,
+                tables,
                 names,
                 clock,
                 journal,
                 executor: Box::new(SimulatedExecutor(self.machine.clone())),
-                gpu_names: self.fleet.ids().map(|gpu| format!("GPU-{gpu}")).collect(),
+                gpu_names,
                 reserve: Reserve::on(&self.disk, clock.instant()),
                 intent_file: IntentFile::on(&self.disk, clock.instant()),
                 retention: mpsc::channel().0,

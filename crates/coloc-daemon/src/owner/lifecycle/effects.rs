@@ -133,7 +133,9 @@ impl Owner {
         record.exit = None;
         record.ended_by_watchdog = None;
         record.intent = None;
+        record.limit_changed = false;
         record.retry_at = None;
+        record.stopped = None;
         record.usage = crate::usage::Usage::default();
         let attempt = record.attempt;
         let what = format!("attempt {attempt} is launched on GPU {}", gpus.join(", "));
@@ -146,14 +148,14 @@ impl Owner {
             return Err(Blame::Moment);
         }
         let memory = self.memory_limit(task);
-        let Owner { executor, tasks, on_gpus, scheduler, .. } = self;
+        let Owner { executor, tasks, on_gpus, .. } = self;
         let Some(live) = tasks.get(&task) else { return Ok(()) };
-        let neighbours: Vec<&Record> = match scheduler.policy().share {
-            Share::Mig | Share::Mps => {
+        let neighbours: Vec<&Record> = match live.record.placement.as_ref().map(|p| p.share) {
+            Some(Share::Mig | Share::Mps) => {
                 let others = on_gpus.iter().filter(|&&other| other != task);
                 others.filter_map(|other| Some(&tasks.get(other)?.record)).collect()
             }
-            Share::Exclusive | Share::Streams => Vec::new(),
+            Some(Share::Exclusive | Share::Streams) | None => Vec::new(),
         };
         let launched = executor.launch(&live.record, &live.spec, memory, &neighbours);
         let Some(live) = self.tasks.get_mut(&task) else { return Ok(()) };

@@ -58,6 +58,7 @@ impl Owner {
             self.machine_is_well();
         }
         let verdict = self.for_its_memory(task, verdict);
+        self.close_usage(task, matches!(verdict, Some(Verdict::GpuOutOfMemory { .. })));
         let Some(live) = self.tasks.get_mut(&task) else { return };
         live.record.exit = exit;
         live.record.enforcement = enforcement;

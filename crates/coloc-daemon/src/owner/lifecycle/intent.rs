@@ -57,6 +57,7 @@ impl Owner {
         let written = written
             || crate::owner::kit::is_sabotaged(crate::owner::kit::Sabotage::SignalUnwritten);
         if written {
+            self.send_limits();
             for (task, attempt, request) in std::mem::take(&mut self.to_signal) {
                 let live = self.tasks.get(&task).filter(|live| live.runs_attempt(attempt));
                 if let Some(live) = live {

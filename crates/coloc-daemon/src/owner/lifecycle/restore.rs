@@ -109,6 +109,9 @@ impl Owner {
     /// What was wanted of a running task before the restart is wanted still: it may not have heard of it.
     fn carry_on(&mut self, now: Time, task: TaskId, effects: &mut Vec<Effect>) {
         self.mind_time_limit(task);
+        if let Some(live) = self.tasks.get(&task).filter(|live| live.record.limit_changed) {
+            self.to_limit.push((task, live.record.attempt));
+        }
         let Some(live) = self.tasks.get(&task) else { return };
         if live.record.cancelled && live.record.intent.is_none() {
             // An earlier daemon launched it although it was cancelled.

@@ -5,7 +5,7 @@
 
 use crate::executor::GpuError;
 use crate::hardware::Sighting;
-use crate::journal::{Drain, Entry, GpuRecord};
+use crate::journal::{Drain, Entry, GpuRecord, Reserved};
 use crate::owner::commands::invalid::Invalid;
 use crate::owner::{Caller, GpusServed, Owner, Refused};
 use crate::record::{Record, Uid};
@@ -46,6 +46,9 @@ impl Service {
 impl Owner {
     /// What an earlier daemon wrote down of GPUs.
     pub(in crate::owner) fn recall_gpus(&mut self, saved: Vec<GpuRecord>) {
+        if saved.iter().any(|record| record.reserved.is_some()) {
+            self.scheduler.tell_users_apart();
+        }
         self.service.absent = saved;
         // No task is there yet, so there are no effects.
         self.recall_absent_gpus(self.clock.now(), &mut Vec::new());
@@ -63,7 +66,24 @@ impl Owner {
                 self.scheduler.note(now, Event::GpuDrained { gpu, drained: true }, effects);
             }
             self.service.records.insert(gpu, record);
+            self.tell_of_reservation(now, gpu, effects);
         }
+    }
+
+    /// Which users a GPU is reserved for.
+    pub(super) fn reservation(&self, gpu: GpuId) -> Option<&Reserved> {
+        self.service.records.get(&gpu)?.reserved.as_ref()
+    }
+
+    /// All GPUs that are reserved.
+    pub(super) fn reservations(&self) -> impl Iterator<Item = (GpuId, &Reserved)> {
+        let records = self.service.records.iter();
+        records.filter_map(|(gpu, record)| Some((*gpu, record.reserved.as_ref()?)))
+    }
+
+    /// Some GPU is reserved.
+    pub(in crate::owner) fn has_reserved_gpus(&self) -> bool {
+        self.reservations().next().is_some()
     }
 
     fn gpu_of(&self, uuid: &str) -> Option<GpuId> {
@@ -181,7 +201,7 @@ impl Owner {
     }
 
     /// Changes what is kept of a GPU; nothing is decided before that is on the disk.
-    fn record_gpu(&mut self, gpu: GpuId, change: impl FnOnce(&mut GpuRecord)) {
+    pub(super) fn record_gpu(&mut self, gpu: GpuId, change: impl FnOnce(&mut GpuRecord)) {
         let Some(uuid) = self.gpu_names.get(gpu.index()) else { return };
         let record = self.service.records.entry(gpu).or_default();
         record.uuid.clone_from(uuid);
@@ -232,12 +252,8 @@ impl Owner {
             return Err(Refused::NotAdmin);
         }
         let gpus = self.named_gpus(&request.gpus)?;
-        let reason = request.reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty());
-        let wrong =
-            |reason: &str| reason.len() > LONGEST_REASON || reason.chars().any(char::is_control);
-        if reason.is_some_and(wrong) {
-            return Err(Invalid::Reason { most: LONGEST_REASON }.into());
-        }
+        let reason = self.checked_reason(request.reason.as_deref())?;
+        let reason = reason.as_deref();
         let mut notes = Vec::new();
         for &gpu in &gpus {
             match request.drained {
@@ -250,7 +266,18 @@ impl Owner {
         Ok(GpusServed { gpus, notes })
     }
 
-    fn named_gpus(&self, names: &[GpuName]) -> Result<Vec<GpuId>, Refused> {
+    /// A reason in one line; `None` if there is none.
+    pub(super) fn checked_reason(&self, reason: Option<&str>) -> Result<Option<String>, Invalid> {
+        let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
+        let wrong =
+            |reason: &str| reason.len() > LONGEST_REASON || reason.chars().any(char::is_control);
+        match reason.is_some_and(wrong) {
+            true => Err(Invalid::Reason { most: LONGEST_REASON }),
+            false => Ok(reason.map(str::to_owned)),
+        }
+    }
+
+    pub(super) fn named_gpus(&self, names: &[GpuName]) -> Result<Vec<GpuId>, Refused> {
         if names.is_empty() || names.len() > MOST_GPU_NAMES {
             return Err(Invalid::GpuNames { most: MOST_GPU_NAMES }.into());
         }

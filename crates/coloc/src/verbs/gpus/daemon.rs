@@ -7,6 +7,7 @@ use crate::local_time::LocalTime;
 use crate::output::table::listing;
 use crate::output::visible::visible;
 use crate::output::{Answer, print_text};
+use crate::verbs::reserve::reserved;
 use coloc_api::answer::Gpus;
 use coloc_api::client::ClientError;
 use coloc_api::view::GpuView;
@@ -18,7 +19,7 @@ use serde_json::Value;
 /// What a daemon adds to what devices tell.
 pub(super) const COLUMNS: [&str; 2] = ["PROMISED", "TASKS"];
 /// The same in JSON.
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 14] = [
     "memory_promised_bytes",
     "tasks",
     "residents",
@@ -28,6 +29,11 @@ const FIELDS: [&str; 9] = [
     "drained_s",
     "drained_by",
     "faults",
+    "pool",
+    "reserved_for",
+    "reserved_until_s",
+    "reserve_reason",
+    "reserved_by",
 ];
 
 /// A daemon's answer.
@@ -81,9 +87,11 @@ impl Told {
         self.of(device).map(state).unwrap_or_default()
     }
 
-    /// A line for each GPU that is drained, or faulty.
+    /// A line for each GPU that is drained, reserved, or faulty.
     fn troubles(&self) -> Option<String> {
-        let lines: Vec<String> = self.gpus.gpus.iter().filter_map(trouble).collect();
+        let reservation = |gpu: &GpuView| (!gpu.reserved_for.is_empty()).then(|| reserved(gpu));
+        let lines = self.gpus.gpus.iter().flat_map(|gpu| [trouble(gpu), reservation(gpu)]);
+        let lines: Vec<String> = lines.flatten().collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
@@ -145,10 +153,15 @@ impl Told {
     }
 }
 
-/// `, drained`, after a GPU's name.
+/// ` [pool], drained`, after a GPU's name.
 fn state(gpu: &GpuView) -> String {
-    let said = [(gpu.lost, ", lost"), (gpu.drained, ", drained")];
-    said.into_iter().filter(|(so, _)| *so).map(|(_, word)| word).collect()
+    let reserved = !gpu.reserved_for.is_empty();
+    let said = [(gpu.lost, ", lost"), (gpu.drained, ", drained"), (reserved, ", reserved")];
+    let said: String = said.into_iter().filter(|(so, _)| *so).map(|(_, word)| word).collect();
+    match gpu.pool.is_empty() {
+        true => said,
+        false => format!(" [{}]{said}", visible(&gpu.pool.join(", "))),
+    }
 }
 
 /// Why a GPU is drained, and what is wrong with it.

@@ -1,5 +1,6 @@
 //! `coloc queue`: the tasks.
 
+mod fold;
 mod format;
 mod rows;
 
@@ -15,6 +16,7 @@ use coloc_api::client::{Client, Wanted, Whose};
 use coloc_api::moment::Moment;
 use coloc_api::view::TaskView;
 use coloc_model::TaskState;
+use fold::Folding;
 use format::{Format, Sort};
 use rows::Rows;
 use std::borrow::Cow;
@@ -51,6 +53,9 @@ pub(crate) struct Queue {
         value_delimiter = ','
     )]
     states: Vec<StateWish>,
+    /// A line for each task of an array, instead of one for all that follow each other
+    #[arg(short = 'r', long)]
+    array: bool,
     /// When they are expected to start and to end, and what that rests on
     #[arg(long, visible_alias = "start", conflicts_with_all = ["all", "json", "noheader"])]
     expected: bool,
@@ -138,14 +143,17 @@ impl Queue {
             tasks.retain(is_meant);
             return self.print_lines(tasks);
         }
-        let mut table = Rows::new(width(), !self.noheader);
-        let now = Moment::now();
+        let mut table = self.table(Moment::now());
         client.each_task(&wanted, |task| {
             if meant(task.id, task.array_id, task.state, &task.name, &task.user) {
-                table.push(&task, now);
+                table.push(&task);
             }
         })?;
-        table.print(&mut std::io::stdout().lock()).map_err(to_stdout)
+        table.rows().print(&mut std::io::stdout().lock()).map_err(to_stdout)
+    }
+
+    fn table(&self, now: Moment) -> Folding {
+        Folding::new(Rows::new(width(), !self.noheader), now, self.array || self.slurm)
     }
 
     /// The form of a line that was asked for.
@@ -162,9 +170,9 @@ impl Queue {
         }
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         let Some(format) = self.line() else {
-            let mut table = Rows::new(width(), !self.noheader);
-            tasks.iter().for_each(|task| table.push(task, now));
-            return table.print(&mut out).map_err(to_stdout);
+            let mut table = self.table(now);
+            tasks.iter().for_each(|task| table.push(task));
+            return table.rows().print(&mut out).map_err(to_stdout);
         };
         let header = (!self.noheader).then(|| format.header());
         let rows = tasks.iter().map(|task| format.row(task, now.secs()));

@@ -1,19 +1,24 @@
 //! The table of a queue. A list may be long: rows are kept as they come, all cells in one text, and measured meanwhile.
 
 use super::clock;
+use super::fold::Folded;
+use crate::args::live::in_ranges;
 use crate::output::terminal::{cut, fit};
 use crate::output::visible::visible;
 use crate::parse::states::letters;
 use coloc_api::lines::write_number;
 use coloc_api::moment::Moment;
-use coloc_api::view::TaskView;
+use coloc_api::view::{Progress, TaskView};
 use coloc_model::TaskState;
+use std::borrow::Cow;
 use std::io::{self, Write};
 
-const HEADER: [&str; 9] =
-    ["ID", "NAME", "USER", "ST", "TIME", "LIMIT", "GPUS", "GPU-MEM", "GPU(REASON)"];
-/// On a narrow terminal: the limit, the memory, the user, how many GPUs, the time, the name.
-const SPARE: [usize; 6] = [5, 7, 2, 6, 4, 1];
+const HEADER: [&str; 10] =
+    ["ID", "NAME", "USER", "ST", "TIME", "LIMIT", "GPUS", "GPU-MEM", "DONE", "GPU(REASON)"];
+/// How far tasks are. It is left out where no log tells.
+const DONE: usize = 8;
+/// On a narrow terminal: the limit, the memory, the user, how many GPUs, the time, how far it is, the name.
+const SPARE: [usize; 7] = [5, 7, 2, 6, 4, 8, 1];
 /// The longest name on a terminal.
 const LONGEST_NAME: usize = 32;
 /// Between columns.
@@ -28,11 +33,14 @@ pub(super) struct Rows {
     terminal: Option<usize>,
     cells: Cells,
     widths: [usize; HEADER.len()],
+    /// Some log tells how far its task is.
+    has_progress: bool,
 }
 
 impl Rows {
     pub(super) fn new(terminal: Option<usize>, header: bool) -> Self {
-        let mut rows = Rows { terminal, cells: Cells::default(), widths: [0; HEADER.len()] };
+        let (cells, widths) = (Cells::default(), [0; HEADER.len()]);
+        let mut rows = Rows { terminal, cells, widths, has_progress: false };
         if header {
             let mut row = rows.row();
             HEADER.into_iter().for_each(|title| row.text(title));
@@ -47,10 +55,8 @@ impl Rows {
     pub(super) fn push<T: AsRef<str>>(&mut self, task: &TaskView<T>, now: Moment) {
         let began = task.started_s.filter(|_| !matches!(task.state, TaskState::Pending));
         let until = task.ended_s.unwrap_or(now.secs());
-        let name = match self.terminal {
-            Some(_) => cut(task.name.as_ref(), LONGEST_NAME),
-            None => task.name.as_ref().into(),
-        };
+        let name = self.name(task.name.as_ref());
+        self.has_progress |= task.progress.is_some();
         let mut row = self.row();
         row.ascii(|text| write_id(text, task));
         row.text(&name);
@@ -60,11 +66,50 @@ impl Rows {
         row.time(task.time_limit_s);
         row.ascii(|text| write_number(text, task.gpus.into()));
         row.ascii(|text| write_memory(text, task));
+        row.ascii(|text| write_progress(text, task.progress.as_ref()));
         row.cell(|text| write_place(text, task), chars_of);
     }
 
+    /// Tasks of an array in one line.
+    pub(super) fn push_folded(&mut self, folded: &Folded, now: Moment) {
+        let Folded { first, gpus, .. } = folded;
+        let (id, name) = (folded.id(), self.name(&first.name).into_owned());
+        let id = self.terminal.map_or(id.as_str().into(), |_| cut(&id, LONGEST_NAME));
+        let progress = folded.progress();
+        self.has_progress |= progress.is_some();
+        let mut row = self.row();
+        row.text(&id);
+        row.text(&name);
+        row.text(&first.user);
+        row.text(&folded.states());
+        row.time(folded.began.map(|began| now.secs() - began));
+        row.time(first.time_limit_s);
+        row.ascii(|text| write_number(text, first.gpus.into()));
+        let peak_bytes = folded.peak_bytes;
+        row.ascii(|text| write_memory(text, &TaskView { peak_bytes, ..first.clone() }));
+        row.ascii(|text| write_progress(text, progress.as_ref()));
+        let gpus = in_ranges(gpus).replace(", ", ",");
+        let why = folded.reason().map_or(String::new(), |why| format!("({why})"));
+        row.text(format!("{gpus} {why}").trim());
+    }
+
+    /// A name, cut where it would fill a terminal.
+    fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        match self.terminal {
+            Some(_) => cut(name, LONGEST_NAME),
+            None => name.into(),
+        }
+    }
+
     pub(super) fn print(&self, out: &mut impl Write) -> io::Result<()> {
-        let widths = fit(&self.widths, self.terminal, &SPARE);
+        let mut widths = fit(&self.widths, self.terminal, &SPARE);
+        if !self.has_progress {
+            // What no row has takes no room from others.
+            let others = [&self.widths[..DONE], &self.widths[DONE + 1..]].concat();
+            let spare: Vec<usize> = SPARE.into_iter().filter(|&column| column != DONE).collect();
+            widths = fit(&others, self.terminal, &spare);
+            widths.insert(DONE, None);
+        }
         let (mut text, mut cells) = (Vec::with_capacity(2 * PIECE), self.cells.iter().peekable());
         while cells.peek().is_some() {
             let line = text.len();
@@ -224,6 +269,20 @@ fn write_memory<T>(text: &mut Vec<u8>, task: &TaskView<T>) {
     write_gib(text, task.peak_bytes);
 }
 
+/// `45% 12:03`, with the time that is left; `450 iter` where the log does not say of how many.
+fn write_progress(text: &mut Vec<u8>, progress: Option<&Progress>) {
+    let Some(progress) = progress else { return text.push(b'-') };
+    match progress.part() {
+        Some(part) => write_number(text, (part * 100.0) as u64),
+        None => write_number(text, progress.done),
+    }
+    match (progress.part(), progress.eta_s) {
+        (Some(_), None) => text.push(b'%'),
+        (Some(_), Some(eta)) => text.extend_from_slice(format!("% {}", clock(eta)).as_bytes()),
+        (None, _) => text.extend_from_slice(format!(" {}", progress.unit).as_bytes()),
+    }
+}
+
 fn write_place<T: AsRef<str>>(text: &mut Vec<u8>, task: &TaskView<T>) {
     let without_gpu = task.gpu_ids.is_empty() || task.state.is_over();
     match (task.reason.as_ref().map_or("", AsRef::as_ref), without_gpu) {
@@ -246,70 +305,4 @@ fn write_place<T: AsRef<str>>(text: &mut Vec<u8>, task: &TaskView<T>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn task(id: u32, state: TaskState) -> TaskView {
-        TaskView {
-            id,
-            name: "train.py".into(),
-            user: "ada".into(),
-            state,
-            started_s: Some(10.0),
-            time_limit_s: Some(3600.0),
-            gpus: 1,
-            gpu_mem_bytes: Some(12 << 30),
-            peak_bytes: 3 << 29,
-            gpu_ids: vec![2],
-            ..TaskView::default()
-        }
-    }
-
-    fn text(terminal: Option<usize>, tasks: &[TaskView]) -> String {
-        let (mut rows, mut text) = (Rows::new(terminal, true), Vec::new());
-        tasks.iter().for_each(|task| rows.push(task, Moment(100_000)));
-        rows.print(&mut text).unwrap();
-        String::from_utf8(text).unwrap()
-    }
-
-    #[test]
-    fn a_queue_reads_like_slurms() {
-        let waits = TaskView {
-            reason: Some("held: `coloc release` lets it go on".into()),
-            gpu_ids: vec![],
-            started_s: None,
-            array_id: Some(8),
-            array_index: Some(3),
-            ..task(11, TaskState::Pending)
-        };
-        insta::assert_snapshot!(text(None, &[task(7, TaskState::Running), waits]), @r"
-        ID        NAME      USER  ST  TIME  LIMIT    GPUS  GPU-MEM     GPU(REASON)
-        7         train.py  ada   R   1:30  1:00:00  1     12.0G/1.5G  2
-        11 (8_3)  train.py  ada   PD  -     1:00:00  1     12.0G/1.5G  (held: `coloc release` lets it go on)
-        ");
-    }
-
-    #[test]
-    fn characters_are_counted_and_a_terminal_is_not_overrun() {
-        let long = || TaskView { name: "ä".repeat(50), ..task(7, TaskState::Running) };
-        let cut = text(Some(20), &[long()]);
-        assert!(cut.lines().all(|line| line.chars().count() <= 20), "{cut}");
-        let endless = TaskView { reason: Some("x".repeat(300)), ..long() };
-        let whole = text(None, &[long(), endless, task(8, TaskState::Running)]);
-        assert!(whole.lines().nth(2).is_some_and(|line| line.ends_with("xxx)")), "{whole}");
-        let user = |line: &str| line.chars().position(|char| char == 'U' || char == 'a');
-        let columns: Vec<_> = whole.lines().map(user).collect();
-        assert_eq!(columns[..2], [Some(56), Some(56)], "{whole}");
-    }
-
-    #[test]
-    fn a_task_that_says_little_is_a_row() {
-        let task = TaskView { started_s: None, ..task(7, TaskState::Pending) };
-        let task = TaskView { time_limit_s: None, gpu_mem_bytes: None, peak_bytes: 0, ..task };
-        let task = TaskView { gpu_ids: vec![], name: "a\"b".into(), ..task };
-        assert!(
-            text(None, &[task])
-                .ends_with("a\"b   ada   PD  -     -      1     -/0.0G   (waiting for a GPU)\n")
-        );
-    }
-}
+mod tests;

@@ -3,7 +3,7 @@
 use super::own_dir::{OwnDir, give};
 use super::{Ended, RunAs, Started, Stopped};
 use coloc_api::text::RawText;
-use coloc_model::TaskId;
+use coloc_model::{Millis, TaskId};
 use rustix::fs::Mode;
 use serde::de::DeserializeOwned;
 use std::fs;
@@ -48,6 +48,7 @@ const SCRIPT: &str = "script";
 const CLAIM: &str = "claim";
 const EXIT: &str = "exit.json";
 const STOP: &str = "stop.json";
+const LIMIT: &str = "limit.json";
 const FAULT: &str = "fault";
 /// Where the file `exit.json` is written; it has its room on the disk from the start.
 const EXIT_BESIDE: &str = ".exit.json";
@@ -235,6 +236,19 @@ impl RunDir {
         self.read(STOP)
     }
 
+    /// Says what the time limit is from now on, by the world's clock.
+    pub fn write_limit(&self, limit: Option<Millis>) -> Result<(), RunError> {
+        let write = || self.open()?.replace(LIMIT, &serde_json::to_vec(&limit)?, true);
+        write().map_err(|source| self.io(LIMIT, source))
+    }
+
+    /// What the time limit became, if it is another than at first.
+    pub fn limit(&self) -> Result<Option<Option<Millis>>, RunError> {
+        let body = self.open().and_then(|dir| dir.read(LIMIT));
+        let body = body.map_err(|source| self.io(LIMIT, source))?;
+        body.map(|body| self.parse(LIMIT, &body)).transpose()
+    }
+
     /// Says what of the machine kept the shim from its work, as far as that can still be said.
     pub fn write_fault(&self, why: &str) {
         let _ = self.open().and_then(|dir| dir.replace(FAULT, why.as_bytes(), false));
@@ -278,7 +292,16 @@ mod tests {
     fn started() -> Started {
         let process = Process { pid: 1, began: 2 };
         let (at, boot) = (Moment(3), String::new());
-        Started { shim: process, main: Some(process), at, in_group: false, can_warn: true, boot }
+        let (in_group, can_change_limit) = (false, false);
+        Started {
+            shim: process,
+            main: Some(process),
+            at,
+            in_group,
+            can_warn: true,
+            can_change_limit,
+            boot,
+        }
     }
 
     #[test]
@@ -330,6 +353,17 @@ mod tests {
         }
         let again = run.create(None, None).unwrap_err();
         assert!(matches!(again, RunError::Exists(_)), "{again}");
+    }
+
+    #[test]
+    fn a_limit_that_became_none_is_told_from_one_that_did_not_change() {
+        let place = tempfile::tempdir().unwrap();
+        let run = run(place.path());
+        assert_eq!(run.limit().unwrap(), None);
+        run.write_limit(Some(Millis(7))).unwrap();
+        assert_eq!(run.limit().unwrap(), Some(Some(Millis(7))));
+        run.write_limit(None).unwrap();
+        assert_eq!(run.limit().unwrap(), Some(None));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! | `script` | the daemon | the copy of the task's script: the user's to read, and never read by us |
 //! | `claim` | the shim or the daemon, whichever is first | the processes of the attempt; empty: it never starts |
 //! | `stop.json` | the shim | why it is about to end the program |
+//! | `limit.json` | the daemon | the time limit, once it is another than that of the order |
 //! | `exit.json` | the shim | how it ended |
 //! | `fault` | the shim | what of the machine kept it from its work |
 //! | `log` | the shim | output, with one older file `log.1` beside it |
@@ -106,6 +107,9 @@ pub struct Started {
     /// The shim takes SIGUSR1 as the request to warn the program before it ends it.
     #[serde(default)]
     pub can_warn: bool,
+    /// The shim takes SIGUSR2 as the news that `limit.json` has another time limit.
+    #[serde(default)]
+    pub can_change_limit: bool,
     /// Which start of the machine this was: after another one, none of these processes is there.
     #[serde(default)]
     pub boot: String,

@@ -93,7 +93,11 @@ fn prepare() -> Result<Prepared, ShimError> {
     crate::descriptors::inherit_none();
     let order = read_order().map_err(ShimError::Order)?;
     // Before the claim: from then on the daemon may send them.
-    let asked = Asked { at_once: on(Signal::SIGTERM)?, after_warning: on(Signal::SIGUSR1)? };
+    let asked = Asked {
+        at_once: on(Signal::SIGTERM)?,
+        after_warning: on(Signal::SIGUSR1)?,
+        other_limit: on(Signal::SIGUSR2)?,
+    };
     let group = order.group.as_ref().map(Group::open);
     rustix::process::setsid().map_err(system("lead a session"))?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
@@ -138,6 +142,7 @@ impl Prepared {
             at: Moment::now(),
             in_group: group.is_some(),
             can_warn: true,
+            can_change_limit: true,
             boot: boot_id(),
         };
         if !dir.claim(&started)? {
@@ -162,7 +167,8 @@ impl Prepared {
         let _ = dir.make_room_for_the_end();
         let copies = log.copy(streams).map_err(system("copy the output"))?;
         let group = group.as_ref();
-        let watch = Watch { dir, order: &order, program, asked, stopped: None, group };
+        let limit = order.time_limit;
+        let watch = Watch { dir, order: &order, program, asked, stopped: None, group, limit };
         let ended = watch.until_the_end()?;
         finish(&order, copies, group);
         dir.remove_script();
@@ -277,6 +283,8 @@ struct Asked {
     at_once: UnixStream,
     /// After the warning that the program wants, by SIGUSR1.
     after_warning: UnixStream,
+    /// Not yet: the time limit is another, by SIGUSR2.
+    other_limit: UnixStream,
 }
 
 /// The program's output, and its errors where they go elsewhere.

@@ -5,6 +5,7 @@ use super::{Asked, Group, LONGEST_FAREWELL, ShimError, kill_all, system};
 use crate::executor::local::run::{Ended, Order, RunDir, Stopped};
 use crate::record::Exit;
 use coloc_api::moment::Moment;
+use coloc_model::Millis;
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus, pidfd_open, waitpid};
@@ -21,19 +22,20 @@ pub(super) struct Watch<'a> {
     pub(super) asked: Asked,
     pub(super) stopped: Option<Stopped>,
     pub(super) group: Option<&'a Group>,
+    /// The time limit, which may become another.
+    pub(super) limit: Option<Millis>,
 }
+
+/// The end of a program's time, and the signal that it wants to hear before.
+type Schedule = (Option<Instant>, Option<(Instant, i32)>);
 
 impl Watch<'_> {
     pub(super) fn until_the_end(mut self) -> Result<Ended, ShimError> {
         let pidfd =
             pidfd_open(self.program, PidfdFlags::empty()).map_err(system("watch the program"))?;
         let began = Instant::now();
-        let after = |span: coloc_model::Millis| began + Duration::from_millis(span.0);
-        let limit = self.order.time_limit;
-        let mut end = limit.map(after);
-        let mut warn = limit.zip(self.order.warning).map(|(limit, warning)| {
-            (after(coloc_model::Millis(limit.0.saturating_sub(warning.before.0))), warning.signal)
-        });
+        self.read_limit();
+        let (mut end, mut warn) = self.schedule(began);
         let (mut leave, mut kill) = (None, None);
         loop {
             let next = [end, warn.map(|(at, _)| at), leave, kill].into_iter().flatten().min();
@@ -41,10 +43,17 @@ impl Watch<'_> {
                 return self.reap();
             }
             let due = |at: Option<Instant>| at.is_some_and(|at| at <= Instant::now());
+            let told = |from: &mut UnixStream| from.read(&mut [0; 16]).is_ok_and(|bytes| bytes > 0);
+            // What is on the disk counts, also if the word of it got lost.
+            let may_differ = told(&mut self.asked.other_limit) || due(end);
+            if self.stopped.is_none() && may_differ && self.read_limit() {
+                let heard = warn.is_none();
+                (end, warn) = self.schedule(began);
+                warn = warn.filter(|(at, _)| !heard || *at > Instant::now());
+            }
             if due(warn.map(|(at, _)| at)) {
                 self.warn(warn.take().and_then(|(_, signal)| Signal::try_from(signal).ok()));
             }
-            let told = |from: &mut UnixStream| from.read(&mut [0; 16]).is_ok_and(|bytes| bytes > 0);
             if told(&mut self.asked.after_warning) && leave.is_none() && self.stopped.is_none() {
                 let lead = self.warn_of_leaving(&mut warn);
                 leave = Some(Instant::now() + lead);
@@ -69,11 +78,29 @@ impl Watch<'_> {
         }
     }
 
+    /// Takes the time limit from the disk; says whether it is another.
+    fn read_limit(&mut self) -> bool {
+        match self.dir.limit() {
+            Ok(Some(limit)) => std::mem::replace(&mut self.limit, limit) != limit,
+            // What cannot be read is what it was.
+            Ok(None) | Err(_) => false,
+        }
+    }
+
+    /// When its time is over, for a program that began then.
+    fn schedule(&self, began: Instant) -> Schedule {
+        let after = |span: u64| began + Duration::from_millis(span);
+        let warn = self.limit.zip(self.order.warning).map(|(limit, warning)| {
+            (after(limit.0.saturating_sub(warning.before.0)), warning.signal)
+        });
+        (self.limit.map(|limit| after(limit.0)), warn)
+    }
+
     /// Sends the program the signal that it wants to hear before it has to go, unless it has heard it; says how long it
     /// has from now on.
     fn warn_of_leaving(&self, due: &mut Option<(Instant, i32)>) -> Duration {
         let Some(warning) = self.order.warning else { return Duration::ZERO };
-        let heard = self.order.time_limit.is_some() && due.take().is_none();
+        let heard = self.limit.is_some() && due.take().is_none();
         if !heard {
             self.warn(Signal::try_from(warning.signal).ok());
         }
@@ -86,6 +113,7 @@ impl Watch<'_> {
             PollFd::new(pidfd, PollFlags::IN),
             PollFd::new(&self.asked.at_once, PollFlags::IN),
             PollFd::new(&self.asked.after_warning, PollFlags::IN),
+            PollFd::new(&self.asked.other_limit, PollFlags::IN),
         ];
         let timeout = until.map(|at| {
             let span = at.saturating_duration_since(Instant::now());

@@ -1,5 +1,7 @@
 //! What owners do, a scenario each.
 
+mod accounting;
+mod administration;
 mod commands;
 mod events;
 mod lifecycle;

@@ -12,6 +12,7 @@ fn essence(record: &Record) -> Record {
     Record {
         peak: Bytes::ZERO,
         usage: Default::default(),
+        accounting: Default::default(),
         reason: None,
         memory: None,
         ..record.clone()

@@ -173,6 +173,7 @@ fn snapshot(live: &BTreeMap<TaskId, Live>, clock: Clock, now: Moment) -> Snapsho
             gpus: 1,
             exclusive: false,
             models: None,
+            pools: None,
             memory: Memory::Unknown,
             sm: None,
             borrows: false,
