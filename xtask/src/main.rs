@@ -132,6 +132,7 @@ fn test(length: Length) -> Result<(), Failed> {
     tools::install_deny();
     tools::install_strace();
     tools::install_prometheus();
+    tools::install_tmux();
     lint()?;
     deployed::check()?;
     // Hostile arguments for the emulated driver, hostile input for the readers.

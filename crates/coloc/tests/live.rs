@@ -37,6 +37,7 @@ mod live {
     mod stopping;
     mod sweep;
     mod tasks;
+    mod top;
     mod update;
     mod users;
     mod whatif;

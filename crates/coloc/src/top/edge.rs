@@ -66,10 +66,14 @@ pub(crate) fn once(socket: &SocketArg, size: (u16, u16), coloured: bool) -> Resu
         asked.extend(update(&mut app, Msg::Expected(expected.tasks)));
     }
     for effect in asked {
-        if let Effect::AskWhy(id) = effect
-            && let Ok(why) = client.why(id)
-        {
-            update(&mut app, Msg::Why(Box::new(why)));
+        let told = match effect {
+            Effect::AskWhy(id) => client.why(id).map(|why| Msg::Why(Box::new(why))),
+            Effect::AskLog(id) => feed::last_of_log(&mut client, id).map(Msg::Log),
+            _ => continue,
+        };
+        // Of a task that has not run, or is another user's, there is no output to be seen.
+        if let Ok(msg) = told {
+            update(&mut app, msg);
         }
     }
     let mut buffer = Buffer::empty(Rect::new(0, 0, size.0, size.1));

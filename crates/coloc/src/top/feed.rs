@@ -80,7 +80,7 @@ pub(super) fn answer(socket: &SocketArg, questions: &Receiver<Effect>, to: &Send
                 }
             }
         }
-        if asker.expect.elapsed() >= Duration::ZERO && asker.expect <= Instant::now() {
+        if asker.expect <= Instant::now() {
             asker.expect = Instant::now() + EXPECT;
             if let Some(Ok(foreseen)) = asker.with(Client::all_expected)
                 && to.send(Msg::Expected(foreseen.tasks)).is_err()
@@ -167,12 +167,7 @@ impl Asker<'_> {
     fn read_log(&mut self, id: u32) -> Option<Msg> {
         let mut reader = self.log.take().filter(|reader| reader.shown.id == id);
         if reader.is_none() {
-            let tail = |client: &mut Client| match client.log_tail(id, LOG_TAIL) {
-                // A daemon of before has no tails.
-                Err(ClientError::Refused { .. }) => client.log(id, None, 0),
-                tail => tail,
-            };
-            let part = self.with(tail)?.ok()?;
+            let part = self.with(|client| tail(client, id))?.ok()?;
             reader = Some(LogReader::new(id, part.attempt));
             reader.as_mut()?.take(&part);
         } else if let Some(reader) = &mut reader {
@@ -239,6 +234,22 @@ fn plain(line: &[u8]) -> String {
         }
     }
     shown
+}
+
+/// The end of a task's output.
+pub(super) fn last_of_log(client: &mut Client, id: u32) -> Result<Log, ClientError> {
+    let part = tail(client, id)?;
+    let mut reader = LogReader::new(id, part.attempt);
+    reader.take(&part);
+    Ok(reader.shown)
+}
+
+/// A daemon of before has no tails.
+fn tail(client: &mut Client, id: u32) -> Result<LogPart, ClientError> {
+    match client.log_tail(id, LOG_TAIL) {
+        Err(ClientError::Refused { .. }) => client.log(id, None, 0),
+        tail => tail,
+    }
 }
 
 /// SM activity of the last half hour, if the daemon keeps it.

@@ -149,6 +149,21 @@ const GPUS: [Gpu; 4] = [
     (0.58, 0.31, 0.22, 219.0, 57.0, VerdictWord::Taken, "taken: 449 leaves 14:50"),
 ];
 
+fn instances() -> Vec<InstanceView> {
+    let instance = |profile: &str, start_slice, slices, gib, task| InstanceView {
+        profile: profile.to_owned(),
+        start_slice,
+        slices,
+        memory_bytes: bytes(gib),
+        task: Some(task),
+    };
+    vec![
+        instance("3g.20gb", 0, 4, 19.5, 433),
+        instance("2g.10gb", 4, 2, 9.6, 448),
+        instance("1g.5gb", 6, 1, 4.7, 449),
+    ]
+}
+
 fn gpu(index: u32) -> GpuView {
     let (smact, smocc, drama, power, heat, word, text) = GPUS[index as usize];
     let mig = index == 3;
@@ -170,13 +185,6 @@ fn gpu(index: u32) -> GpuView {
             ..ResidentView::default()
         })
         .collect();
-    let instance = |profile: &str, start_slice, slices, gib, task| InstanceView {
-        profile: profile.to_owned(),
-        start_slice,
-        slices,
-        memory_bytes: bytes(gib),
-        task: Some(task),
-    };
     let foreign = ForeignView {
         pid: 88121,
         user: Some("guest".to_owned()),
@@ -199,14 +207,7 @@ fn gpu(index: u32) -> GpuView {
         temperature_c: Some(heat),
         sharing: if mig { "mig" } else { "mps" }.to_owned(),
         mig,
-        instances: match mig {
-            true => vec![
-                instance("3g.20gb", 0, 4, 19.5, 433),
-                instance("2g.10gb", 4, 2, 9.6, 448),
-                instance("1g.5gb", 6, 1, 4.7, 449),
-            ],
-            false => Vec::new(),
-        },
+        instances: if mig { instances() } else { Vec::new() },
         foreign: if index == 1 { vec![foreign] } else { Vec::new() },
         verdict: VerdictView { word, text: text.to_owned(), until_s: None },
         residents,

@@ -26,9 +26,9 @@ fn give_back() {
     let _ = execute!(io::stdout(), EndSynchronizedUpdate, LeaveAlternateScreen, Show);
 }
 
-/// A buffer that differs from everything in every cell.
+/// A buffer that differs from everything in every cell: a character that stands for none.
 fn nothing(area: Rect) -> Buffer {
-    Buffer::filled(area, Cell::new("\u{0}"))
+    Buffer::filled(area, Cell::new("\u{e000}"))
 }
 
 impl Screen {

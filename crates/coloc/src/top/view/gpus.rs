@@ -148,7 +148,8 @@ fn wide(app: &App, gpu: &GpuView, palette: Palette, people: &People, width: usiz
     let (watts, heat) = (number(gpu.power_w), number(gpu.temperature_c));
     first.push(format!(" {} W {} °C", right(&watts, 3), right(&heat, 2)), Style::default());
     let mut second = Line::of(left("", 7));
-    residents(gpu, people, palette, cells + 1, &mut second);
+    residents(gpu, people, palette, cells, &mut second);
+    second.push(" ", Style::default());
     let words = verdict(gpu);
     let style = match gpu.verdict.word {
         VerdictWord::Open => Style::default(),
@@ -170,10 +171,27 @@ fn verdict(gpu: &GpuView) -> String {
         return format!("drained: {reason}");
     }
     if !gpu.verdict.text.is_empty() {
-        return gpu.verdict.text.clone();
+        return shortly(gpu);
     }
     let left = gpu.memory_total_bytes.saturating_sub(gpu.memory_promised_bytes);
     format!("{} GiB are promised to nobody", gib(left))
+}
+
+/// The daemon's sentence with its word first, and shorter where a line is short.
+fn shortly(gpu: &GpuView) -> String {
+    let word = match gpu.verdict.word {
+        VerdictWord::Open => "open",
+        VerdictWord::Hot => "hot",
+        VerdictWord::Full => "full",
+        VerdictWord::Taken => "taken",
+        VerdictWord::Drained => "drained",
+        VerdictWord::Lost => "lost",
+    };
+    let text = gpu.verdict.text.trim_start_matches("takes tasks: ");
+    let text =
+        text.replace("expected SM demand", "SM demand").replace(" with a limit of ", " over ");
+    let told = [word, "closed"].iter().any(|word| text.starts_with(word));
+    if told { text } else { format!("{word}: {text}") }
 }
 
 /// Who is on it, in the order of the bar.
