@@ -234,6 +234,8 @@ fn why(task: TaskView) -> WhyView {
     };
     WhyView {
         task,
+        host: None,
+        promised_bytes: None,
         summary: "no GPU would take it now".to_owned(),
         memory: MemoryView {
             memory_rule: Some("estimated: 21.4 GiB, at most 24.0, by history of 2 runs".to_owned()),
