@@ -67,6 +67,7 @@ mod tests {
             borrows: false,
             duration: None,
             priority: 0,
+            host: Default::default(),
         }
     }
 

@@ -186,6 +186,28 @@ impl Tokens {
         written.map(|()| (text, view))
     }
 
+    /// Revokes the oldest tokens of a user with this label, so that there are fewer than so many.
+    pub(crate) fn make_room(
+        &self,
+        now: Moment,
+        uid: Uid,
+        label: &str,
+        most: usize,
+    ) -> Result<(), TokenError> {
+        let alive = |token: &&mut Token| {
+            token.uid == uid && token.label == label && token.ended(now).is_none()
+        };
+        let mut kept = self.kept();
+        let surplus = (kept.tokens.iter_mut().filter(alive).count() + 1).saturating_sub(most);
+        if surplus == 0 {
+            return Ok(());
+        }
+        for token in kept.tokens.iter_mut().filter(alive).take(surplus) {
+            token.revoked = Some(now);
+        }
+        self.write(&mut kept)
+    }
+
     /// Whose token this is and what it may be used for; and whether that it was used should be written down.
     pub fn admit(&self, now: Moment, text: &str) -> Result<(Bearer, bool), TokenError> {
         let mut parts = text.split('_');

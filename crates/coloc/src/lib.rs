@@ -64,6 +64,7 @@ enum Verb {
     Return(verbs::reserve::Return),
     Config(verbs::config::ConfigVerb),
     Token(verbs::token::Token),
+    Web(verbs::web::Web),
     State(verbs::state::State),
     Api(verbs::api::Api),
     Init(verbs::init::Init),
@@ -71,6 +72,8 @@ enum Verb {
     Man(verbs::man::Man),
     #[command(hide = true)]
     Shim(verbs::shim::Shim),
+    #[command(hide = true)]
+    Slurm(verbs::slurm::SlurmTool),
     #[command(hide = true)]
     Experiment(verbs::experiment::Experiment),
     Demo(verbs::demo::Demo),
@@ -166,6 +169,7 @@ pub fn main() -> ExitCode {
         Verb::Return(verb) => verb.run(),
         Verb::Config(verb) => verb.run(),
         Verb::Token(verb) => verb.run(),
+        Verb::Web(verb) => verb.run(),
         Verb::State(verb) => verb.run(),
         Verb::Api(verb) => verb.run(),
         Verb::Init(verb) => verb.run(),
@@ -186,6 +190,7 @@ pub fn main() -> ExitCode {
         Verb::Submit(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
         Verb::Run(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
         Verb::Wait(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
+        Verb::Slurm(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
         Verb::Emu(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
     };
     match result {

@@ -40,6 +40,7 @@ mod live {
     mod top;
     mod update;
     mod users;
+    mod web;
     mod whatif;
 
     /// What goes wrong, and what people do wrong.

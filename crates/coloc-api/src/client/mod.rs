@@ -15,10 +15,12 @@ pub use wanted::{Wanted, Whose};
 
 use crate::answer::{
     ApiError, Changed, ConfigInForce, Foreseen, Gpus, Listed, RefusedTask, Reload, Served,
-    Submitted, TokenList, TokenMade,
+    Submitted, TokenList, TokenMade, WebCode,
 };
 use crate::past::Past;
-use crate::request::{Change, GpuReservation, GpuService, Submission, Teaching, TokenRequest};
+use crate::request::{
+    Change, GpuReservation, GpuService, Submission, Teaching, TokenRequest, WebCodeRequest,
+};
 use crate::view::{Expected, StatusView, TaskDetail, TaskView, WhyView};
 use crate::{LINES, SCHEMA, SCHEMA_HEADER, SILENCE, lines};
 use address::open;
@@ -251,6 +253,11 @@ impl Client {
     /// Makes a token.
     pub fn create_token(&mut self, request: &TokenRequest) -> Result<TokenMade, ClientError> {
         self.post("/v1/tokens", request)
+    }
+
+    /// Gets a code with which a page signs in.
+    pub fn web_code(&mut self, request: &WebCodeRequest) -> Result<WebCode, ClientError> {
+        self.post("/v1/web/code", request)
     }
 
     /// Lists tokens.

@@ -31,6 +31,20 @@ pub(super) enum Failure {
         "this token may look and do nothing else: `coloc token create`, or `coloc web --act`, makes one that may"
     )]
     ReadOnly,
+    /// The code of a page is wrong, too old or was used.
+    #[error("the code is not valid: it works once, for a minute; `coloc web` gives a new one")]
+    NoCode,
+    /// There is no page to sign in to.
+    #[error(
+        "the daemon serves no page: start it with `--web 127.0.0.1:7451`, or put `web` into [api] of its configuration"
+    )]
+    NoPage,
+    /// A browser was led here by a name that is not this machine's.
+    #[error("this door answers to localhost, 127.0.0.1 and [::1] only")]
+    WrongHost,
+    /// Another page asks.
+    #[error("a page of another site may not ask this daemon")]
+    CrossSite,
     /// No handler answers at that path.
     #[error("there is no {0}: this daemon serves what GET /openapi.json lists")]
     NoRoute(String),
@@ -87,6 +101,10 @@ impl Failure {
             Failure::Token(TokenError::TooMany) => "too_many",
             Failure::NotByToken => "not_by_token",
             Failure::ReadOnly => "read_only",
+            Failure::NoCode => "no_code",
+            Failure::NoPage => "no_page",
+            Failure::WrongHost => "wrong_host",
+            Failure::CrossSite => "cross_site",
             Failure::NoRoute(_) => "no_such_route",
             Failure::Schema(_) => "schema",
             Failure::Refused(refused) => refused.code(),
@@ -110,7 +128,10 @@ impl Failure {
             | Failure::Token(TokenError::Unknown | TokenError::Expired | TokenError::Revoked) => {
                 StatusCode::UNAUTHORIZED
             }
-            Failure::NotByToken | Failure::ReadOnly => StatusCode::FORBIDDEN,
+            Failure::NotByToken | Failure::ReadOnly | Failure::CrossSite => StatusCode::FORBIDDEN,
+            Failure::NoCode => StatusCode::UNAUTHORIZED,
+            Failure::NoPage => StatusCode::CONFLICT,
+            Failure::WrongHost => StatusCode::MISDIRECTED_REQUEST,
             Failure::Token(TokenError::NoToken(_)) => StatusCode::NOT_FOUND,
             Failure::Token(TokenError::TooMany) => StatusCode::CONFLICT,
             Failure::Token(TokenError::NoRandomness | TokenError::File { .. }) => {

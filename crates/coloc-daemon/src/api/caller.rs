@@ -2,6 +2,7 @@
 
 use super::answer::Failure;
 use super::unauthenticated::UnauthenticatedConnection;
+use super::web::{Door, SESSION};
 use super::{ApiState, State};
 use crate::administration::admins;
 use crate::owner::Caller;
@@ -26,6 +27,8 @@ pub(super) struct Peer {
     pub(super) by_token: bool,
     /// What the caller may do.
     pub(super) scope: Scope,
+    /// Nothing names the user.
+    anonymous: bool,
 }
 
 /// The user "nobody": the kernel did not say.
@@ -35,14 +38,23 @@ impl Peer {
     /// Asks the kernel.
     pub(super) fn of(stream: &UnixStream) -> Self {
         let uid = stream.peer_cred().map_or(NOBODY, |credentials| credentials.uid());
-        Peer { uid, by_token: false, scope: Scope::Act }
+        Peer { uid, by_token: false, scope: Scope::Act, anonymous: false }
     }
 
     /// What the user may do: administrators may touch every user's tasks.
     pub(super) fn caller(self) -> Caller {
         let uid = Uid(self.uid);
-        Caller { uid, admin: admins::is_admin(uid) }
+        Caller { uid, admin: !self.anonymous && admins::is_admin(uid) }
     }
+
+    /// The kernel says which user it is, and nothing else does.
+    pub(super) fn is_named_by_kernel(self) -> bool {
+        !self.by_token && !self.anonymous
+    }
+
+    /// A client who may look though nothing names it. No user has this number.
+    const ANONYMOUS: Peer =
+        Peer { uid: u32::MAX, by_token: false, scope: Scope::Read, anonymous: true };
 }
 
 impl<S: Sync> FromRequestParts<S> for Peer {
@@ -55,9 +67,10 @@ impl<S: Sync> FromRequestParts<S> for Peer {
 
 /// Lets in a user whom the kernel named, and one who has a token. Nothing of what others send is looked at.
 pub(super) async fn admit(api: State, mut request: Request, next: Next) -> Response {
-    if request.extensions().get::<Peer>().is_none() {
+    let signs_in = request.uri().path() == SESSION;
+    if request.extensions().get::<Peer>().is_none() && !signs_in {
         let newcomer = request.extensions_mut().remove::<Arc<UnauthenticatedConnection>>();
-        let admitted = by_token(&api, &request).and_then(|peer| match newcomer {
+        let admitted = named(&api, &request).and_then(|peer| match newcomer {
             Some(newcomer) => newcomer.is_known(peer.caller(), &api.user_limits).map(|()| peer),
             None => Err(Failure::NoToken),
         });
@@ -83,6 +96,15 @@ pub(super) fn token_in(headers: &HeaderMap) -> Option<&str> {
     Some(shown.strip_prefix("Bearer ")?.trim())
 }
 
+/// The user whom a token names, or no user where that is enough to look.
+fn named(api: &ApiState, request: &Request) -> Result<Peer, Failure> {
+    let open = request.extensions().get() == Some(&Door::Loopback { anonymous: true });
+    match open && !request.headers().contains_key(AUTHORIZATION) {
+        true => Ok(Peer::ANONYMOUS),
+        false => by_token(api, request),
+    }
+}
+
 fn by_token(api: &ApiState, request: &Request) -> Result<Peer, Failure> {
     if !request.headers().contains_key(AUTHORIZATION) {
         return Err(Failure::NoToken);
@@ -95,5 +117,5 @@ fn by_token(api: &ApiState, request: &Request) -> Result<Peer, Failure> {
         // That it was used is worth a line on the disk, but the request does not wait for it.
         tokio::task::spawn_blocking(move || tokens.save());
     }
-    Ok(Peer { uid: bearer.uid.0, by_token: true, scope: bearer.scope })
+    Ok(Peer { uid: bearer.uid.0, by_token: true, scope: bearer.scope, anonymous: false })
 }

@@ -5,6 +5,7 @@ use super::bare_refusals::{BareRefusals, refusal};
 use super::stall::Stalling;
 use super::unauthenticated::{Unauthenticated, UnauthenticatedConnection};
 use super::user_limits::UserLimits;
+use super::web::{Door, with_page};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -107,6 +108,7 @@ async fn refuse(mut stream: UnixStream, said: Vec<u8>, _turn: impl Send) {
 /// Serves every client that connects over the network, for ever. Without TLS nothing is said but that. No client waits
 /// to be accepted: a new one can show a token although others say nothing.
 pub async fn serve_remote(listener: TcpListener, tls: TlsAcceptor, router: Router) {
+    let router = with_page(router, Door::Network);
     let most = most_connections() / SHARE;
     let unauthenticated =
         Unauthenticated::new(MOST_STRANGERS.min(most / 2), MOST_REMOTE.min(most / 2));
@@ -118,6 +120,32 @@ pub async fn serve_remote(listener: TcpListener, tls: TlsAcceptor, router: Route
                 tokio::spawn(async move {
                     tokio::select! {
                         () = meet(stream, &tls, newcomer.clone(), router) => {}
+                        () = newcomer.sent_away() => {}
+                    }
+                });
+            }
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+/// Serves every client that connects to the page on this machine, for ever: in the clear, with the bounds of the network.
+pub async fn serve_page(listener: TcpListener, router: Router, anonymous: bool) {
+    let router = with_page(router, Door::Loopback { anonymous });
+    let most = most_connections() / SHARE;
+    // All come from one address: its share is all of them.
+    let strangers = MOST_STRANGERS.min(most / 2);
+    let unauthenticated = Unauthenticated::new(strangers, MOST_REMOTE.min(most / 2));
+    loop {
+        match listener.accept().await {
+            Ok((stream, from)) => {
+                let _ = stream.set_nodelay(true);
+                let newcomer = unauthenticated.admit(from.ip());
+                let who = Who::UnauthenticatedConnection(newcomer.clone());
+                let connection = converse(stream, who, SILENCE, router.clone());
+                tokio::spawn(async move {
+                    tokio::select! {
+                        () = connection => {}
                         () = newcomer.sent_away() => {}
                     }
                 });

@@ -26,16 +26,18 @@ mod tokens;
 mod unauthenticated;
 mod user_limits;
 mod version;
+mod web;
 
 use caller::Peer;
 use coloc_api::SCHEMA;
 use coloc_api::answer::{Draining, Gpus, Served, Taught, Versioned};
-pub use connections::{serve, serve_remote};
+pub use connections::{serve, serve_page, serve_remote};
 pub use heavy_requests::HeavyRequests;
 pub use metrics::serve as serve_metrics;
 pub use openapi::document;
 pub use tokens::Reach;
 pub use user_limits::UserLimits;
+pub use web::Codes;
 
 use crate::journal::Journal;
 use crate::metrics::Exporter;
@@ -77,6 +79,10 @@ pub struct ApiState {
     pub tokens: Arc<Tokens>,
     /// Where the daemon can be reached from elsewhere.
     pub reach: Option<Reach>,
+    /// Where the page is served on this machine, if it is.
+    pub web: Option<std::net::SocketAddr>,
+    /// Codes that pages sign in with.
+    pub codes: Arc<Codes>,
     /// Where settings come from.
     pub source: Arc<Source>,
     /// What users have of this interface, and may have.

@@ -2,18 +2,19 @@
 
 use super::{
     ApiState, config, events, expected, list, log, metrics, openapi, past, report, tasks, tokens,
+    web,
 };
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
 use coloc_api::answer::{
     Changed, ConfigInForce, Draining, Foreseen, Gpus, Listed, Reload, Served, Submitted, Taught,
-    TokenList, TokenMade, Versioned,
+    TokenList, TokenMade, Versioned, WebCode, WebSession,
 };
 use coloc_api::past::Past;
 use coloc_api::report::{HistoryRequest, Report, ReportRequest, TaskHistory};
 use coloc_api::request::{
-    ChangeRequest, GpuReservation, GpuService, ListRequest, LogRequest, PastRequest, Submission,
-    Teaching, TokenRequest,
+    ChangeRequest, EventsRequest, GpuReservation, GpuService, ListRequest, LogRequest, PastRequest,
+    Submission, Teaching, TokenRequest, WebCodeRequest, WebSessionRequest,
 };
 use coloc_api::view::{EventData, Expected, StatusView, TaskDetail, TokenView, WhyView};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -67,6 +68,11 @@ impl Route {
         Route { path, method, id, does, query: None, body: None, answer, acts, handler }
     }
 
+    /// It is asked by POST, but changes nothing.
+    fn reads(self) -> Self {
+        Route { acts: false, ..self }
+    }
+
     fn does(self, does: &'static str) -> Self {
         Route { does, ..self }
     }
@@ -97,7 +103,9 @@ pub(super) fn routes() -> Vec<Route> {
     let mut all = tasks_routes();
     all.extend([
         Route::get("/v1/events", "watchEvents", events::stream)
-            .does("Every change of every task as server-sent events: `task` with a task, `missed` for who was too slow")
+            .does("What happens, as server-sent events with ids: first `hello`, then `task`, `sample`, `status` and `decision` as asked for, \
+                and `missed` if too much happened to be told; `Last-Event-ID` has what was missed said again")
+            .asks::<EventsRequest>()
             .answers_as::<EventData>("text/event-stream"),
         Route::get("/v1/expected", "expectTasks", expected::all)
             .does("When each task is expected to start and to end, if nothing else is submitted")
@@ -155,6 +163,15 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/metrics", "readMetrics", metrics::page)
             .does("What is counted and measured, for Prometheus: its text form, or OpenMetrics where that is accepted")
             .answers_bytes("text/plain"),
+        Route::post("/v1/web/code", "makeWebCode", web::code)
+            .does("A code with which a page signs in, once and within a minute; over the socket only")
+            .takes::<WebCodeRequest>()
+            .answers::<WebCode>(),
+        Route::post(web::SESSION, "signIn", web::session)
+            .reads()
+            .does("A token for the code that `coloc web` got; no token is needed to ask")
+            .takes::<WebSessionRequest>()
+            .answers::<WebSession>(),
         Route::get("/openapi.json", "describe", openapi::serve)
             .does("This document")
             .answers_bytes(JSON),
@@ -197,12 +214,10 @@ fn tasks_routes() -> Vec<Route> {
 
 /// Answers of routes that are about to come.
 pub(super) fn promised(generator: &mut SchemaGenerator) {
-    use coloc_api::{answer, view};
+    use coloc_api::view;
     generator.subschema_for::<view::SeriesAnswer>();
     generator.subschema_for::<view::TimelineAnswer>();
     generator.subschema_for::<view::WhatifAnswer>();
     generator.subschema_for::<view::SavingsAnswer>();
     generator.subschema_for::<view::JobView>();
-    generator.subschema_for::<answer::WebCode>();
-    generator.subschema_for::<answer::WebSession>();
 }

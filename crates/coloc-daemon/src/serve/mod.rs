@@ -30,7 +30,7 @@ use coloc_core::Policy;
 use coloc_gpu::driver::{Guarded, Xids};
 use coloc_gpu::process::TaskRoots;
 use coloc_model::Millis;
-use network::Network;
+use network::{Network, Page};
 use place::{listen, make_own};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -58,6 +58,8 @@ pub struct Options {
     pub socket: PathBuf,
     /// Where it listens on the network, if it does.
     pub listen: Option<Listen>,
+    /// Where the page is served on this machine, if it is.
+    pub web: Option<Web>,
     /// Where metrics are read, if they are.
     pub metrics: Option<SocketAddr>,
     /// How it schedules, and what else may change while it runs.
@@ -83,6 +85,15 @@ pub struct Listen {
     pub address: SocketAddr,
     /// Its certificate; without one the daemon makes its own.
     pub identity: Option<Identity>,
+}
+
+/// An address of this machine alone, for browsers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Web {
+    /// The address.
+    pub address: SocketAddr,
+    /// A browser that shows no token may look.
+    pub anonymous: bool,
 }
 
 /// A daemon that cannot work.
@@ -196,6 +207,8 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         emulated,
         tokens,
         reach: listeners.network.as_ref().map(|network| network.reach),
+        web: listeners.page.as_ref().map(|page| page.address),
+        codes: Arc::default(),
         source: Arc::new(options.source),
         user_limits,
         heavy_requests: api::HeavyRequests::new(api::HEAVY_AT_ONCE),
@@ -230,6 +243,7 @@ struct Listeners {
     socket: UnixListener,
     network: Option<Network>,
     metrics: Option<TcpListener>,
+    page: Option<Page>,
 }
 
 impl Listeners {
@@ -245,19 +259,22 @@ impl Listeners {
         let network = at.map(|at| runtime.block_on(Network::open(at, &options.state)));
         let network = network.transpose()?;
         let metrics = options.metrics.map(|at| runtime.block_on(network::open_metrics(at)));
-        Ok(Listeners { runtime, socket, network, metrics: metrics.transpose()? })
+        let metrics = metrics.transpose()?;
+        let page = options.web.map(|web| runtime.block_on(Page::open(web))).transpose()?;
+        Ok(Listeners { runtime, socket, network, metrics, page })
     }
 
     /// Serves until the daemon is told to stop, or its owner is gone.
     fn serve(self, api: ApiState, gone: oneshot::Receiver<()>) {
-        let Listeners { runtime, socket, network, metrics } = self;
+        let Listeners { runtime, socket, network, metrics, page } = self;
         let (user_limits, reloads, scraped) = (api.user_limits.clone(), api.clone(), api.clone());
         let router = router(api);
         crate::notify::tell(crate::notify::READY);
         runtime.block_on(async {
             tokio::select! {
                 () = api::serve(socket, router.clone(), user_limits) => {}
-                () = Network::serve(network, router) => {}
+                () = Network::serve(network, router.clone()) => {}
+                () = Page::serve(page, router) => {}
                 () = network::serve_metrics(metrics, scraped) => {}
                 () = reload_when_told(reloads) => {}
                 () = told_to_stop() => {}

@@ -1,6 +1,6 @@
 //! The listener on the network, with TLS.
 
-use super::{DaemonError, Listen};
+use super::{DaemonError, Listen, Web};
 use crate::api::{self, ApiState, Reach};
 use crate::tls::Identity;
 use axum::Router;
@@ -33,6 +33,37 @@ impl Network {
     pub(super) async fn serve(network: Option<Self>, router: Router) {
         match network {
             Some(Network { listener, tls, .. }) => api::serve_remote(listener, tls, router).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Serves the page on this machine.
+pub(super) struct Page {
+    listener: TcpListener,
+    pub(super) address: SocketAddr,
+    anonymous: bool,
+}
+
+impl Page {
+    pub(super) async fn open(Web { address, anonymous }: Web) -> Result<Self, DaemonError> {
+        let fail = |source| DaemonError::Listen { address, source };
+        // In the clear, a token must not leave this machine.
+        if !address.ip().is_loopback() {
+            let why = "the page is served in the clear, so on this machine only: 127.0.0.1 or [::1]; `--listen` serves it to others";
+            return Err(fail(std::io::Error::other(why)));
+        }
+        let listener = TcpListener::bind(address).await.map_err(fail)?;
+        let address = listener.local_addr().map_err(fail)?;
+        tracing::info!("page at http://localhost:{}: `coloc web` signs in", address.port());
+        Ok(Page { listener, address, anonymous })
+    }
+
+    pub(super) async fn serve(page: Option<Self>, router: Router) {
+        match page {
+            Some(Page { listener, anonymous, .. }) => {
+                api::serve_page(listener, router, anonymous).await;
+            }
             None => std::future::pending().await,
         }
     }

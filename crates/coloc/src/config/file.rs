@@ -274,7 +274,7 @@ fn is_settable(section: &str, flag: &Arg) -> bool {
 }
 
 /// Flags of the daemon that are about the network.
-const API_FLAGS: [&str; 4] = ["listen", "tls-cert", "tls-key", "metrics"];
+const API_FLAGS: [&str; 6] = ["listen", "tls-cert", "tls-key", "metrics", "web", "web-anonymous"];
 
 /// Whether a flag may be a key of a section.
 pub(crate) fn is_key(section: &str, key: &str) -> bool {

@@ -30,7 +30,7 @@ const SECTIONS: [(&str, &[&str]); 4] = [
         &[
             "submit", "run", "sweep", "queue", "history", "show", "why", "logs", "wait", "cancel",
             "hold", "release", "requeue", "update", "drain", "resume", "reserve", "return",
-            "replay", "token", "gpus",
+            "replay", "token", "gpus", "slurm",
         ],
     ),
 ];

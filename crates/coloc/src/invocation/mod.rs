@@ -28,7 +28,15 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<Cli, CliError> {
         cli = Cli::read(&spoken.whole(&[])).or_else(|error| leave(&error, json))?;
     }
     let Some(command) = task_of(&cli).map(TaskArgs::command) else { return Ok(cli) };
-    match Script::of(command)? {
+    let script = Script::of(command)?;
+    if let Some(Verb::Submit(submit)) = &cli.verb
+        && submit.slurm
+        && submit.task.wrap.is_none()
+        && script.is_none()
+    {
+        return Err(batch_script::no_batch_script(command));
+    }
+    match script {
         Some(script) => spoken.with_script(script.file(), command, &script.directives()?),
         None => Ok(cli),
     }

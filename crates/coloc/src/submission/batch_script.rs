@@ -37,6 +37,19 @@ pub(crate) fn wrong_line(file: &Path, line: usize, problem: &str) -> CliError {
     UsageError::Line { file, line, problem }.into()
 }
 
+/// What sbatch says of what is no batch script.
+pub(crate) fn no_batch_script(command: &[OsString]) -> CliError {
+    let file = command.first().map(PathBuf::from).unwrap_or_default();
+    let problem = match std::fs::metadata(&file) {
+        Err(error) => format!("cannot be read: {error}"),
+        Ok(meta) if !meta.is_file() => "is no file".to_owned(),
+        Ok(_) => "does not look like a batch script: its first line must be #! and a program, such as #!/bin/bash; \
+                  a command goes into --wrap"
+            .to_owned(),
+    };
+    UsageError::file(file, problem).into()
+}
+
 impl Script {
     /// The script that a command begins with, on standard input or in a file; `None` if it begins with a program.
     pub(crate) fn of(command: &[OsString]) -> Result<Option<Self>, CliError> {
@@ -81,12 +94,19 @@ impl Script {
         let text = String::from_utf8_lossy(&self.body);
         let lines = text.lines().map(str::trim).enumerate();
         let lines = lines.take_while(|(_, line)| line.is_empty() || line.starts_with('#'));
-        let directive = |(index, line)| {
+        let directive = |(index, line): (usize, &str)| {
             let (line, said) = (index + 1, directive(line)?);
             let Some(words) = split(said) else {
                 return Some(Err(wrong_line(&self.file, line, "a quote is not closed")));
             };
-            Some(Ok(Directive { line, words }))
+            if let [word] = words.as_slice()
+                && (word == "hetjob" || word == "packjob")
+            {
+                let why =
+                    "a task has one part: there is one server. Submit the parts by themselves";
+                return Some(Err(wrong_line(&self.file, line, why)));
+            }
+            Some(Ok(Directive { line, words: crate::slurm::with_values(&words) }))
         };
         lines.filter_map(directive).collect()
     }

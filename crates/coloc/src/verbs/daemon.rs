@@ -13,7 +13,7 @@ use crate::invocation::{self, typed};
 use clap::Args;
 use coloc_api::view::ChosenSetting;
 use coloc_daemon::retention::Retention;
-use coloc_daemon::serve::{self, Listen, Options};
+use coloc_daemon::serve::{self, Listen, Options, Web};
 use coloc_daemon::settings::{Reloaded, Settings, Source};
 use coloc_daemon::tls::Identity;
 use coloc_emu_tools::run::FleetHome;
@@ -49,6 +49,12 @@ pub(crate) struct Daemon {
     /// Its key, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// Serve the dashboard to browsers on this machine, in the clear: a port such as 7451, or 127.0.0.1 and a port; `coloc web` signs in
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = loopback_address)]
+    web: Option<SocketAddr>,
+    /// Let every user of this machine look at the dashboard without signing in
+    #[arg(long, requires = "web")]
+    web_anonymous: bool,
     /// Serve metrics for Prometheus, unencrypted and to all who can connect: a port of this machine alone, such as 9451, or
     /// an address such as 10.0.0.7:9451
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = metrics_address)]
@@ -101,6 +107,18 @@ fn metrics_address(text: &str) -> Result<SocketAddr, String> {
     text.replace("localhost:", "127.0.0.1:").parse().map_err(fail)
 }
 
+/// The same, and no other address.
+fn loopback_address(text: &str) -> Result<SocketAddr, String> {
+    let address = metrics_address(text)?;
+    match address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err(format!(
+            "{text:?}: the page is served in the clear, so to this machine only: 127.0.0.1 or [::1]; --listen serves it to others, \
+             with TLS"
+        )),
+    }
+}
+
 impl Daemon {
     pub(crate) fn run(self) -> Result<(), CliError> {
         if !(self.time_scale.is_finite() && self.time_scale >= 0.001) {
@@ -123,6 +141,7 @@ impl Daemon {
         let options = Options {
             socket: said_path(self.socket.as_ref()).cloned().unwrap_or_else(own_socket),
             listen: self.door(),
+            web: self.web.map(|address| Web { address, anonymous: self.web_anonymous }),
             metrics: self.metrics,
             settings,
             time_scale: self.time_scale,
@@ -187,6 +206,8 @@ impl Daemon {
                 listen,
                 tls_cert,
                 tls_key,
+                web,
+                web_anonymous,
                 metrics,
                 period,
                 log,
@@ -200,6 +221,8 @@ impl Daemon {
                 ("listen", format!("{listen:?}")),
                 ("tls-cert", format!("{tls_cert:?}")),
                 ("tls-key", format!("{tls_key:?}")),
+                ("web", format!("{web:?}")),
+                ("web-anonymous", format!("{web_anonymous:?}")),
                 ("metrics", format!("{metrics:?}")),
                 ("period", format!("{period:?}")),
                 ("log-format", format!("{:?}", log.log_format)),

@@ -11,7 +11,8 @@ use crate::parse::named_policy;
 use crate::report;
 use crate::verbs::compare;
 use clap::Args;
-use coloc_api::view::{GpuView, TaskView};
+use coloc_api::request::WebCodeRequest;
+use coloc_api::view::{GpuView, Scope, TaskView};
 use coloc_model::{Fleet, TaskState};
 use coloc_sim::{Simulation, Trace, trace};
 use std::io::IsTerminal as _;
@@ -38,12 +39,15 @@ pub(crate) struct Demo {
     /// Only simulate the whole trace, which takes a second
     #[arg(long)]
     simulated: bool,
+    /// Also serve the dashboards of both daemons; they stay until Ctrl-C
+    #[arg(long, conflicts_with = "simulated")]
+    web: bool,
 }
 
 impl Demo {
     pub(crate) fn run(self) -> Result<(), CliError> {
         if !self.simulated {
-            live()?;
+            live(self.web)?;
         }
         self.simulate()
     }
@@ -104,19 +108,20 @@ impl Player<'_> {
 }
 
 /// Two daemons, real processes, emulated GPUs.
-fn live() -> Result<(), CliError> {
+fn live(web: bool) -> Result<(), CliError> {
     print_text(&format!(
         "Two servers with four emulated A100-40GB each, and the same {TASKS} training tasks: real processes that\n\
          allocate, iterate and finish, {TIME_SCALE} times as fast as in life. On the left each task gets GPUs of its own;\n\
-         on the right coloc lets them share. Ctrl-C ends it.\n"
+         on the right coloc lets them share. Ctrl-C ends it.{}\n",
+        if web { "" } else { " `coloc demo --web` shows both in a browser." }
     ))?;
     let place = std::env::temp_dir().join(format!("coloc-demo-{}", std::process::id()));
-    let outcome = play(&place);
+    let outcome = play(&place, web);
     let _ = std::fs::remove_dir_all(&place);
     outcome
 }
 
-fn play(place: &std::path::Path) -> Result<(), CliError> {
+fn play(place: &std::path::Path, web: bool) -> Result<(), CliError> {
     let whole = trace::mix90();
     let tasks = whole.tasks()[..TASKS].to_vec();
     let slice = Trace::new(tasks, whole.names().clone(), whole.users().clone());
@@ -124,7 +129,12 @@ fn play(place: &std::path::Path) -> Result<(), CliError> {
     for signal in [2, 15] {
         let _ = crate::signals::note_signal(signal, &interrupted);
     }
-    let open = |name, policy: &[&str]| EmulatedDaemon::open(place, name, FLEET, TIME_SCALE, policy);
+    let open = |name, policy: &[&str]| {
+        // Any port that is free.
+        let page: &[&str] = if web { &["--web", "127.0.0.1:0"] } else { &[] };
+        let options = [policy, page].concat();
+        EmulatedDaemon::open(place, name, FLEET, TIME_SCALE, &options)
+    };
     let alone = open(
         "one task a GPU",
         &["--queue", "fifo", "--place", "exclusive", "--share", "exclusive"],
@@ -145,7 +155,14 @@ fn play(place: &std::path::Path) -> Result<(), CliError> {
         energy: None,
     };
     let mut sides = [side(alone), side(shared)];
-    let watched = watch(&mut sides, &interrupted);
+    let shown = if web { show_pages(&mut sides) } else { Ok(()) };
+    let watched = shown.and_then(|()| watch(&mut sides, &interrupted));
+    if web && watched.is_ok() && !interrupted.load(Ordering::Relaxed) {
+        print_text("\nAll is done. The dashboards stay as they are until Ctrl-C.")?;
+        while !interrupted.swap(false, Ordering::Relaxed) {
+            std::thread::sleep(FRAME);
+        }
+    }
     let results = sides.map(|side| {
         let result = (side.daemon.name, side.replay.sum_up(&side.tasks), side.smact, side.energy);
         let recovered =
@@ -158,6 +175,15 @@ fn play(place: &std::path::Path) -> Result<(), CliError> {
         return Err(CliError::Refused("interrupted; everything was stopped".to_owned()));
     }
     print_text(&conclusion(&results))
+}
+
+/// Says where both dashboards are, signed in.
+fn show_pages(sides: &mut [Player<'_>; 2]) -> Result<(), CliError> {
+    for side in sides {
+        let code = side.daemon.client.web_code(&WebCodeRequest { scope: Scope::Act })?;
+        print_text(&format!("{:<16} {}", side.daemon.name, code.url))?;
+    }
+    print_text("Each link works once, within a minute.\n")
 }
 
 /// Plays both sides, drawing the board again and again.

@@ -18,7 +18,7 @@ impl Reply {
         serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"))
     }
 
-    fn read(mut stream: impl Read) -> Self {
+    pub(super) fn read(mut stream: impl Read) -> Self {
         let mut all = Vec::new();
         // Some peers are hung up on: what was said before counts.
         let _ = stream.read_to_end(&mut all);

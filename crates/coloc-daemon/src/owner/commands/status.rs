@@ -78,7 +78,7 @@ impl Owner {
             setting.and_then(|setting| setting.values.last().cloned())
         };
         PolicyView {
-            preset: chosen("preset"),
+            preset: chosen("preset").or_else(|| Some("coloc".to_owned())),
             queue: name(policy.queue),
             place: name(policy.place),
             share: policy.share.to_string(),
