@@ -282,8 +282,8 @@ mod tests {
         assert_eq!(reader.shown.lines, ["one", "two", "thr"]);
         reader.take(&part(40, b"ee\n10%\r20%\r\n\ta\x1b[2Jb\x08c\n"));
         assert_eq!(reader.shown.lines, ["one", "two", "three", "20%", "    ac"]);
-        assert_eq!(reader.at, 40 + 23);
-        reader.take(&part(63, &b"x\n".repeat(2 * LOG_LINES)));
+        assert_eq!(reader.at, 40 + 22);
+        reader.take(&part(62, &b"x\n".repeat(2 * LOG_LINES)));
         assert_eq!(reader.shown.lines.len(), LOG_LINES);
     }
 }

@@ -153,7 +153,8 @@ fn lists_are_filtered_and_found() {
     let rows = |app: &App| {
         let text = drawn(app, 80, 24);
         let rows = text.lines().skip(8).take_while(|line| !line.starts_with('─'));
-        rows.filter_map(|row| row.get(2..6)?.trim().parse().ok()).collect::<Vec<u32>>()
+        rows.filter_map(|row| row.chars().skip(1).take(4).collect::<String>().trim().parse().ok())
+            .collect::<Vec<u32>>()
     };
     let mut app = App { filter: Filter::Yours, ..mock() };
     assert_eq!(rows(&app), [450, 419, 438, 451, 457]);

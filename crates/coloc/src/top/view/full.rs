@@ -237,6 +237,10 @@ fn axis(
     for part in 0..4 {
         let at = timeline.from_s + span_s * f64::from(part) / 4.0;
         let text = clock(at, app.now_s, app.clock);
+        // Now has a mark of its own.
+        if place(at).abs_diff(place(timeline.now_s)) < 6 {
+            continue;
+        }
         for (offset, character) in text.chars().enumerate() {
             marks[place(at) + offset] = character;
         }
@@ -245,7 +249,7 @@ fn axis(
     for (offset, character) in "│now".chars().enumerate() {
         marks[now + offset] = character;
     }
-    let text: String = marks.into_iter().collect();
+    let text: String = marks.into_iter().take(width.saturating_sub(27)).collect();
     let spanned = format!("{} in all", span(span_s));
     let mut line = Line::styled(format!(" {} ", left(&spanned, 25)), Style::default());
     line.push(left(&text, width.saturating_sub(line.width())), Style::default());

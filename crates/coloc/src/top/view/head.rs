@@ -74,10 +74,11 @@ fn narrow(app: &App, data: &Data, width: usize) -> Line {
     right.push(connection(app, false));
     let host = cut(&data.status.host, 20);
     let mut left = format!(" coloc  {host}  {}", fleet(data));
-    if data.status.emulated {
-        left.push_str("  emulated");
-    }
     let right = format!("  {} ", right.join("  "));
+    let word = "  emulated";
+    if data.status.emulated && cells(&left) + cells(word) + cells(&right) <= width {
+        left.push_str(word);
+    }
     Line::ends(&cut(&left, width.saturating_sub(cells(&right))), &right, width)
 }
 

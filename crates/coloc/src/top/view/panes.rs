@@ -201,16 +201,19 @@ fn why_wide(app: &App, width: usize) -> Vec<String> {
         lines.push(left(" asking …", width));
         return lines;
     };
-    let said = sentences(app, why, task, width);
-    let room = WIDE_LINES.saturating_sub(2 + said.len()).max(1);
-    for gpu in why.gpus.iter().take(room) {
+    let mut said = sentences(app, why, task, width);
+    // What GPUs say goes first; one sentence is kept at least.
+    let room = WIDE_LINES - 3;
+    let all_fit = why.gpus.len() <= room;
+    let shown = if all_fit { why.gpus.len() } else { room - 1 };
+    for gpu in &why.gpus[..shown] {
         lines.push(left(&format!(" GPU {:<3} {}", gpu.gpu, at_length(gpu)), width));
     }
-    if why.gpus.len() > room {
-        let text = format!(" … {} more GPUs: ↵ shows all", why.gpus.len() - room);
-        lines.pop();
+    if !all_fit {
+        let text = format!(" … {} more GPUs: ↵ shows all", why.gpus.len() - shown);
         lines.push(left(&text, width));
     }
+    said.truncate(WIDE_LINES.saturating_sub(lines.len() + 1).max(1));
     lines.push(left("", width));
     lines.extend(said);
     lines.truncate(WIDE_LINES);
