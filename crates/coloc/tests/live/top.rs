@@ -15,7 +15,7 @@ fn busy() -> Home {
         home.submit(&[&words[..], &["--sm", "0.3", "--seconds", "90000"]].concat());
     }
     home.wait_for_state(4, "running");
-    home.submit(&["-J", "nightly", "--hold", "--", "true"]);
+    home.submit(&["-J", "nightly", "--hold", "--gpu-mem", "1G", "--", "true"]);
     home.submit(&["-J", "evil\x1b[2J\x07name", "--gpu-mem", "39G", "--", "sleep", "900"]);
     home
 }
