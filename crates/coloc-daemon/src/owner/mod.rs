@@ -108,6 +108,8 @@ pub struct Owner {
     to_signal: Vec<(TaskId, u32, SignalRequest)>,
     /// Attempts whose shims are to hear of another time limit, likewise.
     to_limit: Vec<(TaskId, u32)>,
+    /// How often the administrator's hooks failed in a row.
+    hook_failures: lifecycle::hooks::HookFailures,
     /// When attempts are killed that should be gone by then.
     overdue: lifecycle::deadlines::Deadlines,
     /// When attempts are looked at again of which the machine could not tell how they are.
@@ -149,6 +151,7 @@ pub struct Owner {
     /// GPUs that cannot be used, since when.
     away: FxHashMap<GpuId, Time>,
     service: monitor::drained_gpus::Service,
+    foreign_seen: monitor::foreign::ForeignSeen,
     idle: monitor::idle::IdleSince,
     memory_watchdog: monitor::memory_watchdog::MemoryWatchdog,
     signs: monitor::progress::Signs,
@@ -193,6 +196,7 @@ impl Owner {
             to_stop: Vec::new(),
             to_signal: Vec::new(),
             to_limit: Vec::new(),
+            hook_failures: lifecycle::hooks::HookFailures::default(),
             overdue: lifecycle::deadlines::Deadlines::default(),
             unclear: lifecycle::deadlines::Deadlines::default(),
             pause: None,
@@ -218,6 +222,7 @@ impl Owner {
             seen_at: monitor::departures::LastSeen::default(),
             away: FxHashMap::default(),
             service: monitor::drained_gpus::Service::default(),
+            foreign_seen: monitor::foreign::ForeignSeen::default(),
             idle: monitor::idle::IdleSince::default(),
             memory_watchdog: monitor::memory_watchdog::MemoryWatchdog::default(),
             signs: monitor::progress::Signs::default(),
