@@ -30,8 +30,6 @@ const USUAL: [&str; 3] = ["exclusive", "carma-v2:oracle", "coloc"];
 /// Simulate what the daemon ran under other policies or on other GPUs
 #[derive(Args, Debug)]
 pub(crate) struct Whatif {
-    #[command(flatten)]
-    socket: SocketArg,
     /// Read the journal in a daemon's state directory instead of asking a daemon
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -63,6 +61,8 @@ pub(crate) struct Whatif {
     policy: PolicyArgs,
     #[command(flatten)]
     physics: PhysicsArgs,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 #[derive(Serialize)]
