@@ -18,6 +18,7 @@ mod slurm;
 mod submission;
 mod tables;
 mod terminal;
+mod top;
 mod verbs;
 mod without_effect;
 
@@ -51,6 +52,7 @@ enum Verb {
     Report(verbs::report::ReportVerb),
     Show(verbs::show::Show),
     Why(verbs::why::Why),
+    Top(verbs::top::Top),
     Logs(verbs::logs::Logs),
     Wait(verbs::wait::Wait),
     Cancel(verbs::cancel::Cancel),
@@ -169,6 +171,7 @@ pub fn main() -> ExitCode {
         Verb::Report(verb) => verb.run(),
         Verb::Show(verb) => verb.run(),
         Verb::Why(verb) => verb.run(),
+        Verb::Top(verb) => verb.run(),
         Verb::Logs(verb) => verb.run(),
         Verb::Cancel(verb) => verb.run(),
         Verb::Hold(verb) => verb.run(Change::Hold),

@@ -25,6 +25,7 @@ mod live {
     mod hooks;
     mod long_queue;
     mod messages;
+    mod metrics;
     mod mig;
     mod mps;
     mod order;
@@ -41,6 +42,7 @@ mod live {
     mod sweep;
     mod tasks;
     mod terminal;
+    mod top;
     mod update;
     mod users;
     mod web;
