@@ -151,12 +151,11 @@ fn scripts_that_people_have_run_unchanged() {
         for (file, needles) in *files {
             let file = place.join(file.replace('*', &id.to_string()));
             home.wait_for(name, |_| file.exists());
-            let shown = |wanted: &&str| {
-                std::fs::read_to_string(&file).is_ok_and(|text| text.contains(**wanted))
+            let shown = || {
+                let text = std::fs::read_to_string(&file).unwrap_or_default();
+                needles.iter().all(|wanted| text.contains(wanted))
             };
-            home.wait_for(&format!("{name}: {needles:?} in {}", file.display()), |_| {
-                needles.iter().all(|wanted| shown(&wanted))
-            });
+            home.wait_for(&format!("{name}: {needles:?} in {}", file.display()), |_| shown());
         }
     }
 }
