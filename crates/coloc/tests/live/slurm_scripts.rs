@@ -116,7 +116,7 @@ fn submit(home: &Home, place: &Path, script: &Path) -> (u32, String) {
 /// Every task of a script has ended well.
 fn wait_for(home: &Home, name: &str, id: u32) {
     home.wait_for(name, |home| {
-        let all = home.json(&["queue", "--all", "--json"]);
+        let all = home.json(&["queue", "--all"]);
         let tasks = all["tasks"].as_array().expect("tasks").iter();
         let mut own = tasks.filter(|task| task["id"] == id || task["array_id"] == id);
         own.all(|task| {
@@ -218,7 +218,7 @@ fn cpus_and_memory_of_the_machine_are_waited_for() {
         "{}",
         why(third)
     );
-    let gpus = home.json(&["gpus", "--json"]);
+    let gpus = home.json(&["gpus"]);
     assert_eq!((&gpus["host"]["cpus_used"], &gpus["host"]["cpus_total"]), (&6.into(), &8.into()));
     let shown = home.run(&["gpus"]);
     assert!(shown.contains("Host: 6 of 8 CPUs, 8.0 of 32.0 GiB asked for by tasks"), "{shown}");
@@ -250,5 +250,5 @@ fn what_is_no_batch_script_is_refused() {
         assert_eq!(told.status.code(), Some(2), "{words:?}");
         assert!(text(&told.stderr).contains(why), "{words:?}: {}", text(&told.stderr));
     }
-    assert_eq!(home.json(&["queue", "--all", "--json"])["tasks"], serde_json::json!([]));
+    assert_eq!(home.json(&["queue", "--all"])["tasks"], serde_json::json!([]));
 }
