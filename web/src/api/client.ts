@@ -1,4 +1,5 @@
 // Asking the daemon. One place adds the token, reads refusals and notices that a token has ended.
+import type { Job } from "./wire.ts";
 
 export class Refused extends Error {
   constructor(
@@ -82,7 +83,7 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> =>
   });
 
 /** Asks for something that takes the daemon a while: it answers with a job first, which is asked for until it is done. */
-export async function job<T>(path: string, body: unknown | null, jobs: string, signal: AbortSignal): Promise<T> {
+export async function job<T>(path: string, body: unknown | null, signal: AbortSignal): Promise<T> {
   let response = await request(path, {
     method: body === null ? "GET" : "POST",
     signal,
@@ -90,9 +91,9 @@ export async function job<T>(path: string, body: unknown | null, jobs: string, s
     ...(body === null ? {} : { body: JSON.stringify(body) }),
   });
   for (let tries = 0; response.status === 202; tries++) {
-    const { job: id } = (await response.json()) as { job: string | number };
+    const { job: id } = (await response.json()) as Job;
     await pause(Math.min(2000, 200 * 1.5 ** tries), signal);
-    response = await request(`${jobs}/${encodeURIComponent(String(id))}`, { signal, headers: { accept: "application/json" } });
+    response = await request(`/v1/whatif/${encodeURIComponent(id)}`, { signal, headers: { accept: "application/json" } });
   }
   return (await response.json()) as T;
 }

@@ -7,6 +7,14 @@ export interface ApiError {
   schema: number;
 }
 
+/** The numbers of an array. */
+export interface ArrayExtent {
+  count: number;
+  max: number;
+  min: number;
+  step: number;
+}
+
 /** Tasks that differ in a number. */
 export interface ArrayRequest {
   at_once?: number | null;
@@ -112,9 +120,53 @@ export interface DrainingAnswer {
   schema: number;
 }
 
+/** An ended task with what it used. */
+export interface EndedTask {
+  array_id: number | null;
+  array_index: number | null;
+  attempts: number;
+  bound_bytes: number | null;
+  ended_s: number | null;
+  energy_j: number | null;
+  energy_kind: EnergyKind | null;
+  estimate_bytes: number | null;
+  exit_code: number | null;
+  first_started_s: number | null;
+  gpu_hours_promised: number;
+  gpu_hours_used: number;
+  gpu_ids: number[];
+  gpu_mem_bytes: number | null;
+  gpus: number;
+  held_by: string | null;
+  id: number;
+  name: string;
+  ooms: number;
+  peak_bytes: number;
+  position: number | null;
+  preemptions: number;
+  priority: number;
+  progress: Progress | null;
+  promised_bytes: number | null;
+  ran_s: number | null;
+  reason: string | null;
+  reason_code: ReasonCode | null;
+  smact_mean: number | null;
+  started_s: number | null;
+  state: TaskState;
+  submitted_s: number;
+  time_limit_s: number | null;
+  used_bytes: number | null;
+  user: string;
+  waited_s: number;
+}
+
+/** Where a figure of energy comes from, the most certain first. */
+export type EnergyKind = "measured" | "modelled" | "emulated";
+
 /** What holds an attempt to what it was given. */
 export interface EnforcementView {
   containment: Containment;
+  cpus: string | null;
   dmem: boolean;
   gpu_memory: string;
   host_memory: number | null;
@@ -202,6 +254,14 @@ export interface GpuFrame {
 /** A GPU as people name it. */
 export type GpuName = number | string;
 
+/** GPUs that are to take only the tasks of some users, or of all again. */
+export interface GpuReservation {
+  gpus: GpuName[];
+  reason?: string | null;
+  reserved_for: string[];
+  until_s?: number | null;
+}
+
 /** GPUs that are to take nothing new, or to take tasks again. */
 export interface GpuService {
   drained: boolean;
@@ -229,8 +289,13 @@ export interface GpuView {
   memory_used_bytes: number;
   mig: boolean;
   model: string;
+  pool: string[];
   power_limit_w: number | null;
   power_w: number | null;
+  reserve_reason: string | null;
+  reserved_by: string | null;
+  reserved_for: string[];
+  reserved_until_s: number | null;
   residents: ResidentView[];
   sharing: string;
   sm_demand: number | null;
@@ -255,6 +320,7 @@ export interface GpuWhy {
 export interface Gpus {
   emulated: boolean;
   gpus: GpuView[];
+  host: HostView;
   schema: number;
 }
 
@@ -269,6 +335,14 @@ export interface Hello {
 /** Bytes that are not UTF-8. */
 export interface Hex {
   hex: string;
+}
+
+/** CPUs and memory of the machine: what tasks that run asked for. */
+export interface HostView {
+  cpus_total: number | null;
+  cpus_used: number;
+  memory_total_bytes: number | null;
+  memory_used_bytes: number;
 }
 
 /** A MIG instance. */
@@ -389,6 +463,7 @@ export interface PastTask {
   slowdown: number;
   started_s: number;
   state: TaskState;
+  stopped_s: number | null;
   submitted_s: number;
   user: string;
 }
@@ -421,7 +496,7 @@ export interface Progress {
 export type RawText = string | Hex;
 
 /** What a task waits for. The sentence beside it has the numbers. */
-export type ReasonCode = "memory" | "sm" | "hot" | "taken" | "exclusive" | "gpus" | "held" | "begin" | "dependency" | "array_limit" | "quota" | "drained" | "retry" | "disk" | "order" | "settling" | "lost_gpu" | "machine" | "other";
+export type ReasonCode = "memory" | "sm" | "hot" | "taken" | "exclusive" | "gpus" | "held" | "begin" | "dependency" | "array_limit" | "quota" | "host" | "drained" | "retry" | "disk" | "order" | "settling" | "lost_gpu" | "machine" | "other";
 
 /** A task that was not changed. */
 export interface RefusedTask {
@@ -441,6 +516,35 @@ export interface Reload {
 export interface Replayed {
   allocator: number;
   loads: string;
+}
+
+/** What was used, row by row. Seconds and hours are those of the tasks, which pass faster where time is scaled. */
+export interface Report {
+  by: ReportBy;
+  rows: ReportRow[];
+  schema: number;
+  since_s: number;
+  time_scale: number;
+  total: ReportRow;
+  truncated: boolean;
+  until_s: number;
+}
+
+/** What the rows of a report stand for. */
+export type ReportBy = "user" | "group" | "gpu" | "day";
+
+/** A row of a report. */
+export interface ReportRow {
+  energy_j: number | null;
+  energy_kind: EnergyKind | null;
+  gpu_hours_promised: number;
+  gpu_hours_unwatched: number;
+  gpu_hours_used: number;
+  key: string;
+  ooms: number;
+  smact_mean: number | null;
+  tasks: number;
+  wait_mean_s: number | null;
 }
 
 /** What the monitor saw of a task on a GPU. */
@@ -642,6 +746,7 @@ export interface TaskDetailAnswer {
   attempts_list: AttemptView[];
   bound_bytes: number | null;
   command: RawText[];
+  cpus: number | null;
   decisions: DecisionView[];
   directory: RawText;
   ended_s: number | null;
@@ -668,8 +773,10 @@ export interface TaskDetailAnswer {
   memory_rule: string | null;
   name: string;
   neighbours: NeighbourView[];
+  ntasks: number | null;
   ooms: number;
   peak_bytes: number;
+  pools: string[];
   position: number | null;
   preemptions: number;
   priority: number;
@@ -687,6 +794,22 @@ export interface TaskDetailAnswer {
   time_limit_s: number | null;
   used_bytes: number | null;
   user: string;
+}
+
+/** Ended tasks with what each used. */
+export interface TaskHistory {
+  schema: number;
+  tasks: EndedTask[];
+  truncated: boolean;
+}
+
+/** Copies and CPUs of a task. A command is started once: copies are what `srun` starts in it. */
+export interface TaskLayout {
+  array?: ArrayExtent | null;
+  cpus_per_task?: number | null;
+  gpus_per_task?: number | null;
+  ntasks?: number | null;
+  submit_directory?: RawText | null;
 }
 
 /** A submission. Tasks of one array share it. */
@@ -710,10 +833,13 @@ export interface TaskSpec {
   gpus: number;
   host_memory?: number | null;
   idle_timeout?: number | null;
+  layout?: TaskLayout;
   limits?: ResourceLimit[];
   name: string;
   on_oom?: OnOom;
   output?: RawText | null;
+  pools?: string[];
+  pools_if_any?: boolean;
   priority?: number;
   reclaim?: boolean;
   replayed?: Replayed | null;
@@ -741,9 +867,11 @@ export interface TaskUpdate {
   gpus?: number | null;
   name?: string | null;
   on_oom?: OnOom | null;
+  pools?: string[] | null;
   priority?: number | null;
   retries?: number | null;
   time_limit?: number | null;
+  time_limit_change_ms?: number | null;
 }
 
 /** A task in a list. Its texts are its own, or borrowed where lists are long. */
@@ -944,6 +1072,7 @@ export interface WhyViewAnswer {
   ahead: number;
   awaits: number | null;
   gpus: GpuWhy[];
+  host: string | null;
   limit_bytes: number | null;
   memory_basis: string | null;
   memory_rule: string | null;

@@ -36,6 +36,6 @@ export type {
 } from "./types.ts";
 
 /** A GPU as the list has it, with what the frames of samples add. */
-export type GpuView = Gpu & { foreign_bytes?: number; pool?: string | null; reserved_for?: string | null };
+export type GpuView = Gpu & { foreign_bytes?: number };
 
 export type TaskDetail = Omit<TaskDetailAnswer, "schema">;

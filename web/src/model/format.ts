@@ -46,7 +46,8 @@ export function spanParts(seconds: Maybe): [string, string] {
 
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-const midnight = (s: number): number => {
+/** When the day of a moment began, by the local clock. */
+export const midnight = (s: number): number => {
   const d = new Date(s * 1000);
   return new Date(d.getFullYear(), d.getMonth(), d.getDate()).getTime() / 1000;
 };

@@ -1,7 +1,7 @@
 // The queue's rows: which tasks, in which groups and order, arrays put together. Pure.
 import type { Expected, TaskView, WhyView } from "../api/wire.ts";
 import { isEnded, isRunning, isWaiting } from "../store/apply.ts";
-import { gib, plural } from "./format.ts";
+import { gib, midnight, plural } from "./format.ts";
 
 export type Filter = { word: "all" | "yours" | "running" | "waiting" | "ended" } | { word: "user"; user: string };
 export type SortKey = "id" | "name" | "for" | "starts" | "ends";
@@ -19,11 +19,6 @@ export interface Group {
   tasks: number;
   people: number;
 }
-
-const midnight = (now: number): number => {
-  const d = new Date(now * 1000);
-  return new Date(d.getFullYear(), d.getMonth(), d.getDate()).getTime() / 1000;
-};
 
 export const endedToday = (task: TaskView, now: number): boolean => isEnded(task) && (task.ended_s ?? 0) >= midnight(now);
 
@@ -127,6 +122,41 @@ export function groups(all: Iterable<TaskView>, expected: ReadonlyMap<number, Ex
     }));
 }
 
+/** A reason that says no more than that there is no GPU; the code then says why. */
+const BARE = "waiting for a GPU";
+
+/** Why a task waits, in a sentence with an amount where one is known. */
+export function reasonText(task: TaskView): string {
+  const reason = task.reason ?? "";
+  if (reason !== BARE) return reason;
+  const wants = task.gpu_mem_bytes ?? task.promised_bytes ?? task.bound_bytes ?? task.estimate_bytes;
+  const each = task.gpus > 1 ? `${task.gpus} GPUs with ` : "";
+  switch (task.reason_code) {
+    case "memory":
+      return wants == null ? "No GPU has room for it" : task.gpus > 1 ? `Wants ${each}${gib(wants)} GiB at once` : `No GPU has ${gib(wants)} GiB to promise`;
+    case "gpus":
+      return `Wants ${task.gpus} GPUs at once`;
+    case "sm":
+      return "Would bring the SM demand of a GPU over its limit";
+    case "hot":
+      return "GPUs with room for it are hot";
+    case "taken":
+      return "GPUs with room for it are taken";
+    case "exclusive":
+      return "Wants a GPU to itself; all have tasks";
+    case "settling":
+      return "Waits until the memory of its neighbours has settled";
+    case "order":
+      return "Others go before it";
+    case "drained":
+      return "GPUs that it may use take nothing new";
+    case "lost_gpu":
+      return "GPUs that it may use are lost";
+    default:
+      return "Waits for a GPU";
+  }
+}
+
 /** `460_1` for a task of an array, `461–474` for several that are one row, else the number. */
 export function idText(row: Row): string {
   const last = row.more.at(-1);
@@ -140,22 +170,25 @@ export interface Help {
   command: string | null;
 }
 
+/** The most memory that as many GPUs as the task wants could promise now, if memory is all that they refuse it for. */
+function roomFor(why: WhyView): number {
+  const rooms = why.gpus
+    .filter((g) => g.rules.every((r) => r.rule === "memory" && r.unit === "bytes" && r.have !== null))
+    .map((g) => Math.min(Infinity, ...g.rules.map((r) => r.have ?? 0)))
+    .sort((a, b) => b - a);
+  const room = rooms[why.task.gpus - 1] ?? 0;
+  return Number.isFinite(room) ? room : 0;
+}
+
 /** What would bring a waiting task on sooner, as far as its refusals tell. */
 export function whatWouldHelp(why: WhyView, expected: Expected | undefined): Help[] {
   const helps: Help[] = [];
   const code = why.task.reason_code ?? "";
-  const rules = why.gpus.map((g) => ({ gpu: g.gpu, rules: g.rules ?? [] }));
   if (code === "held") helps.push({ when: null, text: "if it were released", command: `coloc release ${why.task.id}` });
   if (code === "exclusive") helps.push({ when: null, text: "beside others, without a GPU to itself", command: `coloc update ${why.task.id} --exclusive=false` });
   if (why.awaits != null) helps.push({ when: null, text: `when task ${why.awaits} has ended`, command: null });
-  if (why.task.gpus === 1 && code === "memory") {
-    const only = rules.filter((g) => g.rules.length > 0 && g.rules.every((r) => r.rule === "memory" && r.unit === "bytes" && (r.limit ?? r.have) != null));
-    const most = Math.max(0, ...only.flatMap((g) => g.rules.map((r) => Math.min(r.limit ?? Infinity, r.have ?? Infinity))));
-    if (most > 2 ** 28 && Number.isFinite(most)) {
-      const mib = Math.floor(most / 2 ** 20);
-      helps.push({ when: null, text: `at once, with ${gib(most)} GiB or less`, command: `coloc update ${why.task.id} --gpu-mem ${mib}M` });
-    }
-  }
+  const most = code === "memory" ? roomFor(why) : 0;
+  if (most > 2 ** 28) helps.push({ when: null, text: `at once, with ${gib(most)} GiB or less`, command: `coloc update ${why.task.id} --gpu-mem ${Math.floor(most / 2 ** 20)}M` });
   if (expected?.expected_start_s != null) {
     const place = why.ahead === 0 ? "first in line" : `${plural(why.ahead, "task")} before it`;
     helps.push({ when: expected.expected_start_s, text: `as it is: ${place}`, command: null });

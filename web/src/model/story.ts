@@ -14,8 +14,9 @@ const TROUBLE = /out of (gpu )?memory|\boom\b|failed|lost|killed|fell off|stoppe
 
 /** The first sentence is the head; what follows is plain. */
 function split(what: string): [string, string] {
-  const match = /^(.{3,60}?[.:;])\s+(.*)$/s.exec(what);
-  return match ? [match[1] ?? what, match[2] ?? ""] : [what, ""];
+  const said = what.charAt(0).toUpperCase() + what.slice(1);
+  const match = /^(.{3,60}?[.:;])\s+(.*)$/s.exec(said);
+  return match ? [match[1] ?? said, match[2] ?? ""] : [said, ""];
 }
 
 const list = (gpus: readonly number[]): string => (gpus.length === 1 ? `GPU ${gpus[0]}` : `GPUs ${gpus.join(", ")}`);

@@ -48,7 +48,7 @@ function figures(): Figure[] {
 }
 
 function withinBound(estimate: { within_bound?: number | null; rows?: number | null } | null | undefined): string {
-  if (!estimate?.rows) return "no task has ended yet";
+  if (!estimate?.rows) return "no estimate to compare yet";
   if (estimate.within_bound == null) return `of ${estimate.rows} tasks`;
   return `${Math.round(estimate.within_bound * estimate.rows)} of ${estimate.rows} within bound`;
 }

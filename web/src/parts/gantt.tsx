@@ -136,7 +136,7 @@ function Block({ item, y, frame }: { item: Lane; y: number; frame: Frame }): JSX
       data-task={item.task ?? undefined}
       data-kind={item.kind}
       role={item.task === null ? "img" : "link"}
-      tabIndex={item.task === null ? undefined : 0}
+      tabindex={item.task === null ? undefined : 0}
       aria-label={title}
       onClick={open}
       onKeyDown={(e) => (e.key === "Enter" ? (e.stopPropagation(), open()) : undefined)}

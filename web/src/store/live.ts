@@ -2,7 +2,8 @@
 import { batch } from "@preact/signals";
 import { Refused, get, request } from "../api/client.ts";
 import { EventParser, type ServerEvent } from "../api/sse.ts";
-import type { Decision, Expected, GpuView, Hello, Sample, Series, StatusView, TaskView } from "../api/wire.ts";
+import { midnight } from "../model/format.ts";
+import type { DecisionNews, Foreseen, GpuView, Gpus, Hello, Listed, Sample, SeriesAnswer, StatusNews, StatusView, TaskView } from "../api/wire.ts";
 import { TRACE_POINTS, type Trace, applySample, applyTasks, applyTraces, placeOf } from "./apply.ts";
 import * as store from "./store.ts";
 
@@ -190,8 +191,8 @@ function applyEvents(events: readonly ServerEvent[], epoch: string | null): void
     if (place && epoch !== null && place.epoch !== epoch) continue;
     if (event.kind === "task") changed.push(JSON.parse(event.data) as TaskView);
     else if (event.kind === "sample") samples.push(JSON.parse(event.data) as Sample);
-    else if (event.kind === "status") status = { ...(status ?? {}), ...(JSON.parse(event.data) as Partial<StatusView>) };
-    else if (event.kind === "decision") decided.push((JSON.parse(event.data) as Decision & { task: number }).task);
+    else if (event.kind === "status") status = { ...(status ?? {}), ...(JSON.parse(event.data) as StatusNews) };
+    else if (event.kind === "decision") decided.push((JSON.parse(event.data) as DecisionNews).task);
   }
   let stale = false;
   batch(() => {
@@ -221,13 +222,13 @@ const residence = (task: TaskView | undefined): string => (task ? `${task.state}
 async function readAll(signal: AbortSignal): Promise<void> {
   const [status, tasks, gpus] = await Promise.all([
     get<StatusView>("/v1/status", signal),
-    get<{ tasks: TaskView[] }>("/v1/tasks", signal),
-    get<{ gpus: GpuView[]; emulated?: boolean }>("/v1/gpus", signal),
+    get<Listed>(`/v1/tasks?all=true&since_s=${midnight(Date.now() / 1000 + store.skew.value)}`, signal),
+    get<Gpus>("/v1/gpus", signal),
   ]);
-  const traces = await readTraces(gpus.gpus, status.now_s ?? Date.now() / 1000, signal);
+  const traces = await readTraces(gpus.gpus, status.now_s, signal);
   batch(() => {
-    store.status.value = { ...status, emulated: status.emulated ?? gpus.emulated ?? false };
-    if (status.now_s) store.skew.value = status.now_s - Date.now() / 1000;
+    store.status.value = status;
+    store.skew.value = status.now_s - Date.now() / 1000;
     store.tasks.value = applyTasks(new Map(), tasks.tasks);
     store.gpus.value = gpus.gpus;
     store.traces.value = traces;
@@ -242,7 +243,7 @@ async function readTraces(gpus: readonly GpuView[], now: number, signal: AbortSi
   if (gpus.length === 0) return new Map();
   const of = gpus.map((g) => `gpu:${g.index}`).join(",");
   try {
-    const answer = await get<{ series: Series[] }>(`/v1/series?of=${of}&from_s=${now - TRACE_POINTS}&to_s=${now}&points=${TRACE_POINTS}`, signal);
+    const answer = await get<SeriesAnswer>(`/v1/series?of=${of}&from_s=${now - TRACE_POINTS}&to_s=${now}&points=${TRACE_POINTS}`, signal);
     return new Map(
       answer.series.map((s) => {
         const column = (name: string): (number | null)[] => (s.columns[name] ?? []).slice(-TRACE_POINTS);
@@ -269,7 +270,7 @@ const soon = (ms: number, act: () => Promise<void>): (() => void) => {
 };
 
 const gpusSoon = soon(250, async () => {
-  const answer = await get<{ gpus: GpuView[] }>("/v1/gpus", abort?.signal);
+  const answer = await get<Gpus>("/v1/gpus", abort?.signal);
   batch(() => {
     store.gpus.value = answer.gpus;
     store.refreshHues();
@@ -280,7 +281,7 @@ const forecastSoon = soon(FORECAST_MS, readForecast);
 
 async function readForecast(): Promise<void> {
   try {
-    const answer = await get<{ tasks: Expected[] }>("/v1/expected", abort?.signal);
+    const answer = await get<Foreseen>("/v1/expected", abort?.signal);
     store.expected.value = new Map(answer.tasks.map((e) => [e.id, e]));
     store.unforeseen.value = null;
   } catch (error) {

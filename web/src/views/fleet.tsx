@@ -22,9 +22,9 @@ const VERDICTS: Record<string, string> = { open: "Open", hot: "Closed, hot", ful
 export function verdictOf(gpu: GpuView): { word: string; head: string; text: string } {
   const v = gpu.verdict;
   if (v) {
-    // The verdict's own text may begin with its word: it is said once.
+    // The head says what the text's first words say.
     const head = VERDICTS[v.word] ?? v.word;
-    const text = v.text.replace(new RegExp(`^(closed, )?${v.word}[:,;]?\\s*`, "i"), "");
+    const text = v.text.replace(/^takes (tasks|nothing new): /, "");
     return { word: v.word, head, text };
   }
   if (gpu.lost) return { word: "lost", head: "Lost", text: (gpu.faults ?? []).join("; ") };
@@ -145,8 +145,12 @@ function GpuCard({ gpu, scale }: { gpu: GpuView; scale: number }): JSX.Element {
         <span class={lost ? "chip bad" : "chip"} data-f="sharing">
           {lost ? "✕ lost" : sharingText(gpu)}
         </span>
-        {gpu.pool ? <span class="chip outline wide-only">{gpu.pool}</span> : null}
-        {gpu.reserved_for ? <span class="chip outline">for {gpu.reserved_for}</span> : null}
+        {gpu.pool.map((pool) => (
+          <span key={pool} class="chip outline wide-only" title="Its pool">
+            {pool}
+          </span>
+        ))}
+        {gpu.reserved_for.length > 0 ? <span class="chip outline">for {gpu.reserved_for.join(", ")}</span> : null}
         <span class="figures-right small">
           <span>
             <b data-f="power">{whole(gpu.power_w)}</b> <span class="muted">/ {whole(gpu.power_limit_w)} W</span>
@@ -270,7 +274,7 @@ function ResidentRow({ r, scale }: { r: Resident; scale: number }): JSX.Element 
             ▲ {r.ooms}
           </span>
         ) : null}
-        {r.settled === false ? (
+        {!r.settled && r.estimate_bytes !== null ? (
           <span class="chip outline wide-only" title={`Started ${r.since_s ? `${span(store.now.value - r.since_s)} ago` : "just now"}: its memory is not settled`}>
             new
           </span>

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { clock, gib, span } from "../model/format.ts";
-import { type Group, type Row, idText } from "../model/queue.ts";
+import { type Group, type Row, idText, reasonText } from "../model/queue.ts";
 import { Bullet } from "../parts/bars.tsx";
 import { Swatch } from "../parts/common.tsx";
 import { useWindow } from "../parts/virtual.ts";
@@ -72,7 +72,7 @@ function Card({ row }: { row: Row }): JSX.Element {
           )}
         </span>
       </span>
-      {runs ? null : <span class="reason">{task.reason}</span>}
+      {runs ? null : <span class="reason">{ended ? task.reason : reasonText(task)}</span>}
       <span class="foot">
         <span>{runs ? `GPU ${task.gpu_ids.join(", ")}` : idText(row)}</span>
         <span class="bar">

@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { TaskView } from "../api/wire.ts";
 import { onKey } from "../keys.ts";
 import { basis, clock, gib, plural, span, times } from "../model/format.ts";
-import { type Filter, type Group, type Row, type SortKey, counts, groups, idText } from "../model/queue.ts";
+import { type Filter, type Group, type Row, type SortKey, counts, groups, idText, reasonText } from "../model/queue.ts";
 import { WHOLE } from "../model/window.ts";
 import { Bullet } from "../parts/bars.tsx";
 import { BoundMark, Empty, EstimateMark, Swatch } from "../parts/common.tsx";
@@ -188,7 +188,7 @@ function Heads(): JSX.Element {
   );
 }
 
-const WIDTHS = [82, 238, 30, null, 76, 124, 62, 54, 70, 86, 74];
+const WIDTHS = [82, 238, 30, null, 76, 136, 62, 54, 70, 86, 74];
 
 function Table({ list, opened, unfold }: { list: Group[]; opened: { value: number | null }; unfold: (array: number) => void }): JSX.Element {
   const lines: Line[] = list.flatMap((group) => [{ group, row: null }, ...group.rows.map((row) => ({ group: null, row }))]);
@@ -336,7 +336,7 @@ function Where({ task }: { task: TaskView }): JSX.Element {
       </td>
     );
   }
-  const text = task.reason ?? (isEnded(task) ? task.state.replaceAll("_", " ") : "");
+  const text = isEnded(task) ? (task.reason ?? task.state.replaceAll("_", " ")) : reasonText(task);
   return (
     <td class="clip" data-f="where" title={text}>
       {text}

@@ -15,7 +15,7 @@ import { SPANS } from "./whatif.tsx";
 export function SavingsView(): JSX.Element {
   const length = useSignal(30 * 86_400);
   const since = useMemo(() => store.now.peek() - length.value, [length.value]);
-  const [known, again] = useAsked((signal) => job<Savings>(`/v1/savings?since_s=${since}`, null, "/v1/savings", signal), [since], since);
+  const [known, again] = useAsked((signal) => job<Savings>(`/v1/savings?since_s=${since}`, null, signal), [since], since);
   return (
     <>
       <div class="view-head">

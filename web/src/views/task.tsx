@@ -4,6 +4,7 @@ import { Refused, get } from "../api/client.ts";
 import type { Series, TaskDetail, TaskView } from "../api/wire.ts";
 import { onKey } from "../keys.ts";
 import { basis, clock, energy, gib, span, times } from "../model/format.ts";
+import { reasonText } from "../model/queue.ts";
 import { asText, commandText } from "../model/story.ts";
 import { useAsked } from "../parts/asked.ts";
 import { Failure, Later, Skeleton, Swatch } from "../parts/common.tsx";
@@ -77,7 +78,7 @@ function Known({ detail }: { detail: TaskDetail }): JSX.Element {
             <section class="card pad">
               <div class="section-head">
                 <h2>Why it waits</h2>
-                <span class="muted small">{detail.reason}</span>
+                <span class="muted small">{reasonText(detail)}</span>
               </div>
               <WhyBox id={detail.id} />
             </section>

@@ -18,7 +18,7 @@ export const SPANS: readonly [string, number][] = [
 ];
 
 /** What is compared at first: one task a GPU, a published system, and an order by attained service. */
-const POLICIES = ["exclusive", "carma-v2", "las2d"];
+const POLICIES = ["exclusive", "carma-v2:oracle", "las2d/least-interference/mps"];
 
 export function WhatIfView(): JSX.Element {
   const span = useSignal(7 * 86_400);
@@ -28,7 +28,7 @@ export function WhatIfView(): JSX.Element {
   const adding = useSignal("");
   const since = useMemo(() => store.now.peek() - span.value, [span.value]);
   const body = { since_s: since, user: user.value || null, fleet: fleet.value || null, policies: policies.value };
-  const [known, again] = useAsked((signal) => job<WhatIf>("/v1/whatif", body, "/v1/whatif", signal), [JSON.stringify(body)], JSON.stringify(body));
+  const [known, again] = useAsked((signal) => job<WhatIf>("/v1/whatif", body, signal), [JSON.stringify(body)], JSON.stringify(body));
   const users = [...new Set([...store.tasks.value.values()].map((t) => t.user))].sort();
   return (
     <>
@@ -69,7 +69,7 @@ export function WhatIfView(): JSX.Element {
             adding.value = "";
           }}
         >
-          <input class="wide" aria-label="Policy to add" placeholder="carma, gandiva, …" value={adding.value} onInput={(e) => (adding.value = e.currentTarget.value)} />
+          <input class="wide" aria-label="Policy to add" placeholder="best-effort/magm/mps" value={adding.value} onInput={(e) => (adding.value = e.currentTarget.value)} />
           <button type="submit" class="button">
             Add a policy
           </button>

@@ -60,7 +60,7 @@ export function WhyBox({ id }: { id: number }): JSX.Element {
             ))}
           </tbody>
         </table>
-        {helps.length === 0 ? <p class="muted">Nothing that can be told. {why.value.summary}</p> : null}
+        {helps.length === 0 ? <p class="muted">Nothing but waiting, as far as can be told: {why.value.summary}.</p> : null}
       </div>
     </div>
   );

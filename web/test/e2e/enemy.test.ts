@@ -85,7 +85,7 @@ describe("an enemy", () => {
     await page.getByRole("button", { name: "Cancel…" }).click();
     await page.getByRole("button", { name: "Leave it" }).click();
     await until("the question to close", async () => (await page.locator("dialog[open]").count()) === 0);
-    expect((await daemon.get<Listed>("/v1/tasks", token)).tasks.find((t) => t.id === id)?.ended_s).toBeNull();
+    expect((await daemon.get<Listed>("/v1/tasks?all=true", token)).tasks.find((t) => t.id === id)?.ended_s).toBeNull();
     await page.keyboard.press("c");
     await page.getByRole("button", { name: "Cancel it" }).click();
     await until("the task to be cancelled", async () => (await text(page, "[data-f=state]")).includes("cancelled"));

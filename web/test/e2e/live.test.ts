@@ -76,19 +76,23 @@ describe("live", () => {
     const controller = new AbortController();
     const hearing = hear(id, (at, task) => heard.push({ at, reason: task.reason ?? "" }), controller.signal).catch(() => {});
     const pixels: number[] = [];
+    const requests: number[] = [];
     for (let k = 0; k < 20; k++) {
       const [events, seen] = [heard.length, await page.evaluate(() => (window as unknown as { seen: unknown[] }).seen.length)];
+      const sent = Date.now();
       await change(k % 2 === 0 ? "release" : "hold", id);
       await until("the change to be seen", async () => (await page.evaluate(() => (window as unknown as { seen: unknown[] }).seen.length)) > seen && heard.length > events, 20_000);
       const drawn = await page.evaluate((n) => (window as unknown as { seen: { at: number; text: string }[] }).seen[n]!, seen);
       const told = heard.slice(events).find((h) => h.reason === drawn.text) ?? heard[events]!;
+      // The page may have read the event before this listener did.
       pixels.push(Math.max(0, drawn.at - told.at));
+      requests.push(drawn.at - sent);
     }
     controller.abort();
     await hearing;
-    pixels.sort((a, b) => a - b);
-    const p95 = pixels[Math.floor(0.95 * (pixels.length - 1))]!;
-    console.log(`event to pixel: median ${pixels[10]} ms, p95 ${p95} ms`);
+    const part = (values: number[], share: number): number => values.sort((a, b) => a - b)[Math.floor(share * (values.length - 1))]!;
+    const p95 = part(pixels, 0.95);
+    console.log(`event to pixel: median ${part(pixels, 0.5)} ms, p95 ${p95} ms; from the request, with its sync: median ${part(requests, 0.5)} ms, p95 ${part(requests, 0.95)} ms`);
     expect(p95).toBeLessThanOrEqual(250 * PATIENCE);
     await change("cancel", id);
   });
@@ -112,7 +116,7 @@ describe("live", () => {
     expect(banner).toBeLessThanOrEqual(2000 * PATIENCE);
     expect(live).toBeLessThanOrEqual(3000 * PATIENCE);
     await until("the same rows as the daemon has", async () => {
-      const { tasks } = await daemon.get<Listed>("/v1/tasks", token);
+      const { tasks } = await daemon.get<Listed>("/v1/tasks?all=true", token);
       const open = tasks.filter((t) => t.ended_s == null).map((t) => String(t.id)).sort();
       const shown = (await rows()).sort();
       return open.join() === shown.join() && new Set(shown).size === shown.length && before.every((id) => open.includes(id));

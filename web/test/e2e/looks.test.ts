@@ -67,7 +67,7 @@ describe("on a live daemon", () => {
     await daemon.submit("wide", ["--memory", "30G", "--sm", "0.3", "--seconds", "40000"], "--gpu-mem", "36G", "--gpus", "4");
     const token = await daemon.token("read");
     await until("a task to have ended and one to run", async () => {
-      const { tasks } = await daemon.get<{ tasks: { id: number; state: string; peak_bytes: number }[] }>("/v1/tasks", token);
+      const { tasks } = await daemon.get<{ tasks: { id: number; state: string; peak_bytes: number }[] }>("/v1/tasks?all=true", token);
       return tasks.some((t) => t.state === "completed") && tasks.some((t) => t.id === task && t.peak_bytes > 0);
     });
   });

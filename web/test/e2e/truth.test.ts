@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Foreseen, GpuView, Gpus, Listed, Savings, StatusView, TaskDetail, TaskView, Timeline, WhatIf } from "../../src/api/wire.ts";
 import { clock, duration, energy, fixed, gib, gibNumber, percent, span, times, whole } from "../../src/model/format.ts";
 import { foreignBytes, freeBytes, residentUsed, sharingText } from "../../src/model/memory.ts";
+import { reasonText } from "../../src/model/queue.ts";
 import { itemsOf } from "../../src/model/timeline.ts";
 import { openBrowser, show, signIn, watch } from "./kit/browser.ts";
 import { Daemon, until } from "./kit/daemon.ts";
@@ -25,7 +26,7 @@ beforeAll(async () => {
   await daemon.submit("held", ["--memory", "1G", "--sm", "0.1", "--seconds", "400"], "--gpu-mem", "2G", "--hold");
   token = await daemon.token("read");
   await until("tasks to settle", async () => {
-    const { tasks } = await daemon.get<Listed>("/v1/tasks", token);
+    const { tasks } = await daemon.get<Listed>("/v1/tasks?all=true", token);
     return tasks.filter((t) => t.state === "running" && t.peak_bytes > 2 ** 30).length >= 3 && tasks.some((t) => t.state === "completed");
   });
   const watched = await watch(browser, daemon.origin);
@@ -102,7 +103,7 @@ describe("each view equals the interface", () => {
 
   it("figures above the fleet", async () => {
     await agree("the figures", async () => {
-      const [{ tasks }, { gpus }, status] = await Promise.all([daemon.get<Listed>("/v1/tasks", token), daemon.get<Gpus>("/v1/gpus", token), daemon.get<StatusView>("/v1/status", token)]);
+      const [{ tasks }, { gpus }, status] = await Promise.all([daemon.get<Listed>("/v1/tasks?all=true", token), daemon.get<Gpus>("/v1/gpus", token), daemon.get<StatusView>("/v1/status", token)]);
       const shown = await page.evaluate(() => Object.fromEntries([...document.querySelectorAll<HTMLElement>("[data-figure]")].map((f) => [f.dataset.figure, (f.querySelector("dd")?.firstChild?.textContent ?? "").trim()])));
       const sum = (pick: (g: GpuView) => number | null): number => gpus.reduce((a, g) => a + (pick(g) ?? 0), 0);
       return [
@@ -119,7 +120,7 @@ describe("each view equals the interface", () => {
     await show(page, "queue");
     await page.waitForSelector("tr[data-task]");
     await agree("the queue", async () => {
-      const [{ tasks }, { tasks: foreseen }] = await Promise.all([daemon.get<Listed>("/v1/tasks", token), daemon.get<Foreseen>("/v1/expected", token)]);
+      const [{ tasks }, { tasks: foreseen }] = await Promise.all([daemon.get<Listed>("/v1/tasks?all=true", token), daemon.get<Foreseen>("/v1/expected", token)]);
       const shown = await fields("tr[data-task]", "task");
       const by = new Map(foreseen.map((e) => [e.id, e]));
       const open = tasks.filter((t) => t.ended_s == null);
@@ -131,7 +132,7 @@ describe("each view equals the interface", () => {
   it("ended tasks", async () => {
     await page.click("[data-filter=ended]");
     await agree("what has ended", async () => {
-      const { tasks } = await daemon.get<Listed>("/v1/tasks", token);
+      const { tasks } = await daemon.get<Listed>("/v1/tasks?all=true", token);
       const shown = await fields("tr[data-task]", "task");
       return tasks.filter((t) => t.ended_s != null).flatMap((t) => {
         const s = shown[t.id] ?? {};
@@ -159,7 +160,7 @@ describe("each view equals the interface", () => {
   });
 
   it("a task", async () => {
-    const { tasks } = await daemon.get<Listed>("/v1/tasks", token);
+    const { tasks } = await daemon.get<Listed>("/v1/tasks?all=true", token);
     const id = tasks.find((t) => t.name === "first")!.id;
     await show(page, `task/${id}`);
     await page.waitForSelector("[data-fact=energy]");
@@ -204,11 +205,10 @@ describe("each view equals the interface", () => {
 async function jobAnswer<T>(path: string, body: unknown): Promise<T> {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   let response = await fetch(`${daemon.origin}${path}`, body === null ? { headers } : { method: "POST", headers, body: JSON.stringify(body) });
-  const base = path.split("?")[0];
   while (response.status === 202) {
     const { job } = (await response.json()) as { job: string };
     await new Promise((resolve) => setTimeout(resolve, 200));
-    response = await fetch(`${daemon.origin}${base}/${job}`, { headers });
+    response = await fetch(`${daemon.origin}/v1/whatif/${job}`, { headers });
   }
   return (await response.json()) as T;
 }
@@ -224,6 +224,6 @@ function queueRow(t: TaskView, s: Record<string, string>, e: { expected_start_s:
     ["starts", s.starts, waits ? clock(e?.expected_start_s, now()) : clock(t.started_s, now())],
     ["ends", s.ends, e?.expected_end_s != null ? clock(e.expected_end_s, now()) : waits && !e?.expected_start_s ? "–" : "unknown"],
   ];
-  rows.push(waits ? ["why", s.where, t.reason ?? ""] : ["where", String((s.where ?? "").startsWith(`GPU ${t.gpu_ids.join(", ")}`)), "true"]);
+  rows.push(waits ? ["why", s.where, reasonText(t)] : ["where", String((s.where ?? "").startsWith(`GPU ${t.gpu_ids.join(", ")}`)), "true"]);
   return rows.map(([field, a, b]) => [`${t.id} ${field}`, a, b]);
 }

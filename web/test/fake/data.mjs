@@ -44,7 +44,7 @@ function gpuView(index, residents, r, mig) {
   const smact = residents.length === 0 ? 0 : hot ? 0.88 : Math.min(0.79, 0.2 + 0.17 * residents.length + 0.1 * r());
   return {
     index, uuid: `GPU-${index}`, model: "A100-SXM4-40GB", memory_total_bytes: 40 * GIB, memory_used_bytes: used, memory_promised_bytes: promised, smact, smocc: smact * 0.55, drama: smact * 0.5, gract: smact,
-    tasks: residents.map((t) => t.id), residents: residents.map((t) => resident(t, 1)), lost: index === 43, drained: false, drain_reason: null, drained_s: null, drained_by: null, faults: [],
+    tasks: residents.map((t) => t.id), residents: residents.map((t) => resident(t, 1)), pool: [], reserved_for: [], reserved_until_s: null, reserve_reason: null, reserved_by: null, lost: index === 43, drained: false, drain_reason: null, drained_s: null, drained_by: null, faults: [],
     source: "emulated dcgm", power_w: 56 + 310 * smact, power_limit_w: 400, temperature_c: 35 + 40 * smact, energy_j: 5e6, clock_mhz: 1410, sharing: mig ? "mig" : "mps", mig,
     instances: mig ? residents.slice(0, 3).map((t, k) => ({ profile: ["3g.20gb", "2g.10gb", "1g.5gb"][k], start_slice: [0, 4, 6][k], slices: [4, 2, 1][k], memory_bytes: [20, 10, 5][k] * GIB, task: t.id })) : [],
     foreign, verdict: index === 43 ? { word: "lost", text: "fell off the bus (XID 79)", until_s: null } : hot ? { word: "hot", text: "SM activity has been over 80 % for 12 min", until_s: null } : { word: "open", text: `${((40 * GIB - promised) / GIB).toFixed(1)} GiB and 0.05 of SM demand (1.35 of 1.40) are left`, until_s: null },

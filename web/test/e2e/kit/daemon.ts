@@ -48,7 +48,12 @@ export class Daemon {
   static async start(fleet: string, ...more: string[]): Promise<Daemon> {
     const folder = mkdtempSync(join(tmpdir(), "coloc-web-"));
     const daemon = new Daemon(folder, await freePort(), ["--emulate", fleet, ...more]);
-    await daemon.boot();
+    try {
+      await daemon.boot();
+    } catch (error) {
+      await daemon.stop();
+      throw error;
+    }
     return daemon;
   }
 
@@ -68,7 +73,7 @@ export class Daemon {
     this.child = child;
     await until(`the daemon to answer\n${this.said}`, async () => {
       if (child.exitCode !== null) throw new Error(`the daemon ended: ${this.said}`);
-      await this.coloc("status");
+      await this.coloc("gpus");
       return true;
     });
   }
