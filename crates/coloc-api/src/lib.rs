@@ -7,6 +7,7 @@ pub mod estimated;
 pub mod fingerprint;
 pub mod lines;
 pub mod moment;
+pub mod notify;
 pub mod past;
 pub mod report;
 pub mod request;

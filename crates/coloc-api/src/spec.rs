@@ -4,6 +4,7 @@ mod layout;
 mod update;
 
 use crate::estimated::{EstimateFlag, EstimateShape, Replayed};
+use crate::notify::Notify;
 use crate::resource_limits::ResourceLimit;
 use crate::script::interpreter;
 use crate::text::RawText;
@@ -134,6 +135,10 @@ pub struct TaskSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 511))]
     pub umask: Option<u32>,
+    /// What is told of it, and how.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub notify: Vec<Notify>,
     /// What its submitter's shell is held to. It is held to no less, and never to more than the daemon is.
     #[serde(default, skip_serializing_if = "is_empty")]
     #[schemars(with = "Vec<ResourceLimit>", length(max = 16))]
@@ -288,6 +293,7 @@ impl TaskSpec {
             framework: None,
             truncate: false,
             umask: None,
+            notify: Vec::new(),
             limits: Arc::default(),
             layout: TaskLayout::default(),
         }

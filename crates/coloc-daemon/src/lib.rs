@@ -17,6 +17,7 @@ pub mod kinds;
 pub mod log;
 pub mod metrics;
 pub mod news;
+pub mod notices;
 pub mod notify;
 mod on_disk;
 pub mod owner;

@@ -95,6 +95,9 @@ pub struct Record {
     /// How often a GPU was lost under it.
     #[serde(default)]
     pub losses: u32,
+    /// A hook was told, or is, that it waits for long.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub long_wait_told: bool,
     /// Where it runs, or ran last.
     pub placement: Option<Placement>,
     /// How its last process ended.
@@ -208,6 +211,7 @@ impl Record {
             retried: 0,
             retry_at: None,
             losses: 0,
+            long_wait_told: false,
             placement: None,
             exit: None,
             peak: Bytes::ZERO,

@@ -2,6 +2,7 @@
 
 use crate::administration::Administration;
 use crate::bounds::Bounds;
+use crate::notices::NotifySettings;
 use crate::quotas::Quotas;
 use crate::retention::Retention;
 use coloc_api::view::ChosenSetting;
@@ -27,6 +28,8 @@ pub struct Settings {
     pub retention: Retention,
     /// What one user may have.
     pub bounds: Bounds,
+    /// Hooks.
+    pub notify: NotifySettings,
     /// What the administrator decides beside.
     pub administration: Administration,
     /// All of them as they were said, with where.

@@ -12,17 +12,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// One for each version.
-const WRITTEN: [&str; 6] = [
+const WRITTEN: [&str; 7] = [
     include_str!("journals/version_1.sql"),
     include_str!("journals/version_2.sql"),
     include_str!("journals/version_3.sql"),
     include_str!("journals/version_4.sql"),
     include_str!("journals/version_5.sql"),
     include_str!("journals/version_6.sql"),
+    include_str!("journals/version_7.sql"),
 ];
 /// What was kept beside the journals that have a mark, since version 5.
-const MARKS: [&[u8]; 2] =
-    [include_bytes!("journals/version_5.mark"), include_bytes!("journals/version_6.mark")];
+const MARKS: [&[u8]; 3] = [
+    include_bytes!("journals/version_5.mark"),
+    include_bytes!("journals/version_6.mark"),
+    include_bytes!("journals/version_7.mark"),
+];
 
 fn unpack(place: &tempfile::TempDir, sql: &str) -> PathBuf {
     let path = place.path().join("journal.db");
@@ -61,6 +65,10 @@ fn every_version_is_kept_and_read() {
             index + 1 >= 5,
             "drained GPUs since version 5: {reasons:?}"
         );
+        let (notices, next) = &saved.notices;
+        let told: Vec<u64> = notices.iter().map(|notice| notice.id).collect();
+        let (ids, after): (&[u64], u64) = if index + 1 >= 7 { (&[12], 13) } else { (&[], 1) };
+        assert_eq!((&told[..], *next), (ids, after), "hooks since version 7");
         let [(task, spec), array @ ..] = &saved.live[..] else { panic!("one waits: {saved:?}") };
         let of_array = |(task, _): &(Record, Arc<TaskSpec>)| {
             (task.id.0, task.held, task.array.map(|place| (place.array.0, place.index)))

@@ -71,6 +71,8 @@ enum Verb {
     #[command(hide = true)]
     Shim(verbs::shim::Shim),
     #[command(hide = true)]
+    Deliver(verbs::deliver::Deliver),
+    #[command(hide = true)]
     Slurm(verbs::slurm::SlurmTool),
     #[command(hide = true)]
     Experiment(verbs::experiment::Experiment),
@@ -185,6 +187,7 @@ pub fn main() -> ExitCode {
         Verb::Doctor(verb) => verb.run(),
         // Here the exit code may be that of a task or of another program.
         Verb::Submit(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
+        Verb::Deliver(verb) => return verb.run(),
         Verb::Run(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
         Verb::Wait(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),
         Verb::Slurm(verb) => return verb.run().unwrap_or_else(|error| error.report(json)),

@@ -19,6 +19,7 @@ mod live {
     mod gpu_models;
     mod groups;
     mod history;
+    mod hooks;
     mod long_queue;
     mod messages;
     mod mig;

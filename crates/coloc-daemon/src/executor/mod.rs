@@ -14,13 +14,14 @@ pub use outcome::Verdict;
 pub use progress::{Count, Counted};
 
 use crate::hardware::Gpus;
+use crate::notices::Notice;
 use crate::record::{Exit, Record};
 use coloc_api::request::SignalRequest;
 use coloc_api::spec::TaskSpec;
 use coloc_api::view::{Containment, EnforcementView};
 use coloc_gpu::health::{Condition, Xid};
 use coloc_model::{Bytes, GpuId, Millis, TaskId, Time};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Runs attempts of tasks. An attempt is named by the record of its task, as it is on the disk.
@@ -104,6 +105,9 @@ pub trait Executor {
 
     /// Gives back what was set up for sharing GPUs and no attempt has wanted for a while.
     fn sweep_sharing(&mut self, now: Time, attempts: &mut dyn Iterator<Item = &Record>);
+
+    /// Tells a hook of a notice, by this program where it is by mail. `Input::Delivered` says what became of it.
+    fn deliver(&mut self, notice: &Notice, sendmail: &Path);
 
     /// Leaves the machine as it was found. Only for when no task runs.
     fn tear_down(&mut self);

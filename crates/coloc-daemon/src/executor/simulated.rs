@@ -14,6 +14,7 @@ use super::{
 use crate::clock::Clock;
 use crate::hardware::Gpus;
 use crate::journal::disk::Disk;
+use crate::notices::{DeliveryError, Notice};
 use crate::owner::Input;
 use crate::record::{Exit, Record};
 use coloc_api::request::SignalRequest;
@@ -84,6 +85,10 @@ struct State {
     signals: BTreeMap<TaskId, usize>,
     /// Attempts are not claimed, so that one may begin that was given up.
     claims_ignored: bool,
+    /// Notices that hooks were told of.
+    delivered: Vec<Notice>,
+    /// What becomes of the next ones.
+    deliveries: VecDeque<Result<(), DeliveryError>>,
     /// Rules that the owner broke.
     broken: Vec<String>,
 }
@@ -113,6 +118,16 @@ impl State {
 }
 
 impl Machine {
+    /// What hooks were told of, in order.
+    pub(crate) fn delivered(&self) -> Vec<Notice> {
+        self.state().delivered.clone()
+    }
+
+    /// Has the next notices end so.
+    pub(crate) fn deliver(&self, results: impl IntoIterator<Item = Result<(), DeliveryError>>) {
+        self.state().deliveries.extend(results);
+    }
+
     pub(crate) fn new(disk: Arc<Disk>, clock: Clock) -> Arc<Self> {
         Arc::new(Machine { disk, clock, state: Mutex::default() })
     }

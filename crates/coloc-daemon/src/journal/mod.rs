@@ -13,6 +13,7 @@ mod error;
 mod gpus;
 mod keys;
 mod mark;
+mod notices;
 mod read;
 mod schema;
 mod seal;
@@ -29,6 +30,7 @@ pub use schema::SCHEMA_VERSION;
 pub use setup::Setup;
 pub(crate) use table::digest;
 
+use crate::notices::Notice;
 use crate::owner::SharedTexts;
 use crate::record::{Record, SpecId, Uid};
 use coloc_api::moment::Moment;
@@ -75,6 +77,10 @@ pub enum Entry {
     Draining(bool),
     /// With what a daemon works.
     Setup(Box<Setup>),
+    /// An event that a hook is to be told of.
+    Notice(Box<Notice>),
+    /// A hook was told, or never will be.
+    NoticeDone(u64),
     /// Whether a GPU takes tasks.
     Gpu(Box<GpuRecord>),
     /// A submission that needs less room now, or none.
@@ -103,6 +109,8 @@ pub struct Saved {
     pub live: Vec<(Record, Arc<TaskSpec>)>,
     /// Nothing new is to be taken or started.
     pub draining: bool,
+    /// What hooks were not told yet, and the number of the next notice.
+    pub notices: (Vec<Notice>, u64),
     /// The next free ids.
     pub next_task: u32,
     /// The next free submission.
@@ -316,6 +324,7 @@ impl Journal {
             draining: self.fact("draining")? == Some(1),
             lessons: self.lessons()?,
             gpus: self.gpus()?,
+            notices: (self.notices()?, self.next_notice()?),
             live: self.live(&mut shared_texts)?,
             shared_texts,
             kept: self.user_usage()?,
@@ -348,6 +357,8 @@ fn write_entry(work: &mut Work<'_>, entry: &Entry) -> Result<(), JournalError> {
         Entry::Key(keyed) => keys::write(work, keyed),
         Entry::Draining(draining) => work.put(&FACTS, &[text("draining"), number(*draining)]),
         Entry::Setup(setup) => setup::write(work, setup),
+        Entry::Notice(notice) => notices::write(work, notice),
+        Entry::NoticeDone(id) => notices::forget(work, *id),
         Entry::Gpu(gpu) => gpus::write(work, gpu),
         Entry::Respec(id, spec) => user_usage::respec(work, *id, spec.as_deref()),
         Entry::Kept { owner, bytes, .. } => user_usage::keep(work, *owner, *bytes),

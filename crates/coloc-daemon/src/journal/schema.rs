@@ -6,7 +6,7 @@ use super::seal::Seal;
 use rusqlite::Connection;
 
 /// What each version adds to the one before.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
      CREATE TABLE specs (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
      CREATE TABLE tasks (
@@ -60,6 +60,7 @@ const MIGRATIONS: [&str; 6] = [
          indices TEXT NOT NULL,
          sum INTEGER NOT NULL
      ) STRICT;",
+    "CREATE TABLE notices (id INTEGER PRIMARY KEY, body TEXT NOT NULL, sum INTEGER NOT NULL) STRICT;",
 ];
 
 /// The first version whose rows have checksums.

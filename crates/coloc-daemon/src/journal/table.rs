@@ -29,8 +29,11 @@ pub(super) const SHARES: Table = Table::new("shares", 1, &["owner", "bytes"]);
 pub(super) const ARRAYS: Table =
     Table::new("arrays", 1, &["first", "count", "body", "indices"]).since(6);
 
+pub(super) const NOTICES: Table = Table::new("notices", 1, &["id", "body"]).since(7);
+
 /// A table that is not here is not checked.
-const ALL: [Table; 10] = [FACTS, SPECS, TASKS, STORY, SETUPS, LESSONS, KEYS, GPUS, SHARES, ARRAYS];
+const ALL: [Table; 11] =
+    [FACTS, SPECS, TASKS, STORY, SETUPS, LESSONS, KEYS, GPUS, SHARES, ARRAYS, NOTICES];
 
 /// All of them that a journal of this version has.
 pub(super) fn all(version: u32) -> impl Iterator<Item = &'static Table> {

@@ -6,6 +6,7 @@ use crate::executor::{Counted, End, Executor};
 use crate::hardware::Sighting;
 use crate::journal::Journal;
 use crate::news::News;
+use crate::notices::DeliveryError;
 
 use crate::reserve::Reserve;
 use crate::retention::Retention;
@@ -45,6 +46,13 @@ pub enum Input {
         sign: Option<u64>,
         /// How far it is.
         counted: Option<Counted>,
+    },
+    /// A hook was told of a notice, or was not.
+    Delivered {
+        /// The notice.
+        id: u64,
+        /// What became of it.
+        result: Result<(), DeliveryError>,
     },
     /// Stop, leaving tasks alone: they are found again.
     Shutdown,

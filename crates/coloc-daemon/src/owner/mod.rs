@@ -168,6 +168,7 @@ pub struct Owner {
     last_seen: Sighting,
     /// What running attempts use.
     bookkeeping: monitor::usage::Bookkeeping,
+    outbox: lifecycle::notices::Outbox,
     /// When the monitor last told anything.
     heard_at: Instant,
     seen_at: monitor::departures::LastSeen,
@@ -238,6 +239,7 @@ impl Owner {
             roots_changed: true,
             last_seen: Sighting::default(),
             bookkeeping: monitor::usage::Bookkeeping::begin(parts.clock.instant()),
+            outbox: lifecycle::notices::Outbox::of(saved.notices, parts.clock.instant()),
             heard_at: parts.clock.instant(),
             seen_at: monitor::departures::LastSeen::default(),
             away: FxHashMap::default(),
@@ -304,7 +306,8 @@ impl Owner {
 
     /// How long until an attempt or the machine is to be looked at.
     fn until_next_deadline(&self) -> Duration {
-        let all = [self.overdue.next(), self.unclear.next(), self.pause_ends()];
+        let notices = self.outbox.next_due().filter(|_| !self.disk_full);
+        let all = [self.overdue.next(), self.unclear.next(), self.pause_ends(), notices];
         let next = all.into_iter().flatten().min();
         next.map_or(LONGEST_SLEEP, |at| at.saturating_duration_since(self.clock.instant()))
     }
@@ -345,6 +348,7 @@ impl Owner {
                 Input::Sign { task, attempt, sign, counted } => {
                     self.log_seen(now, (task, attempt), sign, counted, &mut effects);
                 }
+                Input::Delivered { id, result } => self.notice_sent(id, result),
                 Input::Shutdown => self.stop = true,
             }
         }
@@ -369,6 +373,7 @@ impl Owner {
             self.scheduler.note(now, Event::Wake, &mut effects);
         }
         self.decide_and_carry_out(now, effects);
+        self.send_notices();
         if std::mem::take(&mut self.roots_changed) {
             self.executor.attribute_to(&mut self.on_gpus.iter().copied());
         }

@@ -22,6 +22,7 @@ pub(crate) mod host;
 pub(crate) mod input;
 pub(crate) mod live;
 pub(crate) mod log;
+pub(crate) mod notify;
 pub(crate) mod physics;
 pub(crate) mod policy;
 pub(crate) mod pool;

@@ -5,6 +5,7 @@ use crate::error::UsageError;
 use crate::parse::slurm::{self, GpuWish};
 use crate::slurm::options::WithoutEffect;
 use clap::Args;
+use coloc_api::notify::{Channel, Notify, NotifyEvent};
 use coloc_api::spec::TaskLayout;
 use coloc_daemon::kinds::is_of_kind;
 use coloc_model::{Bytes, KNOWN_MODELS};
@@ -67,6 +68,34 @@ impl SlurmArgs {
         let by_task = self.gpus_per_task.as_ref().map(|wish| wish.count.saturating_mul(tasks));
         let plain = self.gres.as_ref().or(self.gpus_per_node.as_ref()).map(|wish| wish.count);
         plain.or(by_task)
+    }
+
+    /// Mail that is asked for in Slurm's way. Kinds of mail that are of no event here are left out.
+    pub(crate) fn mail(&self) -> Result<Option<Notify>, UsageError> {
+        let Some(kinds) = &self.mail_type else { return Ok(None) };
+        let mut events = Vec::new();
+        for kind in kinds.split(',').map(|kind| kind.trim().to_ascii_uppercase()) {
+            match kind.as_str() {
+                "NONE" => return Ok(None),
+                "BEGIN" => events.push(NotifyEvent::Start),
+                "END" => events.push(NotifyEvent::End),
+                "FAIL" | "INVALID_DEPEND" | "TIME_LIMIT" => events.push(NotifyEvent::Fail),
+                "ALL" => {
+                    events.extend([NotifyEvent::Start, NotifyEvent::End, NotifyEvent::Fail]);
+                }
+                "REQUEUE" | "STAGE_OUT" | "TIME_LIMIT_50" | "TIME_LIMIT_80" | "TIME_LIMIT_90"
+                | "ARRAY_TASKS" => {}
+                _ => {
+                    let expected = "NONE, BEGIN, END, FAIL, ALL or another of sbatch's kinds";
+                    return Err(UsageError::value("--mail-type", expected, kind));
+                }
+            }
+        }
+        events.sort_unstable();
+        events.dedup();
+        let channel = Channel::Mail(self.mail_user.clone());
+        channel.check().map_err(|error| UsageError::flag("--mail-user", error.to_string()))?;
+        Ok((!events.is_empty()).then_some(Notify { events, channel, long_wait: None }))
     }
 
     /// Copies and CPUs of a task with so many GPUs, which is submitted and runs in these directories.
@@ -139,12 +168,9 @@ impl SlurmArgs {
         let constraint = self.constraint.as_ref().filter(|_| self.kinds_of_constraint().is_none());
         let constraint =
             constraint.map(|c| format!("--constraint {c} (only kinds of GPU can be chosen)"));
-        let mail = self.mail_type.as_ref().filter(|kind| !kind.eq_ignore_ascii_case("none"));
-        let mail = mail.map(|_| "--mail-type (no mail is sent)".to_owned());
         let requeue = "--no-requeue (a task that is preempted, or loses a GPU, is started again)";
         let requeue = self.no_requeue.then(|| requeue.to_owned());
-        let told =
-            self.without_effect.idle().chain([constraint, mail, requeue].into_iter().flatten());
+        let told = self.without_effect.idle().chain([constraint, requeue].into_iter().flatten());
         let told: Vec<String> = told.collect();
         (!told.is_empty()).then(|| format!("no effect on one server: {}", told.join(", ")))
     }

@@ -8,6 +8,7 @@ use crate::parse::dependencies::{self, Dependencies};
 use crate::parse::slurm::{self, GpuWish, Limit};
 use clap::{ArgGroup, Args, ValueEnum};
 use coloc_api::moment::Moment;
+use coloc_api::notify::Notify;
 use coloc_api::request::ArrayRequest;
 use coloc_api::spec::{OnOom, Warning};
 use coloc_model::{Bytes, Framework, Millis};
@@ -128,6 +129,9 @@ pub(crate) struct TaskArgs {
     /// What to do after it ran out of GPU memory [default: as the daemon's policy says]
     #[arg(long, value_enum)]
     pub(crate) on_oom: Option<OnOomFlag>,
+    /// Tell of start, end, fail, oom, wait (or wait=2h) or all: end,fail is by mail, fail:http://HOST:PORT/PATH posts JSON, oom:/PATH runs a program, all:mail=ADDRESS; can be given several times
+    #[arg(long, value_name = "EVENTS[:CHANNEL]")]
+    pub(crate) notify: Vec<Notify>,
     /// A signal before the time limit or a preemption, such as USR1@60
     #[arg(long, value_name = "SIGNAL@SECONDS", value_parser = slurm::warning)]
     pub(crate) signal: Option<Warning>,

@@ -10,7 +10,9 @@ use std::ffi::OsString;
 /// The daemon's settings, going by the files and by what was typed after the verb.
 pub(crate) fn chosen_settings(config: &Config, typed: &[OsString]) -> Vec<ChosenSetting> {
     let mut all = from_command_line(typed);
-    for setting in config.settings.iter().filter(|s| ["daemon", "api"].contains(&s.section)) {
+    for setting in
+        config.settings.iter().filter(|s| ["daemon", "api", "notify"].contains(&s.section))
+    {
         if all.iter().all(|said| said.key != setting.key) {
             let origin = format!("{}, line {}", setting.file.display(), setting.line);
             all.push(ChosenSetting {

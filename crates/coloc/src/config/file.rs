@@ -2,6 +2,7 @@
 
 use super::SECTIONS;
 use crate::Cli;
+use crate::args::notify::NOTIFY_FLAGS;
 use crate::args::{self, pool::KEYS};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, CommandFactory as _};
@@ -284,7 +285,8 @@ pub(crate) fn is_key(section: &str, key: &str) -> bool {
         "client" => connection.contains(&key),
         "submit" => !typed.contains(&key) && !connection.contains(&key),
         "api" => API_FLAGS.contains(&key),
-        "daemon" => !typed.contains(&key) && !API_FLAGS.contains(&key),
+        "notify" => NOTIFY_FLAGS.contains(&key),
+        "daemon" => [&typed[..], &API_FLAGS, &NOTIFY_FLAGS].iter().all(|no| !no.contains(&key)),
         _ => !typed.contains(&key),
     }
 }

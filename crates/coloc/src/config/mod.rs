@@ -21,16 +21,17 @@ pub(crate) const SYSTEM_FILE: &str = "/etc/coloc/coloc.toml";
 pub(crate) const VARIABLE: &str = "COLOC_CONFIG";
 
 /// Sections, and the verbs that listen to each.
-const SECTIONS: [(&str, &[&str]); 4] = [
+const SECTIONS: [(&str, &[&str]); 5] = [
     ("daemon", &["daemon"]),
+    ("notify", &["daemon"]),
     ("api", &["daemon"]),
     ("submit", &["submit", "run", "sweep"]),
     (
         "client",
         &[
-            "submit", "run", "sweep", "queue", "history", "show", "why", "logs", "wait", "cancel",
-            "hold", "release", "requeue", "update", "drain", "resume", "reserve", "return",
-            "replay", "token", "gpus", "slurm",
+            "submit", "run", "sweep", "queue", "history", "report", "show", "why", "logs", "wait",
+            "cancel", "hold", "release", "requeue", "update", "drain", "resume", "reserve",
+            "return", "replay", "token", "gpus", "slurm",
         ],
     ),
 ];

@@ -1,6 +1,9 @@
 //! Opens the pages in a real browser: what is not drawn there is not there.
 
-use super::{ComparePage, collocate_page, compare_page, sample};
+use super::{
+    ComparePage, Stack, StackUser, UsagePage, collocate_page, compare_page, sample, usage_page,
+};
+use coloc_api::report::ReportRow;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
@@ -190,4 +193,53 @@ fn a_study_draws_its_charts_with_the_published_points() {
     assert!(dom.contains("does not fit"));
     let Some(dom) = rendered(&collocate_page(&Default::default())) else { return };
     assert!(dom.contains("no experiment"));
+}
+
+fn usage(users: &[&str]) -> UsagePage {
+    let row = |key: &str| ReportRow {
+        key: key.to_owned(),
+        tasks: 3,
+        gpu_hours_promised: 12.5,
+        gpu_hours_used: 4.0,
+        wait_mean_s: Some(90.0),
+        ooms: 1,
+        energy_j: Some(3.6e6),
+        smact_mean: Some(0.6),
+        ..ReportRow::default()
+    };
+    let days = ["2027-01-20", "2027-01-21"];
+    let stacked = |name: &&str| StackUser { name: (*name).to_owned(), hours: vec![5.0, 7.5] };
+    UsagePage {
+        title: "GPU usage".into(),
+        note: "Emulated, not measured".into(),
+        users: users.iter().map(|user| row(user)).collect(),
+        days: days.map(row).to_vec(),
+        gpus: vec![row("0"), ReportRow { key: "1".into(), ..ReportRow::default() }],
+        total: Some(row("total")),
+        stack: Stack {
+            days: days.map(String::from).to_vec(),
+            users: users.iter().map(stacked).collect(),
+        },
+        ..UsagePage::default()
+    }
+}
+
+#[test]
+fn a_report_draws_every_figure_by_user_day_and_gpu() {
+    let Some(dom) = rendered(&usage_page(&usage(&["ada", "bob"]))) else { return };
+    for side in ["users", "days", "gpus"] {
+        for chart in ["hours", "wait", "ooms", "energy", "smact"] {
+            assert_eq!(count(&dom, &format!("data-chart=\"{chart}-{side}\"")), 1, "{chart} {side}");
+        }
+        assert_eq!(count(&dom, &format!("data-row=\"{side}\"")), 2, "{side}");
+    }
+    assert_eq!(count(&dom, "data-chart=\"hours-by-user-and-day\""), 1);
+    assert!(dom.contains("Emulated, not measured"));
+    let drawn = dom.split_once("</main>").unwrap().0;
+    assert!(!drawn.contains("NaN") && !drawn.contains("undefined") && !drawn.contains("Infinity"));
+    let attack = "<img src=x onerror=document.title='owned'>";
+    let Some(dom) = rendered(&usage_page(&usage(&[attack]))) else { return };
+    assert!(!dom.contains("<img"), "names stay text");
+    let Some(dom) = rendered(&usage_page(&UsagePage::default())) else { return };
+    assert!(dom.contains("No task ran in that time"));
 }

@@ -123,6 +123,7 @@ mod tests {
             include_str!("distribution.js"),
             include_str!("compare.js"),
             include_str!("collocate.js"),
+            include_str!("usage.js"),
         ];
         for script in scripts {
             assert!(!script.contains("</script") && !script.contains("<!--"));

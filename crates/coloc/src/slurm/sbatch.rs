@@ -115,8 +115,15 @@ pub(crate) const SBATCH: &[SlurmOption] = &[
         Nothing("a task whose dependency can never be met is always cancelled"),
     ),
     option("licenses", 'L', Needed, Nothing("licences are not counted")),
-    option("mail-type", ' ', Needed, Works("accepted; no mail is sent, and that is told")),
-    option("mail-user", ' ', Needed, Works("accepted; no mail is sent")),
+    option(
+        "mail-type",
+        ' ',
+        Needed,
+        Works(
+            "mail by the machine's sendmail: BEGIN, END, FAIL, ALL ([accounting.md](accounting.md#hooks))",
+        ),
+    ),
+    option("mail-user", ' ', Needed, Works("where that mail goes; without it to the user")),
     option("mcs-label", ' ', Needed, Nothing("there are no security labels")),
     option(
         "mem",

@@ -36,6 +36,7 @@ impl TaskArgs {
         let layout = args.slurm.layout(gpus, &here, &directory);
         let host_memory = args.mem.or_else(|| args.slurm.host_memory(gpus, &layout));
         let after = args.after.unwrap_or_default();
+        let mail = args.slurm.mail()?;
         let Prepared { name, command, script } = match args.wrap {
             Some(wrap) => Prepared::shell_command(wrap),
             None if args.command.is_empty() => return Err(UsageError::NoCommand.into()),
@@ -82,6 +83,7 @@ impl TaskArgs {
             sm_percent: args.sm_percent,
             framework: args.framework,
             truncate: args.open_mode == Some(OpenMode::Truncate),
+            notify: args.notify.into_iter().chain(mail).collect(),
             umask: Some(resource_limits::umask()),
             limits: resource_limits::of_this_process().into(),
             layout,

@@ -6,6 +6,7 @@ use crate::args::bounds::BoundArgs;
 use crate::args::host::HostArgs;
 use crate::args::live::{own_socket, own_state, path, said as said_path};
 use crate::args::log::LogArgs;
+use crate::args::notify::NotifyArgs;
 use crate::args::policy::{PolicyArgs, PresetFlag};
 use crate::config::{Config, chosen_settings};
 use crate::error::{CliError, UsageError};
@@ -74,6 +75,8 @@ pub(crate) struct Daemon {
     /// The most room that logs may take, such as 20G; of more, those go first that ended first [default: no limit]
     #[arg(long, value_name = "SIZE")]
     keep_logs_size: Option<Bytes>,
+    #[command(flatten)]
+    notify: NotifyArgs,
     #[command(flatten)]
     log: LogArgs,
     #[command(flatten)]
@@ -180,6 +183,7 @@ impl Daemon {
             grace: Millis::from_secs_f64(self.grace),
             retention: Retention { age: self.keep_logs.0, size: self.keep_logs_size },
             bounds: self.bounds.bounds()?,
+            notify: self.notify.settings()?,
             administration,
             chosen,
         })

@@ -2,18 +2,22 @@
 
 use crate::args::live::SocketArg;
 use crate::error::{CliError, UsageError};
+use crate::local_time::LocalTime;
 use crate::output::summary::{energy, span};
 use crate::output::table::listing;
-use crate::output::{print_text, to_stdout};
+use crate::output::{files, print_text, to_stdout};
 use crate::parse::since::{past_moment, utc_offset_s};
+use crate::report::{self as pages, Stack, StackUser, UsagePage};
 use clap::{Args, ValueEnum};
+use coloc_api::client::Client;
 use coloc_api::moment::Moment;
 use coloc_api::report::{EnergyKind, Report, ReportBy, ReportRequest, ReportRow};
+use std::path::PathBuf;
 
 /// Tell what was promised and used of the GPUs, by user, group, GPU or day
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples: coloc report --since 7d --by user\n          coloc report --since 2027-01-01 --until 2027-02-01 --by day --csv > january.csv"
+    after_help = "Examples: coloc report --since 7d --by user\n          coloc report --since 2027-01-01 --until 2027-02-01 --by day --csv > january.csv\n          coloc report --since 30d --html report.html"
 )]
 pub(crate) struct ReportVerb {
     /// What ran since: 12h or 7d ago, today, yesterday, 2027-01-20
@@ -34,6 +38,9 @@ pub(crate) struct ReportVerb {
     /// Print comma-separated values
     #[arg(long)]
     csv: bool,
+    /// Write a self-contained page with plots, by user, day and GPU
+    #[arg(long, value_name = "OUT.html")]
+    html: Option<PathBuf>,
     #[command(flatten)]
     socket: SocketArg,
 }
@@ -79,6 +86,10 @@ impl ReportVerb {
             utc_offset_s: utc_offset_s(until),
         };
         let report = client.report(&request)?;
+        if let Some(file) = &self.html {
+            let page = pages::usage_page(&page(&mut client, &request)?);
+            files::write(file, |output| output.write_all(page.as_bytes()))?;
+        }
         if self.json {
             let text = serde_json::to_string_pretty(&report);
             return print_text(&text.map_err(|error| to_stdout(error.into()))?);
@@ -86,7 +97,11 @@ impl ReportVerb {
         if self.csv {
             return print_text(csv(&report).trim_end());
         }
-        print_text(&render(&report))
+        print_text(&render(&report))?;
+        match &self.html {
+            Some(file) => print_text(&format!("Written: {}", file.display())),
+            None => Ok(()),
+        }
     }
 }
 
@@ -119,6 +134,50 @@ fn render(report: &Report) -> String {
         text.push_str(&format!("\n{line}"));
     }
     text
+}
+
+/// Users that have a colour of their own in a plot.
+const MOST_COLOURS: usize = 7;
+
+/// Everything that a page shows, asked for view by view.
+fn page(client: &mut Client, request: &ReportRequest) -> Result<UsagePage, CliError> {
+    let mut by = |by, user: Option<&str>| {
+        let user = user.map(str::to_owned).or_else(|| request.user.clone());
+        client.report(&ReportRequest { by, user, ..request.clone() })
+    };
+    let (users, days) = (by(ReportBy::User, None)?, by(ReportBy::Day, None)?);
+    let mut stack =
+        Stack { days: days.rows.iter().map(|day| day.key.clone()).collect(), users: Vec::new() };
+    let mut rest: Vec<f64> = days.rows.iter().map(|day| day.gpu_hours_promised).collect();
+    for user in users.rows.iter().take(MOST_COLOURS) {
+        let theirs = by(ReportBy::Day, Some(&user.key))?.rows;
+        let of_day = |day: &String| {
+            theirs.iter().find(|row| row.key == *day).map_or(0.0, |row| row.gpu_hours_promised)
+        };
+        let hours: Vec<f64> = stack.days.iter().map(of_day).collect();
+        rest.iter_mut().zip(&hours).for_each(|(rest, hours)| *rest -= hours);
+        stack.users.push(StackUser { name: user.key.clone(), hours });
+    }
+    if users.rows.len() > MOST_COLOURS {
+        let hours = rest.into_iter().map(|hours| hours.max(0.0)).collect();
+        stack.users.push(StackUser { name: "others".to_owned(), hours });
+    }
+    let day = |seconds: f64| {
+        LocalTime::of(seconds as i64).map_or(String::new(), |at| at.to_string().replace('T', " "))
+    };
+    let kind = users.total.energy_kind;
+    Ok(UsagePage {
+        title: "GPU usage".to_owned(),
+        note: notes(&users).join(" "),
+        energy: kind.map_or(String::new(), |kind| kind.name().to_owned()),
+        from: day(users.since_s),
+        until: day(users.until_s),
+        gpus: by(ReportBy::Gpu, None)?.rows,
+        total: Some(users.total),
+        users: users.rows,
+        days: days.rows,
+        stack,
+    })
 }
 
 /// Where energy comes from.

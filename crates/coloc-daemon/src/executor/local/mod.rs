@@ -10,6 +10,7 @@ mod environment;
 mod find;
 mod judge;
 mod kill;
+pub mod notices;
 mod outputs;
 pub mod run;
 pub mod sharing;
@@ -30,6 +31,7 @@ use super::{
     StopRequest,
 };
 use crate::hardware::Gpus;
+use crate::notices::Notice;
 use crate::owner::Input;
 use crate::record::{Record, Uid};
 use cgroup::Groups;
@@ -374,6 +376,10 @@ impl Executor for LocalExecutor {
 
     fn sweep_sharing(&mut self, now: Time, attempts: &mut dyn Iterator<Item = &Record>) {
         self.sweep_instances(now, attempts);
+    }
+
+    fn deliver(&mut self, notice: &Notice, sendmail: &Path) {
+        self.tell(notice, sendmail);
     }
 
     fn tear_down(&mut self) {

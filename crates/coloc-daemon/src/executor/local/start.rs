@@ -6,6 +6,7 @@ use crate::record::Record;
 use coloc_api::spec::TaskSpec;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde::Serialize;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
@@ -50,7 +51,7 @@ impl LocalExecutor {
 }
 
 /// The order in memory that no other process can reach, to be inherited.
-fn descriptor_of(order: &Order) -> io::Result<File> {
+pub(super) fn descriptor_of(order: &impl Serialize) -> io::Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let mut file = File::from(rustix::fs::memfd_create("order", flags)?);
     file.write_all(&serde_json::to_vec(order)?)?;

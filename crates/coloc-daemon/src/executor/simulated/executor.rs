@@ -193,6 +193,14 @@ impl Executor for SimulatedExecutor {
 
     fn sweep_sharing(&mut self, _now: Time, _attempts: &mut dyn Iterator<Item = &Record>) {}
 
+    fn deliver(&mut self, notice: &crate::notices::Notice, _sendmail: &std::path::Path) {
+        self.0.disk.crash_point();
+        let mut state = self.0.state();
+        state.delivered.push(notice.clone());
+        let result = state.deliveries.pop_front().unwrap_or(Ok(()));
+        state.told.push_back(Input::Delivered { id: notice.id, result });
+    }
+
     fn tear_down(&mut self) {}
 }
 

@@ -2,6 +2,7 @@
 
 use super::submit::LEAST_MEMORY;
 use crate::bounds::{self, BoundsError};
+use coloc_api::notify::NotifyError;
 use coloc_core::{HostRefusal, RejectedTask};
 use coloc_model::{Bytes, Millis, TaskId};
 
@@ -27,6 +28,12 @@ pub enum Invalid {
     ZeroByte,
     #[error("a task has at most 16 limits, and a mask of at most 777 (octal)")]
     Limits,
+    #[error("--notify: {0}")]
+    Notify(#[from] NotifyError),
+    #[error(
+        "--notify: users' webhooks may go to {allowed} here, and {url} is elsewhere; administrators allow hosts with webhook-allow in [notify]"
+    )]
+    Webhook { url: String, allowed: String },
     #[error("a share of the SMs is from 1 to 100 percent")]
     SmPercent,
     #[error("copies of a task, and their CPUs and GPUs, are from 1 to {}", bounds::COPIES)]

@@ -212,6 +212,7 @@ impl Owner {
         let id = record.id;
         self.keep(Live { record, spec: spec.clone(), in_core: false, ending: None });
         self.eligibility.look_at(id);
+        self.mind_long_wait(id);
     }
 
     /// The tasks that came with this key, in this batch or before.
@@ -258,6 +259,7 @@ impl Owner {
         let tasks = array.map_or(1, |array| array.indices.len());
         bounds::check(spec, tasks, &self.settings.bounds).map_err(Invalid::from)?;
         check_form(spec, array)?;
+        self.check_hooks(spec)?;
         self.check_dependencies(spec)?;
         self.check_gang_share(owner, spec)?;
         self.check_kinds(spec)?;
@@ -361,6 +363,7 @@ impl Owner {
             Entry::Lesson(..) => false,
             // It counts already, and is written down when there is room.
             Entry::Gpu(_) | Entry::Setup(_) => true,
+            Entry::Notice(_) | Entry::NoticeDone(_) => true,
             Entry::Key(keyed) => !forgotten.contains(&keyed.first),
             Entry::Draining(_) => true,
         });

@@ -96,6 +96,7 @@ impl OwnerKit {
             retention: Retention::default(),
             administration: Default::default(),
             bounds: Default::default(),
+            notify: Default::default(),
             chosen: Vec::new(),
         };
         let mut kit = OwnerKit {

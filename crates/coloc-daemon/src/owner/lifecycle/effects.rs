@@ -3,6 +3,7 @@
 use crate::executor::{Blame, Launched};
 use crate::owner::{Ending, Owner};
 use crate::record::{Intent, Record};
+use coloc_api::notify::NotifyEvent;
 use coloc_core::{Effect, Event};
 use coloc_model::{GpuId, Placement, Share, Slot, TaskId, TaskState, Time};
 use std::collections::VecDeque;
@@ -189,12 +190,16 @@ impl Owner {
         live.record.phase = TaskState::Running;
         live.record.reason = None;
         live.record.started = Some(now);
+        let first = live.record.first_started.is_none();
         live.record.first_started.get_or_insert(now);
         self.counters.started(&live.record);
         self.roots_changed = true;
         self.faults.remove(&task);
         self.eligibility.started(task);
         self.changed(task, launched.without);
+        if first {
+            self.notify(task, &[NotifyEvent::Start]);
+        }
         self.mind_time_limit(task);
         for (other, enforcement) in launched.neighbours {
             if let Some(live) = self.tasks.get_mut(&other) {

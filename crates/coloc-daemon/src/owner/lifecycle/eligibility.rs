@@ -205,6 +205,7 @@ impl Owner {
         self.today.ended(self.clock.world_now(), &live.record, &live.spec);
         self.counters.ended(&live.record, &live.spec);
         self.changed(task, Some(phase.name().replace('_', " ")));
+        self.notify_end(task, phase);
         self.note_last_news(task);
         if let Some(Live { record, spec, .. }) = self.drop_task(task) {
             self.give_back(&record, &spec);

@@ -6,6 +6,7 @@ pub(in crate::owner) mod eligibility;
 pub(in crate::owner) mod ends;
 pub(in crate::owner) mod intent;
 pub(in crate::owner) mod machine_faults;
+pub(in crate::owner) mod notices;
 pub(in crate::owner) mod out_of_memory;
 pub(in crate::owner) mod promises;
 pub(in crate::owner) mod restore;

@@ -42,6 +42,7 @@ impl Owner {
                     self.over(task, TaskState::Cancelled);
                 } else {
                     self.eligibility.look_at(task);
+                    self.mind_long_wait(task);
                 }
                 continue;
             }

@@ -8,6 +8,7 @@ use crate::owner::{Live, Owner};
 use crate::record::Record;
 use crate::report::LiveUsage;
 use coloc_api::moment::Moment;
+use coloc_api::notify::NotifyEvent;
 use coloc_core::belief;
 use coloc_core::gpus::Gpus;
 use coloc_model::{Activity, Bytes, GpuId, Placement, Slot, TaskId, TaskState, Time};
@@ -115,6 +116,13 @@ impl Owner {
 
     /// An attempt is off its GPUs: what it was promised counts to its end.
     pub(in crate::owner) fn close_usage(&mut self, task: TaskId, ran_out_of_memory: bool) {
+        self.count_to_end(task, ran_out_of_memory);
+        if ran_out_of_memory {
+            self.notify(task, &[NotifyEvent::Oom]);
+        }
+    }
+
+    fn count_to_end(&mut self, task: TaskId, ran_out_of_memory: bool) {
         let (moment, whole) = (self.clock.world_now(), self.scheduler.policy().needs_idle());
         let Owner { tasks, scheduler, fleet, gpu_names, clock, .. } = self;
         let Some(live) = tasks.get_mut(&task) else { return };

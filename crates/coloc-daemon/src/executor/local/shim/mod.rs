@@ -260,7 +260,7 @@ fn kill_all(order: &Order, group: Option<&Group>) {
 }
 
 /// Gives up root for good. Groups first: afterwards it would not be allowed.
-fn become_user(user: &RunAs) -> io::Result<()> {
+pub(super) fn become_user(user: &RunAs) -> io::Result<()> {
     use nix::unistd::{Gid, Uid, initgroups, setgid, setuid};
     let name = std::ffi::CString::new(user.name.as_str())?;
     initgroups(&name, Gid::from_raw(user.gid))?;

@@ -6,6 +6,7 @@ mod commands;
 mod events;
 mod lifecycle;
 mod monitor;
+mod notices;
 
 use super::*;
 use crate::owner::Refused;
