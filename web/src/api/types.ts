@@ -1046,6 +1046,11 @@ export interface WebCode {
   url: string;
 }
 
+/** A code to sign in with. */
+export interface WebCodeRequest {
+  scope?: Scope;
+}
+
 /** What a page shows from now on. */
 export interface WebSession {
   expires_s: number;
@@ -1053,6 +1058,11 @@ export interface WebSession {
   scope: Scope;
   token: string;
   user: string;
+}
+
+/** A code, for a token. */
+export interface WebSessionRequest {
+  code?: string;
 }
 
 /** What would have been. */

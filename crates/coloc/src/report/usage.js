@@ -6,7 +6,8 @@ const sides = [
   { key: "days", title: "By day", one: "day", rows: page.days || [] },
   { key: "gpus", title: "By GPU", one: "GPU", rows: page.gpus || [] },
 ];
-const hours = (h) => (known(h) ? `${trim(h, Math.abs(h) < 10 ? 2 : 1)}\u00a0GPU\u00a0h` : "–");
+const hourDigits = (h) => (Math.abs(h) < 0.1 ? 4 : Math.abs(h) < 10 ? 2 : 1);
+const hours = (h) => (known(h) ? `${trim(h, hourDigits(h))}\u00a0GPU\u00a0h` : "–");
 const MEASURES = [
   { name: "GPU hours", chart: "hours", lead: "promised, and of that used", key: "gpu_hours_promised", inner: "gpu_hours_used", text: hours, height: 200 },
   { name: "Wait", chart: "wait", lead: "from submission to the first start, mean", key: "wait_mean_s", text: format.duration },
@@ -21,8 +22,8 @@ const facts = (row) => [["tasks", format.count(row.tasks)], ["promised", hours(r
 // Of many days the last are drawn, of many users and GPUs the first; the table has all of them.
 const drawn = (side) => (side.key === "days" ? side.rows.slice(-MOST_BARS) : side.rows.slice(0, MOST_BARS));
 
-function axisText(measure, value) {
-  if (measure.key === "gpu_hours_promised") return trim(value, 2);
+function axisText(measure, value, top) {
+  if (measure.key === "gpu_hours_promised") return trim(value, hourDigits(top));
   return brief(measure.text(value));
 }
 
@@ -35,7 +36,8 @@ function bars(measure, side) {
     const box = { left: 62, right: width - 6, top: 16, bottom: 16 + (measure.height || 150) };
     const y = linear(0, top, box.bottom, box.top);
     const svg = chart(width, box.bottom + 30, `${measure.name}, ${measure.lead}, by ${side.one}`, `${measure.chart}-${side.key}`);
-    yAxis(svg, box, y, niceTicks(top, 4), (value) => axisText(measure, value));
+    const whole = (tick) => measure.key !== "ooms" || Number.isInteger(tick);
+    yAxis(svg, box, y, niceTicks(top, 4).filter(whole), (value) => axisText(measure, value, top));
     const slot = (box.right - box.left) / rows.length;
     rows.forEach((row, index) => {
       const room = Math.min(slot * 0.8, 46);
@@ -68,7 +70,7 @@ function stacked() {
     const box = { left: 62, right: width - 6, top: 16, bottom: 236 };
     const y = linear(0, top, box.bottom, box.top);
     const svg = chart(width, box.bottom + 30, "GPU hours promised by day and user", "hours-by-user-and-day");
-    yAxis(svg, box, y, niceTicks(top, 5), (value) => trim(value, 2));
+    yAxis(svg, box, y, niceTicks(top, 5), (value) => trim(value, hourDigits(top)));
     const slot = (box.right - box.left) / days.length;
     days.forEach((day, index) => {
       const room = Math.min(slot * 0.8, 46);
@@ -102,8 +104,8 @@ function table(side) {
 function body() {
   const main = document.getElementById("main");
   const { total } = page;
-  head(page.title, page.note, [["From", page.from], ["Until", page.until], ["Tasks", total && format.count(total.tasks)], ["GPU hours promised", total && trim(total.gpu_hours_promised, 2)],
-    ["used", total && trim(total.gpu_hours_used, 2)], ["Energy", total && format.energy(total.energy_j)], ["SM activity", total && format.percent(total.smact_mean)]]);
+  head(page.title, page.note, [["From", page.from], ["Until", page.until], ["Tasks", total && format.count(total.tasks)], ["GPU hours promised", total && trim(total.gpu_hours_promised, hourDigits(total.gpu_hours_promised))],
+    ["GPU hours used", total && trim(total.gpu_hours_used, hourDigits(total.gpu_hours_used))], ["Energy", total && format.energy(total.energy_j)], ["SM activity", total && format.percent(total.smact_mean)]]);
   if (!sides[0].rows.length) { main.append(el("p", { class: "empty" }, "No task ran in that time.")); return; }
   const waiting = [];
   const card = (title, lead, drawing, above) => {
