@@ -55,6 +55,13 @@ pub enum Event {
         /// What they hold on it.
         used: Bytes,
     },
+    /// What processes that are not tasks do of a GPU's work, where that is to count.
+    ForeignBusy {
+        /// The GPU.
+        gpu: GpuId,
+        /// Their SM activity.
+        busy: f64,
+    },
     /// The monitor saw clients of MPS.
     ClientsSeen {
         /// The GPU.

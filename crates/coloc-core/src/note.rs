@@ -47,6 +47,10 @@ impl Scheduler {
                 scheduler.gpus.see_foreign(gpu, used);
                 true
             }
+            Event::ForeignBusy { gpu, busy } => {
+                scheduler.gpus.see_foreign_load(gpu, busy);
+                true
+            }
             Event::ClientsSeen { gpu, beside, limit } => {
                 scheduler.gpus.see_clients(gpu, Clients { beside, limit });
                 true

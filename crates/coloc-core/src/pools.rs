@@ -4,6 +4,7 @@ use crate::demand::Demand;
 use crate::gpus::GpuState;
 use crate::policy::Policy;
 use crate::scheduler::{Scheduler, SchedulerState};
+use crate::screen::{Case, Refusal};
 use crate::{admission::LargestMemory, queue::Waiting};
 use coloc_model::{GpuId, PoolSet, Share, Task};
 
@@ -88,4 +89,21 @@ impl Demand {
     pub(crate) fn takes_any(&self) -> bool {
         self.models.is_none() && self.pools.is_none()
     }
+}
+
+/// A GPU takes the tasks of its pools.
+pub(crate) fn pool(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    (!case.demand.is_in_pool(gpu)).then_some(Refusal::OtherPool)
+}
+
+/// A GPU that is kept for some users takes theirs.
+pub(crate) fn kept_for_users(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    (!case.demand.is_kept_for_it(gpu)).then_some(Refusal::KeptForOthers)
+}
+
+/// A GPU is partitioned or not; a task that was there before the policy changed keeps it as it was.
+pub(crate) fn other_sharing(_: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
+    let partitioned = gpu.is_partitioned();
+    let other = gpu.residents.iter().find(|booking| booking.instance.is_some() != partitioned)?;
+    Some(Refusal::OtherSharing { holder: other.task })
 }

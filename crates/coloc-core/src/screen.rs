@@ -5,6 +5,7 @@ use crate::demand::Demand;
 use crate::gate::{hot_score, tumbling_mean};
 use crate::gpus::{Clients, GpuState, Reservation};
 use crate::policy::{Gate, Policy};
+use crate::pools::{kept_for_users, other_sharing, pool};
 use coloc_model::{Basis, Bytes, Millis, Share, TaskId, Time, UserId};
 use serde::Serialize;
 use std::fmt;
@@ -281,21 +282,6 @@ fn service(_: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
 fn kind(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
     let models = case.demand.models?;
     (!models.contains(gpu.model)).then_some(Refusal::Kind)
-}
-
-fn pool(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
-    (!case.demand.is_in_pool(gpu)).then_some(Refusal::OtherPool)
-}
-
-fn kept_for_users(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
-    (!case.demand.is_kept_for_it(gpu)).then_some(Refusal::KeptForOthers)
-}
-
-/// A GPU is partitioned or not; a task that was there before the policy changed keeps it as it was.
-fn other_sharing(_: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
-    let partitioned = gpu.is_partitioned();
-    let other = gpu.residents.iter().find(|booking| booking.instance.is_some() != partitioned)?;
-    Some(Refusal::OtherSharing { holder: other.task })
 }
 
 fn reservation(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {

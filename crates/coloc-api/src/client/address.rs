@@ -98,8 +98,9 @@ impl fmt::Debug for Secret {
 pub(super) fn open(address: &Address) -> Result<Connection, ClientError> {
     match address {
         Address::Socket(socket) => {
-            let stream = UnixStream::connect(socket)
-                .map_err(|source| ClientError::Unreachable { socket: socket.clone(), source })?;
+            let stream = UnixStream::connect(socket).map_err(|source| {
+                ClientError::Unreachable { socket: socket.clone(), source, also: None }
+            })?;
             set_timeout(&stream, LONGEST_SILENCE).map_err(broken)?;
             Ok(Connection::over(stream))
         }

@@ -11,12 +11,14 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// No daemon answers.
-    #[error("no daemon answers at {}: {source}; start one with `coloc daemon`", socket.display())]
+    #[error("no daemon answers at {}{}: {source}; start one with `coloc daemon`", socket.display(), nor_at(also.as_ref()))]
     Unreachable {
         /// Where.
         socket: PathBuf,
         /// What the system says.
         source: io::Error,
+        /// Where else none answers.
+        also: Option<PathBuf>,
     },
     /// No daemon answers elsewhere, or not the one that should.
     #[error("no daemon answers at {host}: {source}")]
@@ -48,6 +50,11 @@ pub enum ClientError {
     /// It says what the client does not understand.
     #[error("the daemon's answer cannot be read: {0}; are both of one version?")]
     Garbled(String),
+}
+
+/// ` nor at …`, where another place was tried.
+fn nor_at(also: Option<&PathBuf>) -> String {
+    also.map_or_else(String::new, |also| format!(" nor at {}", also.display()))
 }
 
 impl ClientError {

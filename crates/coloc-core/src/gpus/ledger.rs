@@ -81,6 +81,8 @@ pub struct GpuState {
     pub(crate) signal: GpuSignal,
     /// Held by processes that are not tasks.
     pub(crate) foreign: Bytes,
+    /// SM activity of processes that are not tasks, where that counts.
+    pub(crate) foreign_load: f64,
     /// Clients of MPS.
     pub(crate) clients: Clients,
     /// It is lost.
@@ -355,8 +357,8 @@ impl GpuState {
     }
 
     /// Summed anew instead of adjusted, so that rounding never accumulates.
-    fn sum_load(&mut self) {
+    pub(super) fn sum_load(&mut self) {
         // Not `sum`: of nothing that is -0.0, whose bits make an empty GPU look like the busiest.
-        self.load = self.residents.iter().fold(0.0, |load, booking| load + booking.load);
+        self.load = self.residents.iter().fold(self.foreign_load, |load, b| load + b.load);
     }
 }

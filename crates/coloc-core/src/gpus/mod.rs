@@ -73,6 +73,7 @@ impl Gpus {
                 load: 0.0,
                 signal: GpuSignal::default(),
                 foreign: Bytes::ZERO,
+                foreign_load: 0.0,
                 clients: Clients { beside: 0, limit: gpu.model.mps_clients() },
                 lost: false,
                 drained: false,

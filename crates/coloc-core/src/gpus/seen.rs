@@ -20,6 +20,14 @@ impl Gpus {
         self.usable_changed(gpu, clients.is_roomier_than(before));
     }
 
+    /// Processes that are not tasks do so much of a GPU's work.
+    pub(crate) fn see_foreign_load(&mut self, gpu: GpuId, load: f64) {
+        let state = &mut self.states[gpu.index()];
+        let before = std::mem::replace(&mut state.foreign_load, load);
+        state.sum_load();
+        self.usable_changed(gpu, load < before);
+    }
+
     /// Others hold these slices of a GPU.
     pub(crate) fn see_slices(&mut self, gpu: GpuId, taken: Layout) {
         let before = std::mem::replace(&mut self.states[gpu.index()].foreign_slices, taken);

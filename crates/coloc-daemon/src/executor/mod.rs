@@ -13,6 +13,7 @@ pub(crate) mod simulated;
 pub use outcome::Verdict;
 pub use progress::{Count, Counted};
 
+use crate::administration::Hooks;
 use crate::hardware::Gpus;
 use crate::notices::Notice;
 use crate::record::{Exit, Record};
@@ -81,6 +82,12 @@ pub trait Executor {
 
     /// What keeps the processes of tasks together, and the same for people.
     fn containment(&self) -> (Containment, String);
+
+    /// Runs these programs before and after attempts from now on.
+    fn set_hooks(&mut self, hooks: &Hooks);
+
+    /// Why the epilog of an attempt that has ended failed, if it did.
+    fn epilog_failure(&self, record: &Record) -> Option<String>;
 
     /// Attempts are killed this long after they were asked to end.
     fn set_grace(&mut self, grace: Millis);
@@ -191,6 +198,8 @@ pub enum End {
     Ended(Verdict, Option<Exit>),
     /// Its program never began, and this is what was wrong with the machine.
     NeverBegan(Option<String>),
+    /// Its program never began, because the administrator's prolog failed, for this reason.
+    PrologFailed(String),
     /// It is gone, and how it ended is not known.
     Vanished,
     /// The machine cannot tell just now, for this reason.

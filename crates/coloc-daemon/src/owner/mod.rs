@@ -14,6 +14,7 @@ mod kinds;
 #[cfg(test)]
 mod kit;
 mod lifecycle;
+mod live;
 mod monitor;
 mod names;
 mod reply;
@@ -49,16 +50,16 @@ use crate::journal::{Entry, Journal, JournalError, Trouble};
 use crate::metrics::counters::Counters;
 use crate::news::News;
 use crate::quotas::AccountTable;
-use crate::record::{Record, Uid};
+use crate::record::Uid;
 use crate::reserve::Reserve;
 use crate::retention::Retention;
 use crate::settings::Settings;
 use coloc_api::moment::Moment;
 use coloc_api::request::SignalRequest;
-use coloc_api::spec::TaskSpec;
 use coloc_core::eligibility::Eligibility;
 use coloc_core::{Effect, Event, Scheduler};
-use coloc_model::{Fleet, GpuId, TaskId, TaskState, Time};
+use coloc_model::{Fleet, GpuId, TaskId, Time};
+use live::{Ending, Live};
 use reply::Flushed;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -72,33 +73,6 @@ const LARGEST_BATCH: usize = 4096;
 const TURN: Duration = Duration::from_millis(10);
 /// The owner looks at the clock at least this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
-
-/// A task that has not ended.
-#[derive(Clone, Debug)]
-struct Live {
-    record: Record,
-    spec: Arc<TaskSpec>,
-    /// The scheduler knows it.
-    in_core: bool,
-    /// What its end will be called, once the scheduler lets go of it.
-    ending: Option<Ending>,
-}
-
-impl Live {
-    /// This attempt of it has, or may have, processes.
-    fn runs_attempt(&self, attempt: u32) -> bool {
-        self.record.phase.is_on_gpus() && self.record.attempt == attempt
-    }
-}
-
-/// What becomes of a task when the scheduler lets go of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Ending {
-    /// It is over.
-    Over(TaskState),
-    /// It is submitted again.
-    Again,
-}
 
 /// Everything that changes.
 pub struct Owner {
@@ -134,6 +108,8 @@ pub struct Owner {
     to_signal: Vec<(TaskId, u32, SignalRequest)>,
     /// Attempts whose shims are to hear of another time limit, likewise.
     to_limit: Vec<(TaskId, u32)>,
+    /// How often the administrator's hooks failed in a row.
+    hook_failures: lifecycle::hooks::HookFailures,
     /// When attempts are killed that should be gone by then.
     overdue: lifecycle::deadlines::Deadlines,
     /// When attempts are looked at again of which the machine could not tell how they are.
@@ -175,6 +151,7 @@ pub struct Owner {
     /// GPUs that cannot be used, since when.
     away: FxHashMap<GpuId, Time>,
     service: monitor::drained_gpus::Service,
+    foreign_seen: monitor::foreign::ForeignSeen,
     idle: monitor::idle::IdleSince,
     memory_watchdog: monitor::memory_watchdog::MemoryWatchdog,
     signs: monitor::progress::Signs,
@@ -219,6 +196,7 @@ impl Owner {
             to_stop: Vec::new(),
             to_signal: Vec::new(),
             to_limit: Vec::new(),
+            hook_failures: lifecycle::hooks::HookFailures::default(),
             overdue: lifecycle::deadlines::Deadlines::default(),
             unclear: lifecycle::deadlines::Deadlines::default(),
             pause: None,
@@ -244,6 +222,7 @@ impl Owner {
             seen_at: monitor::departures::LastSeen::default(),
             away: FxHashMap::default(),
             service: monitor::drained_gpus::Service::default(),
+            foreign_seen: monitor::foreign::ForeignSeen::default(),
             idle: monitor::idle::IdleSince::default(),
             memory_watchdog: monitor::memory_watchdog::MemoryWatchdog::default(),
             signs: monitor::progress::Signs::default(),

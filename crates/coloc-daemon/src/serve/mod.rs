@@ -1,31 +1,32 @@
 //! The daemon's entry: puts the parts together and serves until it is told to stop.
 
+mod error;
 mod network;
 mod place;
 
+pub use error::DaemonError;
 pub use place::check_free;
 pub(crate) use place::lock;
 
-use crate::administration::admins::{self, NoSuchGroup};
+use crate::administration::admins;
 use crate::api::{self, ApiState, router};
 use crate::clock::Clock;
 use crate::executor::local::cgroup::{Groups, NoGroups};
 use crate::executor::local::sharing::Sharing;
 use crate::executor::local::{LocalExecutor, Watcher, make_commands, runs_below};
-use crate::hardware::{self, Hardware, HardwareError, Sighting};
+use crate::hardware::{self, Hardware, Sighting};
 use crate::intent_file::IntentFile;
-use crate::journal::{Journal, JournalError, Saved, Setup};
+use crate::journal::{Journal, Saved, Setup};
 use crate::metrics::{Board, Exporter};
 use crate::news::News;
-use crate::owner::{self, Caller, Input, Names, Owner, Parts, SetupError, Tables};
+use crate::owner::{self, Caller, Input, Names, Owner, Parts, Tables};
 use crate::renumber::renumber;
 use crate::reserve::Reserve;
 use crate::retention::{self, Retention};
 use crate::retention_clock::RetentionClockFile;
 use crate::settings::{Settings, Source};
 use crate::tls::Identity;
-use crate::tokens::{TokenError, Tokens};
-use coloc_api::tls::TlsError;
+use crate::tokens::Tokens;
 use coloc_core::Policy;
 use coloc_gpu::driver::{Guarded, Xids};
 use coloc_gpu::process::TaskRoots;
@@ -94,56 +95,6 @@ pub struct Web {
     pub address: SocketAddr,
     /// A browser that shows no token may look.
     pub anonymous: bool,
-}
-
-/// A daemon that cannot work.
-#[derive(Debug, thiserror::Error)]
-pub enum DaemonError {
-    /// The GPUs.
-    #[error(transparent)]
-    Hardware(#[from] HardwareError),
-    /// The journal.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// Weights, quotas and pools.
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    /// The administrators' group.
-    #[error("admin-group: {0}")]
-    AdminGroup(#[from] NoSuchGroup),
-    /// Tokens.
-    #[error(transparent)]
-    Tokens(#[from] TokenError),
-    /// The chosen control group.
-    #[error(transparent)]
-    Groups(#[from] NoGroups),
-    /// Certificates.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The network.
-    #[error("cannot listen at {address}: {source}")]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// A mistake of ours.
-    #[error(
-        "the daemon's owner died of a mistake of its own; tasks go on, and are found again at the next start"
-    )]
-    OwnerDied,
-    /// Another one works there.
-    #[error("another daemon uses {}: talk to that one, or give this one a --state and a --socket of its own", .0.display())]
-    Taken(PathBuf),
-    /// The system says no.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// Where.
-        path: PathBuf,
-        /// What it says.
-        source: io::Error,
-    },
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> DaemonError {
@@ -361,6 +312,7 @@ fn executor(
         socket: options.socket.clone(),
         time_scale: options.time_scale,
         grace: options.settings.grace,
+        hooks: options.settings.administration.hooks.clone(),
         sharing,
         groups,
         addresses: hardware.gpus.addresses.clone(),

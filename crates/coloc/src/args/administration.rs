@@ -3,9 +3,13 @@
 use super::pool;
 use crate::error::{CliError, UsageError};
 use crate::parse::slurm::{self, Limit};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use coloc_core::Policy;
-use coloc_daemon::administration::{Administration, Pool, TimeLimits, admins, pools};
+use coloc_daemon::administration::{
+    Administration, ForeignPolicy, Hooks, Pool, TimeLimits, admins, pools,
+};
+use coloc_model::Millis;
+use std::path::PathBuf;
 
 /// What the administrator decides
 #[derive(Args, Clone, Debug)]
@@ -23,7 +27,34 @@ pub(crate) struct AdministrationArgs {
     /// A pool of GPUs that submissions name, the preferred first; in a configuration file a [[pool]]
     #[arg(long, value_name = "name=NAME;KEY=VALUE;…", value_parser = pool::pool)]
     pool: Vec<Pool>,
+    /// A program that runs before each attempt, with the daemon's rights; if it fails, the task waits again
+    #[arg(long, value_name = "PROGRAM")]
+    prolog: Option<PathBuf>,
+    /// A program that runs after each attempt, with the daemon's rights, however it ended
+    #[arg(long, value_name = "PROGRAM")]
+    epilog: Option<PathBuf>,
+    /// Kill a prolog or epilog after this long
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    hook_timeout: Millis,
+    /// What to do about processes on GPUs that are not tasks; their memory is never promised to tasks
+    #[arg(long, value_enum, default_value = "warn")]
+    foreign: ForeignFlag,
 }
+
+flag_values! {
+    /// What to do about processes that are not tasks.
+    ForeignFlag => ForeignPolicy {
+        /// Nothing more
+        Tolerate => ForeignPolicy::Tolerate,
+        /// Tell of them in the log, `doctor` and `queue`
+        Warn => ForeignPolicy::Warn,
+        /// The same, and expect less of GPUs that they keep busy
+        Count => ForeignPolicy::Count,
+    }
+}
+
+/// The longest time that a prolog or epilog may take.
+const LONGEST_HOOK: Millis = Millis::from_secs(3600);
 
 impl AdministrationArgs {
     pub(crate) fn administration(&self, policy: &Policy) -> Result<Administration, CliError> {
@@ -38,6 +69,18 @@ impl AdministrationArgs {
         pools::check(&self.pool, policy)
             .map_err(|error| UsageError::flag("--pool", error.to_string()))?;
         let (admin_group, pools) = (self.admin_group.clone(), self.pool.clone());
-        Ok(Administration { times, admin_group, pools })
+        if !(Millis::from_secs(1)..=LONGEST_HOOK).contains(&self.hook_timeout) {
+            return Err(UsageError::flag("--hook-timeout", "from 1 second to 1 hour").into());
+        }
+        let (prolog, epilog) = (self.prolog.clone(), self.epilog.clone());
+        let checked = |flag: &str, program: &Option<PathBuf>| {
+            let one = Hooks { prolog: program.clone(), ..Hooks::default() };
+            one.check().map_err(|error| UsageError::flag(flag, error.to_string()))
+        };
+        checked("--prolog", &prolog)?;
+        checked("--epilog", &epilog)?;
+        let hooks = Hooks { prolog, epilog, timeout: self.hook_timeout };
+        let foreign = self.foreign.into();
+        Ok(Administration { times, admin_group, pools, hooks, foreign })
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::{CliError, UsageError};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use coloc_api::client::{Address, Client, Host, Secret, Wanted, Whose};
+use coloc_api::client::{Address, Client, ClientError, Host, Secret, Wanted, Whose};
 use coloc_api::fingerprint::Fingerprint;
 use coloc_api::tls::Trust;
 use std::io;
@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Where a system's daemon listens.
-const SYSTEM_SOCKET: &str = "/run/coloc/coloc.sock";
+pub(crate) const SYSTEM_SOCKET: &str = "/run/coloc/coloc.sock";
 /// Where a system's daemon keeps its state.
 const SYSTEM_STATE: &str = "/var/lib/coloc";
 
@@ -51,11 +51,19 @@ impl SocketArg {
             let token = token(said(self.token_file.as_ref()).map(PathBuf::as_path))?;
             return Ok(Client::reach(Address::Remote { host, token, trust })?);
         }
-        let socket = said(self.socket.as_ref()).cloned().unwrap_or_else(|| {
-            let (own, system) = (own_socket(), PathBuf::from(SYSTEM_SOCKET));
-            if !own.exists() && system.exists() { system } else { own }
-        });
-        Ok(Client::connect(&socket)?)
+        if let Some(socket) = said(self.socket.as_ref()) {
+            return Ok(Client::connect(socket)?);
+        }
+        let (own, system) = (own_socket(), PathBuf::from(SYSTEM_SOCKET));
+        match Client::connect(&own) {
+            // The system's daemon is there for users who have none of their own, or whose own has ended.
+            Err(ClientError::Unreachable { socket, source, .. }) if own != system => {
+                let unreachable =
+                    ClientError::Unreachable { socket, source, also: Some(system.clone()) };
+                Client::connect(&system).map_err(|_| unreachable.into())
+            }
+            connected => Ok(connected?),
+        }
     }
 }
 

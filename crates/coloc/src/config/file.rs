@@ -1,9 +1,9 @@
 //! One configuration file: settings, each with its place.
 
 use super::SECTIONS;
+use super::pools::POOL;
 use crate::Cli;
 use crate::args::notify::NOTIFY_FLAGS;
-use crate::args::{self, pool::KEYS};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, CommandFactory as _};
 use std::ffi::OsString;
@@ -13,8 +13,6 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Tables that describe pools of GPUs to the daemon.
-const POOL: &str = "pool";
 /// Files larger than this are not read.
 const LARGEST: u64 = 1 << 20;
 
@@ -24,6 +22,12 @@ pub(crate) enum ConfigError {
     /// It cannot be read.
     #[error("cannot read {}: {source}", file.display())]
     Read { file: PathBuf, source: io::Error },
+    /// Another user could change what the daemon does with its rights.
+    #[error(
+        "{}: another user could change it, and the daemon would do what it says: it must belong to root or to the daemon's user, and be writable by no other (chmod go-w)",
+        file.display()
+    )]
+    Unsafe { file: PathBuf },
     /// Something in it makes no sense.
     #[error("{}, line {line}, column {column}: {problem}", file.display())]
     Wrong { file: PathBuf, line: usize, column: usize, problem: String },
@@ -50,7 +54,7 @@ pub(crate) struct Setting {
     /// As the flag would be typed, each time it would be; none for a flag that is off.
     pub(crate) values: Vec<String>,
     /// It is a flag without a value.
-    is_switch: bool,
+    pub(super) is_switch: bool,
     /// A variable that wins over it.
     pub(crate) variable: Option<OsString>,
     pub(crate) file: PathBuf,
@@ -59,7 +63,7 @@ pub(crate) struct Setting {
 
 impl Setting {
     /// The flag, as it would be typed.
-    pub(super) fn words(&self) -> impl Iterator<Item = OsString> + '_ {
+    pub(crate) fn words(&self) -> impl Iterator<Item = OsString> + '_ {
         self.values.iter().map(|value| match self.is_switch {
             true => format!("--{}", self.key).into(),
             // In one word, so that a value may begin with a dash.
@@ -108,8 +112,8 @@ fn parse(file: &Path, text: &str) -> Result<Vec<Setting>, ConfigError> {
     reader.settings(&table, |_| true)
 }
 
-struct Reader<'a> {
-    file: &'a Path,
+pub(super) struct Reader<'a> {
+    pub(super) file: &'a Path,
     text: &'a str,
 }
 
@@ -157,46 +161,6 @@ impl Reader<'_> {
         Ok(settings)
     }
 
-    /// Pools of GPUs: each `[[pool]]` is what one `--pool` would be.
-    fn pools(&self, list: &Spanned<DeValue<'_>>) -> Result<Setting, ConfigError> {
-        let unlike = || {
-            let problem = "pools are written as [[pool]], each with its keys below".to_owned();
-            self.wrong(&list.span(), problem)
-        };
-        let DeValue::Array(pools) = list.get_ref() else { return Err(unlike()) };
-        let mut values = Vec::new();
-        for pool in pools.iter() {
-            let DeValue::Table(keys) = pool.get_ref() else { return Err(unlike()) };
-            let mut parts = Vec::new();
-            for (key, value) in keys {
-                let problem = |problem: String| self.wrong(&value.span(), problem);
-                let flag = key.get_ref().replace('_', "-");
-                if !KEYS.contains(&flag.as_str()) {
-                    let said = format!("unknown key {flag:?}; a pool has {}", KEYS.join(", "));
-                    return Err(self.wrong(&key.span(), said));
-                }
-                let texts = texts(value.get_ref()).ok_or_else(|| {
-                    problem(format!("{flag}: expected a text, a number or a list"))
-                })?;
-                let texts = texts.join(",");
-                if texts.contains([';', '=']) {
-                    return Err(problem(format!("{flag}: it has a ; or =")));
-                }
-                if flag != "name" {
-                    // Judged by itself, so that its own place is told.
-                    args::pool::pool(&format!("name=x;{flag}={texts}")).map_err(problem)?;
-                }
-                parts.push(format!("{flag}={texts}"));
-            }
-            let text = parts.join(";");
-            args::pool::pool(&text).map_err(|problem| self.wrong(&pool.span(), problem))?;
-            values.push(text);
-        }
-        let (line, _) = self.place(list.span().start);
-        let (section, key, file) = ("daemon", POOL.to_owned(), self.file.to_owned());
-        Ok(Setting { section, key, values, is_switch: false, variable: None, file, line })
-    }
-
     /// The section that a place is in, by the last line before its end that looks like the head of one.
     fn section_at(&self, at: usize) -> Option<&str> {
         let end = self
@@ -209,14 +173,14 @@ impl Reader<'_> {
         Some(head.split(']').next().unwrap_or(head).trim())
     }
 
-    fn place(&self, at: usize) -> (usize, usize) {
+    pub(super) fn place(&self, at: usize) -> (usize, usize) {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
         (line, column)
     }
 
-    fn wrong(&self, span: &Range<usize>, problem: String) -> ConfigError {
+    pub(super) fn wrong(&self, span: &Range<usize>, problem: String) -> ConfigError {
         let (line, column) = self.place(span.start);
         ConfigError::Wrong { file: self.file.to_owned(), line, column, problem }
     }
@@ -292,7 +256,7 @@ pub(crate) fn is_key(section: &str, key: &str) -> bool {
 }
 
 /// The texts of a value; `None` if it is nothing that a flag can take.
-fn texts(value: &DeValue<'_>) -> Option<Vec<String>> {
+pub(super) fn texts(value: &DeValue<'_>) -> Option<Vec<String>> {
     Some(match value {
         DeValue::String(text) => vec![text.to_string()],
         DeValue::Integer(number) => vec![number.to_string()],

@@ -7,11 +7,13 @@
 mod chosen;
 pub(crate) mod environments;
 mod file;
+mod pools;
 
 pub(crate) use chosen::chosen_settings;
 pub(crate) use file::{ConfigError, Setting, is_key, read};
 
 use crate::args::live::directory_in;
+use coloc_daemon::administration::hooks::is_own;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -67,6 +69,19 @@ impl Config {
     /// Reads the files that are there.
     pub(crate) fn load() -> Result<Self, ConfigError> {
         Config::load_with(read)
+    }
+
+    /// Reads the files that are there for a daemon: no user but root and its own may have written them.
+    pub(crate) fn load_for_daemon() -> Result<Self, ConfigError> {
+        let config = Config::load()?;
+        let theirs = |setting: &&Setting| matches!(setting.section, "daemon" | "api" | "notify");
+        for file in config.settings.iter().filter(theirs).map(|setting| &setting.file) {
+            let own = std::fs::metadata(file).is_ok_and(|found| is_own(&found));
+            if !own {
+                return Err(ConfigError::Unsafe { file: file.clone() });
+            }
+        }
+        Ok(config)
     }
 
     /// Reads what they say to a verb.

@@ -1,14 +1,16 @@
 //! `coloc config`: whether configuration files make sense, and what they say together.
 
 use crate::args::live::SocketArg;
-use crate::config::{self, Config, Setting};
+use crate::config::{self, Config, ConfigError, Setting};
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
-use clap::{Args, Subcommand};
+use crate::{Cli, Verb};
+use clap::{Args, Parser as _, Subcommand};
 use coloc_api::answer::ConfigInForce;
 use coloc_api::view::ChosenSetting;
+use coloc_daemon::administration::hooks::is_own;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Check configuration files, or show what they say together
 #[derive(Args, Debug)]
@@ -99,7 +101,10 @@ fn check(files: Vec<PathBuf>, json: bool) -> Result<(), CliError> {
     let mut checked = Vec::new();
     for file in files {
         let settings = match config::read(&file) {
-            Ok(settings) => Some(settings.len()),
+            Ok(settings) => {
+                check_daemon(&file, &settings)?;
+                Some(settings.len())
+            }
             Err(error) if !named && error.is_missing() => None,
             Err(error) => return Err(error.into()),
         };
@@ -120,6 +125,36 @@ fn check(files: Vec<PathBuf>, json: bool) -> Result<(), CliError> {
         files: Vec<Checked>,
     }
     Answer { body: &Body { files: checked }, wall_s: None }.print()
+}
+
+/// Whether a daemon would take what a file says: users, groups, pools and programs are looked up as a reload does.
+fn check_daemon(file: &Path, settings: &[Setting]) -> Result<(), CliError> {
+    let theirs = |setting: &&Setting| matches!(setting.section, "daemon" | "api" | "notify");
+    if !settings.iter().any(|setting| theirs(&setting)) {
+        return Ok(());
+    }
+    if !std::fs::metadata(file).is_ok_and(|found| is_own(&found)) {
+        return Err(ConfigError::Unsafe { file: file.to_owned() }.into());
+    }
+    let words = settings.iter().filter(theirs).flat_map(Setting::words);
+    let words = ["coloc".into(), "daemon".into()].into_iter().chain(words);
+    let wrong = match Cli::try_parse_from(words).map(|cli| cli.verb) {
+        Ok(Some(Verb::Daemon(daemon))) => match daemon.check() {
+            Ok(()) => return Ok(()),
+            Err(error) => error.to_string(),
+        },
+        Ok(_) => return Ok(()),
+        Err(error) => {
+            let said = error.to_string();
+            said.split("\n\n").next().unwrap_or(&said).trim_start_matches("error: ").to_owned()
+        }
+    };
+    // The first key that the problem names is where to look.
+    let is_named = |setting: &&&Setting| wrong.contains(&format!("--{}", setting.key));
+    let line = settings.iter().filter(theirs).collect::<Vec<_>>();
+    let line = line.iter().find(|setting| is_named(setting)).map_or(1, |setting| setting.line);
+    let (file, problem) = (file.to_owned(), wrong);
+    Err(ConfigError::Wrong { file, line, column: 1, problem }.into())
 }
 
 /// What a daemon says of itself.

@@ -4,7 +4,7 @@ use crate::Verb;
 use crate::args::administration::AdministrationArgs;
 use crate::args::bounds::BoundArgs;
 use crate::args::host::HostArgs;
-use crate::args::live::{own_socket, own_state, path, said as said_path};
+use crate::args::live::{SYSTEM_SOCKET, own_socket, own_state, path, said as said_path};
 use crate::args::log::LogArgs;
 use crate::args::notify::NotifyArgs;
 use crate::args::policy::{PolicyArgs, PresetFlag};
@@ -129,7 +129,7 @@ impl Daemon {
                 UsageError::value("--time-scale", "a number above 0.001", self.time_scale).into()
             );
         }
-        let settings = self.settings(chosen_settings(&Config::load()?, &typed()))?;
+        let settings = self.settings(chosen_settings(&Config::load_for_daemon()?, &typed()))?;
         let state = said_path(self.state.as_ref()).cloned().unwrap_or_else(own_state);
         // Shims are started elsewhere, and are told where their run directories are.
         let state = std::path::absolute(&state)
@@ -141,6 +141,9 @@ impl Daemon {
             return Err(self.start_again(fleet, &state.join("emulated")));
         }
         let _log = self.log.start();
+        if self.emulate.is_none() {
+            warn_of_system_daemon();
+        }
         let options = Options {
             socket: said_path(self.socket.as_ref()).cloned().unwrap_or_else(own_socket),
             listen: self.door(),
@@ -189,13 +192,18 @@ impl Daemon {
         })
     }
 
+    /// Whether a daemon with these flags could be had here.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
+        self.settings(Vec::new()).map(|_| ())
+    }
+
     /// Reads the configuration again, with what was typed at the start.
     fn again(&self) -> Result<Reloaded, CliError> {
         let words: Vec<OsString> = std::env::args_os().collect();
         let Some(Verb::Daemon(new)) = invocation::read_again(words)?.verb else {
             return Err(UsageError::Parser("this is no daemon".to_owned()).into());
         };
-        let settings = new.settings(chosen_settings(&Config::load()?, &typed()))?;
+        let settings = new.settings(chosen_settings(&Config::load_for_daemon()?, &typed()))?;
         Ok(Reloaded { settings, at_next_start: self.fixed_differences(&new) })
     }
 
@@ -275,6 +283,17 @@ impl Daemon {
             .env(HOME_VARIABLE, &home)
             .exec();
         CliError::Write { file: program, source: error }
+    }
+}
+
+/// Two daemons on one machine's GPUs promise the same memory twice.
+fn warn_of_system_daemon() {
+    let system = Path::new(SYSTEM_SOCKET);
+    if own_socket() != system && std::os::unix::net::UnixStream::connect(system).is_ok() {
+        eprintln!(
+            "coloc: a system daemon answers at {SYSTEM_SOCKET}: neither knows of the other's tasks, and both may promise the \
+             same memory; `coloc submit --socket {SYSTEM_SOCKET}` uses that one"
+        );
     }
 }
 

@@ -1,18 +1,21 @@
 //! `coloc doctor`: what is there, what is enforced and by what, and what to type to get further.
 
-use crate::args::live::{Maybe, SocketArg};
+use crate::args::live::{Maybe, SYSTEM_SOCKET, SocketArg, own_socket};
 use crate::error::CliError;
 use crate::output::{Answer, print_text};
 use crate::verbs::gpus;
 use clap::Args;
-use coloc_api::view::{Containment, GpuView};
+use coloc_api::view::{ChosenSetting, Containment, FaultView, GpuView};
+use coloc_daemon::administration::admins::listed_in;
 use coloc_daemon::executor::local::cgroup::Groups;
 use coloc_gpu::doctor::{Facts, Finding, Health, Places, diagnose};
 use coloc_gpu::driver::Guarded;
 use coloc_gpu::enforce::Facilities;
 use coloc_gpu::sample::dcgm::Endpoint;
 use serde::Serialize;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -47,6 +50,7 @@ impl Doctor {
         findings.push(task_processes(&self.socket));
         findings.extend(launching(&self.socket));
         findings.extend(drained(&self.socket));
+        findings.extend(daemon_says(&self.socket));
         let answer = Diagnosis {
             emulated: facts.gpus.iter().any(|gpu| gpu.identity.emulated),
             enforcement: facts.facilities(),
@@ -109,6 +113,74 @@ fn launching(socket: &SocketArg) -> Option<Finding> {
         None => (Health::Ok, "tasks are launched".to_owned(), None),
     };
     Some(Finding { about: "launching", health, what, next })
+}
+
+/// What the daemon that answers says of itself: its settings, its administrators, how GPUs are shared, what is on them that is
+/// no task; and whether there is another daemon.
+fn daemon_says(socket: &SocketArg) -> Vec<Finding> {
+    let Ok(mut client) = socket.connect() else { return Vec::new() };
+    let place = client.address().to_string();
+    let (Ok(status), Ok(config)) = (client.status(), client.config()) else { return Vec::new() };
+    let ok = |about, what: String| Finding { about, health: Health::Ok, what, next: None };
+    let origins: BTreeSet<&str> = config
+        .settings
+        .iter()
+        .map(|setting| setting.origin.split(", line").next().unwrap_or(""))
+        .collect();
+    let origins = origins.into_iter().collect::<Vec<_>>().join(", ");
+    let policy = &status.policy;
+    let mut findings = vec![
+        ok("daemon", format!("version {} answers at {place}", status.version)),
+        ok(
+            "settings",
+            match config.settings.len() {
+                0 => "none is set: all have their defaults".to_owned(),
+                many => {
+                    format!("{many} are set, in {origins}; `coloc config show --live --origin`")
+                }
+            },
+        ),
+        ok(
+            "sharing",
+            format!("{}, queue {}, placement {}", policy.share, policy.queue, policy.place),
+        ),
+        ok("administrators", administrators(&config.settings)),
+    ];
+    let told = |fault: &&FaultView| matches!(fault.word.as_str(), "foreign" | "pool");
+    findings.extend(status.faults.iter().filter(told).map(|fault| Finding {
+        about: if fault.word == "pool" { "pools" } else { "foreign processes" },
+        health: Health::Partial,
+        what: fault.text.clone(),
+        next: (fault.word == "foreign").then(|| {
+            "`foreign = \"tolerate\"` in [daemon] is silent about them, \"count\" expects less of their GPUs".to_owned()
+        }),
+    }));
+    let (own, system) = (own_socket(), PathBuf::from(SYSTEM_SOCKET));
+    let answers = |socket: &PathBuf| UnixStream::connect(socket).is_ok();
+    if own != system && answers(&own) && answers(&system) {
+        findings.push(Finding {
+            about: "daemon",
+            health: Health::Partial,
+            what: format!(
+                "two answer, at {} and at {SYSTEM_SOCKET}: neither knows of the other's tasks",
+                own.display()
+            ),
+            next: Some(format!("end your own, or name one with --socket {SYSTEM_SOCKET}")),
+        });
+    }
+    findings
+}
+
+/// The users who may do everything.
+fn administrators(settings: &[ChosenSetting]) -> String {
+    let group = settings.iter().find(|setting| setting.key == "admin-group");
+    match group.and_then(|setting| setting.values.last()) {
+        None => "root and the daemon's user; `admin-group` in [daemon] names a group".to_owned(),
+        Some(group) => match listed_in(group).as_slice() {
+            [] => format!("root, the daemon's user, and group {group}, which lists no user"),
+            users => format!("root, the daemon's user, and group {group}: {}", users.join(", ")),
+        },
+    }
 }
 
 /// GPUs that the daemon keeps tasks from. One that is faulty is broken; one that an administrator drained is not.

@@ -168,7 +168,6 @@ RuntimeDirectory=coloc
 StateDirectory=coloc
 # What it takes to run tasks as their users, to see their processes and to set GPUs up.
 CapabilityBoundingSet=CAP_SETUID CAP_SETGID CAP_CHOWN CAP_FOWNER CAP_DAC_OVERRIDE CAP_KILL CAP_SYS_PTRACE CAP_SYS_RESOURCE CAP_SYS_NICE CAP_SYS_ADMIN
-ProtectClock=yes
 ProtectHostname=yes
 ProtectKernelLogs=yes
 ProtectKernelModules=yes

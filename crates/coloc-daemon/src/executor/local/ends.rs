@@ -1,9 +1,10 @@
 //! How attempts ended: what their shims left, and what is to be cleared away after them.
 
 use super::cgroup::TaskGroup;
+use super::hooks::run_late_epilog;
 use super::judge::judge;
 use super::kill::Marks;
-use super::run::{RunDir, RunError, Stopped, tail};
+use super::run::{Ended, HookOrder, RunDir, RunError, Stopped, tail};
 use super::{LocalExecutor, last_words_of};
 use crate::executor::{End, Verdict};
 use crate::record::{Record, Uid};
@@ -21,6 +22,7 @@ pub(super) struct Remains {
     owner: Uid,
     group: Option<TaskGroup>,
     marks: Option<Marks>,
+    hooks: HookOrder,
 }
 
 impl LocalExecutor {
@@ -38,6 +40,7 @@ impl LocalExecutor {
             owner: record.owner,
             group: self.group(record),
             marks: roots.map(|roots| self.marks(record, roots)),
+            hooks: self.hook_order(record),
         }
     }
 
@@ -61,6 +64,10 @@ impl Remains {
         if let (End::Vanished, Some(marks)) = (&end, self.marks) {
             marks.sweep_beside();
         }
+        // Its shim was killed before it could.
+        if matches!(end, End::Vanished | End::Ended(_, None)) {
+            run_late_epilog(&self.run, self.hooks);
+        }
         end
     }
 
@@ -69,6 +76,7 @@ impl Remains {
         let run = &self.run;
         let unclear = |error: RunError| End::Unclear(error.to_string());
         match run.ended() {
+            Ok(Some(Ended { prolog: Some(why), .. })) => return End::PrologFailed(why),
             Ok(Some(ended)) => {
                 let words = tail(run, &self.last_words, self.owner, LAST_WORDS);
                 let verdict = judge(&ended, &words.unwrap_or_default());

@@ -124,7 +124,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn ended(exit: Exit) -> Ended {
-        Ended { exit, at: Moment(0), stopped: None, host_memory: None, unstarted: None }
+        let (stopped, host_memory, unstarted, prolog, epilog) = (None, None, None, None, None);
+        Ended { exit, at: Moment(0), stopped, host_memory, unstarted, prolog, epilog }
     }
 
     fn verdict(exit: Exit, words: &str) -> Verdict {

@@ -8,8 +8,10 @@ mod ends;
 mod enforcement;
 mod environment;
 mod find;
+mod hooks;
 mod judge;
 mod kill;
+mod not_started;
 pub mod notices;
 mod outputs;
 pub mod run;
@@ -27,9 +29,9 @@ pub use watch::Watcher;
 
 use super::progress;
 use super::{
-    Blame, Executor, Found, GpuError, LaunchError, Launched, MemoryLimit, SharingServer,
-    StopRequest,
+    Executor, Found, GpuError, LaunchError, Launched, MemoryLimit, SharingServer, StopRequest,
 };
+use crate::administration::Hooks;
 use crate::hardware::Gpus;
 use crate::notices::Notice;
 use crate::owner::Input;
@@ -45,9 +47,10 @@ use coloc_gpu::health::Condition;
 use coloc_gpu::process::TaskRoots;
 use coloc_model::{Bytes, GpuId, Millis, TaskId, Time};
 use find::Shim;
-use run::{GroupPlace, Order, Output, READERS, RunAs, RunDir, RunError, Started};
+use not_started::NotStarted;
+use run::{GroupPlace, Order, Output, READERS, RunAs, RunDir, Started};
 use rustix::process::Signal;
-use sharing::{PartitionError, Sharing, SharingError};
+use sharing::Sharing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
@@ -60,40 +63,6 @@ const LOG_LIMIT: u64 = 64 << 20;
 
 /// So much of an output's end is looked at for signs of training.
 const TAIL: u64 = 4096;
-
-/// A task that could not be started here.
-#[derive(Debug, thiserror::Error)]
-enum NotStarted {
-    /// Its directory could not be made.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// The shim could not be started.
-    #[error("cannot start a shim: {0}")]
-    Shim(#[from] io::Error),
-    /// Its MIG instance could not be had.
-    #[error(transparent)]
-    Partition(#[from] PartitionError),
-    /// MPS is not ready for it.
-    #[error(transparent)]
-    Mps(SharingError),
-    /// Its user is not known here.
-    #[error("user {0} is not known on this machine")]
-    NoSuchUser(u32),
-}
-
-impl NotStarted {
-    fn blame(&self) -> Blame {
-        match self {
-            NotStarted::Mps(_) => Blame::Setup,
-            NotStarted::Partition(PartitionError::Notes { .. }) => Blame::Machine,
-            NotStarted::Partition(partition) if partition.may_pass() => Blame::Moment,
-            NotStarted::Partition(_) => Blame::Task,
-            NotStarted::Run(RunError::Exists(_)) => Blame::Number,
-            NotStarted::Run(_) | NotStarted::Shim(_) => Blame::Machine,
-            NotStarted::NoSuchUser(_) => Blame::Account,
-        }
-    }
-}
 
 /// What the shim of an attempt understands by a request to end. One of an earlier version would die of a signal that it does not
 /// know.
@@ -124,6 +93,8 @@ pub struct LocalExecutor {
     pub time_scale: f64,
     /// From a polite request to end to a kill.
     pub grace: Millis,
+    /// Programs that run before and after attempts.
+    pub hooks: Hooks,
     /// Sets up what tasks that share a GPU need.
     pub sharing: Sharing,
     /// Where tasks have control groups, or why they have none.
@@ -206,6 +177,7 @@ impl LocalExecutor {
             group: None,
             mps: None,
             umask: spec.umask,
+            hooks: self.hook_order(record),
             limits: spec.limits.clone(),
         })
     }
@@ -336,6 +308,14 @@ impl Executor for LocalExecutor {
             Ok(groups) => (groups.containment(), groups.says()),
             Err(why) => (Containment::Session, format!("session: {why}")),
         }
+    }
+
+    fn set_hooks(&mut self, hooks: &Hooks) {
+        self.hooks.clone_from(hooks);
+    }
+
+    fn epilog_failure(&self, record: &Record) -> Option<String> {
+        self.run_dir(record).ended().ok().flatten()?.epilog
     }
 
     fn set_grace(&mut self, grace: Millis) {

@@ -167,6 +167,12 @@ impl Executor for SimulatedExecutor {
         (Containment::Session, "simulated".to_owned())
     }
 
+    fn set_hooks(&mut self, _hooks: &crate::administration::Hooks) {}
+
+    fn epilog_failure(&self, _record: &Record) -> Option<String> {
+        None
+    }
+
     fn set_grace(&mut self, _grace: Millis) {}
 
     fn set_gpus(&mut self, _gpus: &Gpus) {}

@@ -99,6 +99,7 @@ impl Owner {
         admins::set_group(settings.administration.admin_group.as_deref())
             .map_err(|error| refused(&error))?;
         self.executor.set_grace(settings.grace);
+        self.executor.set_hooks(&settings.administration.hooks);
         let _ = self.retention.send(settings.retention);
         self.settings = settings;
         Ok(())
@@ -161,6 +162,7 @@ impl Owner {
         new.remember(now, &self.scheduler);
         self.scheduler = new;
         // It is told of these at the next look, as if they were new.
+        self.foreign_seen.tell_again();
         self.last_seen.clients.clear();
         self.last_seen.slices.clear();
         self.introduce(now, effects);

@@ -132,6 +132,8 @@ impl Owner {
                 add("gpu_drained", format!("GPU {gpu} takes nothing new: {reason}"));
             }
         }
+        self.foreign_notices().into_iter().for_each(|notice| add("foreign", notice));
+        self.pool_table.notes(&self.fleet).into_iter().for_each(|note| add("pool", note));
         if self.is_monitor_silent() {
             add("monitor", "the GPUs have not been looked at for a while".to_owned());
         }

@@ -52,10 +52,18 @@ impl Owner {
             {
                 return self.never_began(now, task, why, effects);
             }
-            End::NeverBegan(_) | End::Vanished | End::Unclear(_) => (None, None),
+            End::PrologFailed(why)
+                if live.ending.is_none() && live.record.phase != TaskState::Preempting =>
+            {
+                return self.prolog_failed(now, task, &why, effects);
+            }
+            End::NeverBegan(_) | End::PrologFailed(_) | End::Vanished | End::Unclear(_) => {
+                (None, None)
+            }
         };
         if verdict.is_some() {
             self.machine_is_well();
+            self.hear_of_hooks(now, task, effects);
         }
         let verdict = self.for_its_memory(task, verdict);
         self.close_usage(task, matches!(verdict, Some(Verdict::GpuOutOfMemory { .. })));

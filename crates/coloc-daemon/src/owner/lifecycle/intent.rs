@@ -74,7 +74,7 @@ impl Owner {
             }
             debug_assert!(self.is_written_down(task), "a signal for task {task} without a row");
             self.executor.stop(&live.record, request);
-            let timeout = self.executor.longest_stop(&live.spec, request) + SLACK;
+            let timeout = self.executor.longest_stop(&live.spec, request) + self.longest_epilog();
             self.overdue.no_later_than(self.clock.instant() + timeout, task, attempt);
         }
     }
@@ -85,6 +85,11 @@ impl Owner {
         written.is_some_and(|record| record.intent.is_some()) || self.is_noted(task)
     }
 
+    /// How long an attempt may take beyond its grace, with its epilog.
+    fn longest_epilog(&self) -> Duration {
+        SLACK + self.settings.administration.hooks.longest_epilog()
+    }
+
     /// From its time limit on a task is not left to its shim alone, which the task may have stopped.
     pub(in crate::owner) fn mind_time_limit(&mut self, task: TaskId) {
         let Some(live) = self.tasks.get(&task) else { return };
@@ -92,7 +97,7 @@ impl Owner {
         let now = self.clock.world_now();
         let ran = live.record.started.map_or(0, |started| now.0.saturating_sub(started.0));
         let left = self.clock.world(limit).saturating_sub(Duration::from_millis(ran));
-        let timeout = left + Duration::from_millis(self.settings.grace.0) + SLACK;
+        let timeout = left + Duration::from_millis(self.settings.grace.0) + self.longest_epilog();
         self.overdue.no_later_than(self.clock.instant() + timeout, task, live.record.attempt);
     }
 

@@ -4,6 +4,7 @@ pub(in crate::owner) mod deadlines;
 pub(in crate::owner) mod effects;
 pub(in crate::owner) mod eligibility;
 pub(in crate::owner) mod ends;
+pub(in crate::owner) mod hooks;
 pub(in crate::owner) mod intent;
 pub(in crate::owner) mod machine_faults;
 pub(in crate::owner) mod notices;

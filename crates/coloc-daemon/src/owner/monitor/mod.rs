@@ -3,6 +3,7 @@
 pub(in crate::owner) mod departures;
 pub(in crate::owner) mod drained_gpus;
 pub(in crate::owner) mod energy;
+pub(in crate::owner) mod foreign;
 pub(in crate::owner) mod idle;
 pub(in crate::owner) mod lost_gpus;
 pub(in crate::owner) mod memory_watchdog;

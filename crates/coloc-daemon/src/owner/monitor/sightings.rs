@@ -38,6 +38,7 @@ impl Owner {
         self.see_losses(now, &sighting, effects);
         self.see_faults(now, &sighting, effects);
         self.see_foreign(now, &mut sighting, effects);
+        self.mind_foreign(now, &sighting, effects);
         for &(gpu, beside, limit) in &sighting.clients {
             if !self.last_seen.clients.contains(&(gpu, beside, limit)) {
                 self.scheduler.note(now, Event::ClientsSeen { gpu, beside, limit }, effects);

@@ -19,7 +19,7 @@ use serde_json::Value;
 /// What a daemon adds to what devices tell.
 pub(super) const COLUMNS: [&str; 2] = ["PROMISED", "TASKS"];
 /// The same in JSON.
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 15] = [
     "memory_promised_bytes",
     "tasks",
     "residents",
@@ -34,6 +34,7 @@ const FIELDS: [&str; 14] = [
     "reserved_until_s",
     "reserve_reason",
     "reserved_by",
+    "foreign",
 ];
 
 /// A daemon's answer.
@@ -90,7 +91,8 @@ impl Told {
     /// A line for each GPU that is drained, reserved, or faulty.
     fn troubles(&self) -> Option<String> {
         let reservation = |gpu: &GpuView| (!gpu.reserved_for.is_empty()).then(|| reserved(gpu));
-        let lines = self.gpus.gpus.iter().flat_map(|gpu| [trouble(gpu), reservation(gpu)]);
+        let lines = self.gpus.gpus.iter();
+        let lines = lines.flat_map(|gpu| [trouble(gpu), reservation(gpu), foreign(gpu)]);
         let lines: Vec<String> = lines.flatten().collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
@@ -186,6 +188,19 @@ pub(in crate::verbs) fn trouble(gpu: &GpuView) -> Option<String> {
         (None, false) => Some(format!("GPU {} takes tasks, but {faults}", gpu.index)),
         (None, true) => None,
     }
+}
+
+/// `GPU 0: process 4711 of bob (python) holds 3.0 GiB and is not a task`.
+fn foreign(gpu: &GpuView) -> Option<String> {
+    let each = gpu.foreign.iter().map(|process| {
+        let user = process.user.as_deref().map_or("an unknown user".into(), visible);
+        let name = process.name.as_deref().map(|name| format!(" ({})", visible(name)));
+        let held = process.bytes.map(|held| format!(" holds {:.1} GiB and", Bytes(held).gib()));
+        let (name, held) = (name.unwrap_or_default(), held.unwrap_or_default());
+        format!("GPU {}: process {} of {user}{name}{held} is not a task", gpu.index, process.pid)
+    });
+    let lines: Vec<String> = each.collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 fn promised(gpu: &GpuView) -> String {

@@ -9,6 +9,7 @@ use crate::error::CliError;
 use crate::live::reconnect::Reconnect;
 use crate::output::terminal::width;
 use crate::output::to_stdout;
+use crate::output::visible::visible;
 use crate::parse::states::StateWish;
 use clap::Args;
 use coloc_api::SCHEMA;
@@ -143,6 +144,9 @@ impl Queue {
             tasks.retain(is_meant);
             return self.print_lines(tasks);
         }
+        if !self.noheader && !self.slurm {
+            tell_notices(&mut client);
+        }
         let mut table = self.table(Moment::now());
         client.each_task(&wanted, |task| {
             if meant(task.id, task.array_id, task.state, &task.name, &task.user) {
@@ -181,6 +185,15 @@ impl Queue {
             .try_for_each(|line| writeln!(out, "{line}"))
             .and_then(|()| out.flush())
             .map_err(to_stdout)
+    }
+}
+
+/// What keeps tasks from starting, or GPUs from taking them, beside the queue itself.
+fn tell_notices(client: &mut Client) {
+    // A daemon that does not tell is asked for its tasks all the same.
+    let faults = client.status().map(|status| status.faults).unwrap_or_default();
+    for fault in faults {
+        eprintln!("coloc: {}", visible(&fault.text));
     }
 }
 

@@ -49,6 +49,7 @@ const CLAIM: &str = "claim";
 const EXIT: &str = "exit.json";
 const STOP: &str = "stop.json";
 const LIMIT: &str = "limit.json";
+const EPILOG: &str = "epilog";
 const FAULT: &str = "fault";
 /// Where the file `exit.json` is written; it has its room on the disk from the start.
 const EXIT_BESIDE: &str = ".exit.json";
@@ -247,6 +248,15 @@ impl RunDir {
         let body = self.open().and_then(|dir| dir.read(LIMIT));
         let body = body.map_err(|source| self.io(LIMIT, source))?;
         body.map(|body| self.parse(LIMIT, &body)).transpose()
+    }
+
+    /// Takes the epilog on; false if the shim or the daemon has done so before.
+    pub fn begins_epilog(&self) -> bool {
+        match self.open().and_then(|dir| dir.create(EPILOG)) {
+            Ok(_) => true,
+            // A disk that is full must not keep a GPU from being cleaned up.
+            Err(error) => error.kind() != io::ErrorKind::AlreadyExists,
+        }
     }
 
     /// Says what of the machine kept the shim from its work, as far as that can still be said.

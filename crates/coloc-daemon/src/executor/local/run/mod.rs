@@ -9,6 +9,7 @@
 //! | `claim` | the shim or the daemon, whichever is first | the processes of the attempt; empty: it never starts |
 //! | `stop.json` | the shim | why it is about to end the program |
 //! | `limit.json` | the daemon | the time limit, once it is another than that of the order |
+//! | `epilog` | the shim or the daemon, whichever is first | that the epilog is being run |
 //! | `exit.json` | the shim | how it ended |
 //! | `fault` | the shim | what of the machine kept it from its work |
 //! | `log` | the shim | output, with one older file `log.1` beside it |
@@ -67,8 +68,24 @@ pub struct Order {
     pub mps: Option<RawText>,
     /// The mask of the program's new files.
     pub umask: Option<u32>,
+    /// What the administrator wants run before and after it.
+    #[serde(default)]
+    pub hooks: HookOrder,
     /// What the submitter's shell was held to.
     pub limits: std::sync::Arc<[ResourceLimit]>,
+}
+
+/// Programs of the administrator's around an attempt, with what they are told of it.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct HookOrder {
+    /// Before the program.
+    pub prolog: Option<RawText>,
+    /// After everything of it is gone.
+    pub epilog: Option<RawText>,
+    /// Each is killed after this long, by the world's clock.
+    pub timeout: Millis,
+    /// Their whole environment, but for where programs are.
+    pub environment: Vec<(RawText, RawText)>,
 }
 
 /// A control group, by its folder and by the name that `/proc` shows.
@@ -148,6 +165,12 @@ pub struct Ended {
     /// Why it was never started, if it was not.
     #[serde(default)]
     pub unstarted: Option<String>,
+    /// Why the prolog failed, so that the program never began.
+    #[serde(default)]
+    pub prolog: Option<String>,
+    /// Why the epilog failed.
+    #[serde(default)]
+    pub epilog: Option<String>,
 }
 
 /// Why a shim ended its program.

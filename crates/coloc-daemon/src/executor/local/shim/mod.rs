@@ -8,6 +8,7 @@
 mod child;
 mod clients;
 mod hearers;
+mod hooks;
 mod log;
 mod tree;
 mod watch;
@@ -117,7 +118,7 @@ fn read_order() -> io::Result<Order> {
 
 impl Prepared {
     fn run(self, dir: &RunDir) -> Result<(), ShimError> {
-        let Prepared { order, asked, group, program } = self;
+        let Prepared { order, mut asked, group, program } = self;
         let process = |pid| {
             let began = ProcessTable::default().started(pid).unwrap_or(0);
             Process { pid, began }
@@ -129,7 +130,7 @@ impl Prepared {
             None => (None, None),
         };
         let group = group.filter(|group| main.is_some_and(|main| group.group.has(main.pid)));
-        let log = match no_directory(&order) {
+        let mut log = match no_directory(&order) {
             // A file for its output may not be there either: what is wrong is told as what it is.
             Some(why) => Err(why),
             None => Log::open(dir, &order).map_err(|(place, error)| {
@@ -148,6 +149,11 @@ impl Prepared {
         if !dir.claim(&started)? {
             // The daemon gave this attempt up. The process that waits to become the program goes with its pipe.
             return Ok(());
+        }
+        let began = Instant::now();
+        if let Err(ended) = hooks::before(&order, log.as_mut().ok(), &mut asked) {
+            drop(program);
+            return hooks::conclude(dir, &order, *ended);
         }
         let begun = log.and_then(|mut log| {
             if let Some(error) = groupless {
@@ -168,12 +174,13 @@ impl Prepared {
         let copies = log.copy(streams).map_err(system("copy the output"))?;
         let group = group.as_ref();
         let limit = order.time_limit;
-        let watch = Watch { dir, order: &order, program, asked, stopped: None, group, limit };
+        let watch =
+            Watch { dir, order: &order, program, asked, stopped: None, group, limit, began };
         let ended = watch.until_the_end()?;
         finish(&order, copies, group);
         dir.remove_script();
         let host_memory = group.and_then(|group| group.group.host_memory());
-        tell_end(dir, &Ended { host_memory, ..ended })
+        hooks::conclude(dir, &order, Ended { host_memory, ..ended })
     }
 }
 
@@ -211,7 +218,9 @@ fn never_started(dir: &RunDir, order: &Order, why: String) -> Result<(), ShimErr
     let exit = Exit::Code(CANNOT_START);
     let at = Moment::now();
     let unstarted = Some(why);
-    tell_end(dir, &Ended { exit, at, stopped: None, host_memory: None, unstarted })
+    let (stopped, host_memory, prolog, epilog) = (None, None, None, None);
+    let ended = Ended { exit, at, stopped, host_memory, unstarted, prolog, epilog };
+    hooks::conclude(dir, order, ended)
 }
 
 /// What is wrong with the working directory, as its user sees it. A system says of a directory that is not there what it says

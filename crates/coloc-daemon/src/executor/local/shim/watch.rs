@@ -24,6 +24,8 @@ pub(super) struct Watch<'a> {
     pub(super) group: Option<&'a Group>,
     /// The time limit, which may become another.
     pub(super) limit: Option<Millis>,
+    /// When its time began.
+    pub(super) began: Instant,
 }
 
 /// The end of a program's time, and the signal that it wants to hear before.
@@ -33,7 +35,7 @@ impl Watch<'_> {
     pub(super) fn until_the_end(mut self) -> Result<Ended, ShimError> {
         let pidfd =
             pidfd_open(self.program, PidfdFlags::empty()).map_err(system("watch the program"))?;
-        let began = Instant::now();
+        let began = self.began;
         self.read_limit();
         let (mut end, mut warn) = self.schedule(began);
         let (mut leave, mut kill) = (None, None);
@@ -157,6 +159,8 @@ impl Watch<'_> {
             stopped: self.stopped,
             host_memory: None,
             unstarted: None,
+            prolog: None,
+            epilog: None,
         })
     }
 }
