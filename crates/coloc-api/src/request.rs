@@ -226,10 +226,12 @@ pub struct ListRequest {
 #[derive(Clone, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogRequest {
-    /// From this byte on.
-    pub offset: u64,
+    /// From this byte on; from so many bytes before the end, if it is negative.
+    pub offset: i64,
     /// Of this attempt, the first being 1; of the last if it is left out.
     pub attempt: Option<u32>,
+    /// Go on with what the attempt writes, until it ends.
+    pub follow: bool,
 }
 
 /// Which events are wanted.

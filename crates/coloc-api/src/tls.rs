@@ -82,6 +82,31 @@ impl Trust {
     }
 }
 
+/// What is wrong with the other end if TLS failed of it, and what to do; `None` if something else failed.
+pub(crate) fn distrust(error: &std::io::Error) -> Option<String> {
+    use rustls::CertificateError as Wrong;
+    let error = error.get_ref()?.downcast_ref::<Error>()?;
+    let pin = "or give its fingerprint with --fingerprint, as `coloc daemon` says it at its start";
+    Some(match error {
+        Error::InvalidCertificate(Wrong::UnknownIssuer) => format!(
+            "no certificate in the file of --ca vouches for its certificate; give the one that does, {pin}"
+        ),
+        Error::InvalidCertificate(
+            Wrong::NotValidForName | Wrong::NotValidForNameContext { .. },
+        ) => format!("its certificate is for another name; use a name that is in it, {pin}"),
+        Error::InvalidCertificate(Wrong::Expired | Wrong::ExpiredContext { .. }) => {
+            "its certificate has expired; its administrator must renew it".to_owned()
+        }
+        Error::InvalidCertificate(wrong) => format!("its certificate is no good ({wrong}); {pin}"),
+        Error::General(problem) => problem.clone(),
+        Error::InvalidMessage(_) => {
+            "what answers there does not speak TLS; is it the port of `coloc daemon --listen`?"
+                .to_owned()
+        }
+        other => format!("{other}; are both of one version?"),
+    })
+}
+
 /// Believes one certificate, whatever it says of itself: its fingerprint came another way.
 #[derive(Debug)]
 struct Pinned(Option<Fingerprint>);
@@ -99,7 +124,8 @@ impl ServerCertVerifier for Pinned {
         match self.0 {
             Some(pinned) if pinned == shown => Ok(ServerCertVerified::assertion()),
             Some(pinned) => Err(Error::General(format!(
-                "the daemon shows certificate {shown}, not {pinned}: it has a new one, or it is another daemon"
+                "the daemon shows certificate {shown}, not {pinned}: it has a new one, or it is another daemon. Ask \
+                 those who run it, and give --fingerprint or COLOC_FINGERPRINT with the new one"
             ))),
             None => Err(Error::General(format!(
                 "the daemon shows certificate {shown}; if that is what it says of itself at its start, \

@@ -82,6 +82,31 @@ fn nearest(verdicts: Vec<GpuVerdict>) -> Option<Refusal> {
     nearest.refusals.into_iter().next()
 }
 
+impl Refusal {
+    /// The rule's name: the word by which programs know it.
+    pub fn rule(&self) -> &'static str {
+        match self {
+            Refusal::Reserved { .. } => "reserved",
+            Refusal::HeldAlone { .. } => "held_alone",
+            Refusal::Occupied { .. } => "occupied",
+            Refusal::Settling { .. } => "settling",
+            Refusal::Crowded { .. } => "crowded",
+            Refusal::OtherUser { .. } => "other_user",
+            Refusal::Memory { .. } => "memory",
+            Refusal::NoInstance { .. } => "no_instance",
+            Refusal::Busy { .. } => "busy",
+            Refusal::Away => "away",
+            Refusal::Foreign { .. } => "foreign",
+            Refusal::MpsClients { .. } => "mps_clients",
+            Refusal::Kind => "kind",
+            Refusal::Drained => "drained",
+            Refusal::OtherPool => "other_pool",
+            Refusal::KeptForOthers => "kept_for_others",
+            Refusal::OtherSharing { .. } => "other_sharing",
+        }
+    }
+}
+
 impl Scheduler {
     /// The first task of a waiting task's kind, of which nothing is known yet: once that one has settled, this one needs no
     /// more than it holds.

@@ -139,29 +139,6 @@ impl Refusal {
         }
     }
 
-    /// The rule's name: the word by which programs know it.
-    pub fn rule(&self) -> &'static str {
-        match self {
-            Refusal::Reserved { .. } => "reserved",
-            Refusal::HeldAlone { .. } => "held_alone",
-            Refusal::Occupied { .. } => "occupied",
-            Refusal::Settling { .. } => "settling",
-            Refusal::Crowded { .. } => "crowded",
-            Refusal::OtherUser { .. } => "other_user",
-            Refusal::Memory { .. } => "memory",
-            Refusal::NoInstance { .. } => "no_instance",
-            Refusal::Busy { .. } => "busy",
-            Refusal::Away => "away",
-            Refusal::Foreign { .. } => "foreign",
-            Refusal::MpsClients { .. } => "mps_clients",
-            Refusal::Kind => "kind",
-            Refusal::Drained => "drained",
-            Refusal::OtherPool => "other_pool",
-            Refusal::KeptForOthers => "kept_for_others",
-            Refusal::OtherSharing { .. } => "other_sharing",
-        }
-    }
-
     /// Memory that was missing, if that was it.
     pub fn short_of(&self) -> Option<Bytes> {
         match *self {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// One for each version.
-const WRITTEN: [&str; 7] = [
+const WRITTEN: [&str; 8] = [
     include_str!("journals/version_1.sql"),
     include_str!("journals/version_2.sql"),
     include_str!("journals/version_3.sql"),
@@ -20,12 +20,14 @@ const WRITTEN: [&str; 7] = [
     include_str!("journals/version_5.sql"),
     include_str!("journals/version_6.sql"),
     include_str!("journals/version_7.sql"),
+    include_str!("journals/version_8.sql"),
 ];
 /// What was kept beside the journals that have a mark, since version 5.
-const MARKS: [&[u8]; 3] = [
+const MARKS: [&[u8]; 4] = [
     include_bytes!("journals/version_5.mark"),
     include_bytes!("journals/version_6.mark"),
     include_bytes!("journals/version_7.mark"),
+    include_bytes!("journals/version_8.mark"),
 ];
 
 fn unpack(place: &tempfile::TempDir, sql: &str) -> PathBuf {
@@ -80,6 +82,15 @@ fn every_version_is_kept_and_read() {
         assert!(task.id == TaskId(3) && task.held && task.phase == TaskState::Pending);
         assert_eq!(spec.time_limit, Some(Millis::from_secs(60)));
         assert!(!journal.story(TaskId(1)).expect("a story").is_empty());
+        let as_data = index + 1 >= 8;
+        let attempts = journal.attempts(TaskId(1)).expect("readable");
+        assert_eq!(attempts.len(), usize::from(as_data), "attempts since version 8");
+        let decisions = journal.decisions(TaskId(1)).expect("readable");
+        let rules = decisions.iter().flat_map(|decision| &decision.gpus).flat_map(|g| &g.refusals);
+        assert_eq!(rules.count(), usize::from(as_data), "with the rules of rejected GPUs");
+        let series: Option<coloc_api::view::SeriesView> =
+            journal.series(TaskId(1)).expect("readable");
+        assert_eq!(series.is_some(), as_data);
         check(&past::read(&journal, Moment(0), None).expect("a past"));
     }
 }

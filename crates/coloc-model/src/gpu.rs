@@ -36,10 +36,18 @@ const fn sheet(
     Sheet { name, memory_mib, sms, idle_watts, limit_watts, mig }
 }
 
-/// Memory, SMs and board power limits are from NVIDIA's data sheets (a K80 counts as one of its two
+/// A board without a reading of its idle power, and without a table of partitions.
+const fn newer(name: &'static str, memory_mib: u64, sms: u32, limit_watts: f64) -> Sheet {
+    sheet(name, memory_mib, sms, limit_watts * IDLE_SHARE, limit_watts, None)
+}
+
+/// Memory, SMs and board power limits are from their makers' data sheets (a K80 counts as one of its two
 /// dies); idle power is a typical reading, not a promise. `CPU` is a block of host cores that can
-/// stand in for a device.
-static SHEETS: [Sheet; 13] = [
+/// stand in for a device. Of boards below `CPU` no reading of idle power was at hand: it is taken to be
+/// [`IDLE_SHARE`] of the limit. Their memory is what drivers report, with ECC where it is on by default. The B200 can be
+/// partitioned, but the sizes of its instances are not known here; the MI300X is AMD's, with compute units for SMs,
+/// and has neither MPS nor MIG.
+static SHEETS: [Sheet; 20] = [
     sheet("A100-40GB", 40_960, 108, 52.0, 400.0, Some(&MigTable::A100_40)),
     sheet("A100-80GB", 81_920, 108, 60.0, 400.0, Some(&MigTable::A100_80)),
     sheet("H100-80GB", 81_559, 132, 70.0, 700.0, Some(&MigTable::H100_80)),
@@ -53,11 +61,18 @@ static SHEETS: [Sheet; 13] = [
     sheet("RTX3090-24GB", 24_576, 82, 25.0, 350.0, None),
     sheet("RTX4090-24GB", 24_564, 128, 20.0, 450.0, None),
     sheet("CPU", 131_072, 20, 40.0, 120.0, None),
+    newer("L40S-48GB", 46_068, 142, 350.0),
+    newer("A6000-48GB", 49_140, 84, 300.0),
+    newer("A10-24GB", 23_028, 72, 150.0),
+    newer("L4-24GB", 23_034, 58, 72.0),
+    newer("B200-180GB", 183_359, 148, 1000.0),
+    newer("RTX5090-32GB", 32_607, 170, 575.0),
+    newer("MI300X-192GB", 196_592, 304, 750.0),
 ];
 
 /// Every model that a fleet may name.
-pub static KNOWN_MODELS: [GpuModel; 13] = {
-    let mut models = [GpuModel(&SHEETS[0]); 13];
+pub static KNOWN_MODELS: [GpuModel; 20] = {
+    let mut models = [GpuModel(&SHEETS[0]); 20];
     let mut i = 0;
     while i < models.len() {
         models[i] = GpuModel(&SHEETS[i]);
@@ -144,7 +159,9 @@ fn known_board(board: &BoardDescription) -> Option<GpuModel> {
     KNOWN_MODELS.iter().copied().find(|model| {
         let chip = model.name().split('-').next().unwrap_or_default();
         let off = board.memory.mib() / model.memory().mib() - 1.0;
-        words.contains(&chip) && off.abs() < MEMORY_TOLERANCE
+        let rtx = format!("RTX{chip}");
+        let is_it = words.contains(&chip) || words.contains(&rtx.as_str());
+        is_it && off.abs() < MEMORY_TOLERANCE
     })
 }
 
@@ -267,6 +284,12 @@ mod tests {
             ("NVIDIA GeForce RTX 3090", 24_576, "RTX3090-24GB"),
             ("NVIDIA GeForce RTX 4090", 24_564, "RTX4090-24GB"),
             ("NVIDIA A30", 24_576, "A30-24GB"),
+            ("NVIDIA L40S", 46_068, "L40S-48GB"),
+            ("NVIDIA RTX A6000", 49_140, "A6000-48GB"),
+            ("NVIDIA A10", 23_028, "A10-24GB"),
+            ("NVIDIA L4", 23_034, "L4-24GB"),
+            ("NVIDIA B200", 183_359, "B200-180GB"),
+            ("NVIDIA GeForce RTX 5090", 32_607, "RTX5090-32GB"),
         ] {
             assert_eq!(GpuModel::of_board(&board(name, mib)).name(), model, "{name}");
         }
@@ -274,11 +297,11 @@ mod tests {
 
     #[test]
     fn an_unknown_board_gets_a_model_of_its_own() {
-        let model = GpuModel::of_board(&board("NVIDIA L40S", 46_068));
-        assert_eq!((model.name(), model.sms()), ("L40S-45GB", 142));
+        let model = GpuModel::of_board(&board("NVIDIA L20", 46_068));
+        assert_eq!((model.name(), model.sms()), ("L20-45GB", 142));
         assert_eq!(model.memory(), Bytes::from_mib(46_068));
-        assert_eq!(GpuModel::of_board(&board("NVIDIA L40S", 46_068)), model);
-        assert_eq!("l40s-45gb".parse(), Ok(model));
+        assert_eq!(GpuModel::of_board(&board("NVIDIA L20", 46_068)), model);
+        assert_eq!("l20-45gb".parse(), Ok(model));
         // The same chip with other memory is another board.
         let other = GpuModel::of_board(&board("NVIDIA A100-SXM4-64GB", 65_536));
         assert_eq!(other.name(), "A100_SXM4_64GB-64GB");

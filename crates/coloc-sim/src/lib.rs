@@ -16,6 +16,7 @@ mod timeline;
 pub mod trace;
 
 pub use bound::makespan_bound;
+pub use coloc_physics::{Phases, Profile};
 pub use engine::{Declarations, Observer, PreemptionCost, Silent, Simulation, SimulationError};
 pub use estimator::{Estimator, NoEstimate, Surroundings};
 pub use metrics::{MemoryFigures, Summary, TaskResult};

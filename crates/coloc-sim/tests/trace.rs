@@ -105,17 +105,29 @@ fn headers_are_checked() {
     let cases = [
         ("task,gpus\na,1\n", r#"line 1: no column "submit_s""#),
         ("submit_s\n0\n", r#"line 1: no column "task""#),
-        ("submit_s,task,colour\n0,a,red\n", r#"line 1: unknown column "colour""#),
+        ("user,gpus\na,1\n", r#"line 1: no columns "submit_s", "task" in the header; expected"#),
         ("submit_s,task,submit_s\n0,resnet,1\n", r#"line 1: column "submit_s" is there twice"#),
-        ("Submit_S,task\n0,resnet\n", r#"line 1: unknown column "Submit_S""#),
-        ("0,resnet\n", r#"line 1: unknown column "0""#),
+        (
+            "Submit_S,task\n0,resnet\n",
+            r#"line 1: no column "submit_s" in the header, which has "Submit_S" instead"#,
+        ),
+        ("0,resnet\n", r#"in the header, which has "0", "resnet" instead"#),
     ];
     for (text, expected) in cases {
         let message = complaint(Format::Coloc, text);
         assert!(message.contains(expected), "{text:?}: {message}");
     }
     let message = complaint(Format::Carma, "submit_s,task\n0,resnet\n");
-    assert!(message.contains(r#"unknown column "submit_s"; known columns: submit_time_s"#));
+    assert!(message.contains(r#"no column "submit_time_s" in the header, which has "submit_s""#));
+}
+
+#[test]
+fn columns_that_are_not_known_are_passed_over_and_told() {
+    let trace = parse(Format::Coloc, "submit_s,task,colour\n0,resnet,red\n").expect("a trace");
+    let told = trace.unknown_columns().expect("a column").to_string();
+    assert!(told.starts_with(r#"passed over column "colour", which this format does not have"#));
+    let plain = parse(Format::Coloc, "submit_s,task\n0,resnet\n").expect("a trace");
+    assert_eq!(plain.unknown_columns(), None);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod args;
 mod config;
 mod error;
 mod estimating;
+mod help;
 mod invocation;
 mod live;
 mod local_time;
@@ -19,7 +20,7 @@ mod tables;
 mod verbs;
 mod without_effect;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use coloc_api::request::Change;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -112,6 +113,8 @@ impl Cli {
     /// Reads words, of which the second is the verb.
     fn read(words: &[OsString]) -> Result<Self, clap::Error> {
         let verb = match words.get(1).and_then(|verb| verb.to_str()) {
+            // Help tells more than these know.
+            _ if help::is_asked(words) => return Cli::read_by_all_verbs(words),
             Some("submit") => {
                 Submitting::try_parse_from(words).map(|Submitting::Submit(verb)| Verb::Submit(verb))
             }
@@ -121,9 +124,15 @@ impl Cli {
             Some("shim") => {
                 Keeping::try_parse_from(words).map(|Keeping::Shim(verb)| Verb::Shim(verb))
             }
-            _ => return Cli::try_parse_from(words),
+            _ => return Cli::read_by_all_verbs(words),
         };
         verb.map(|verb| Cli { verb: Some(verb) })
+    }
+
+    fn read_by_all_verbs(words: &[OsString]) -> Result<Self, clap::Error> {
+        let mut program = help::arranged(Cli::command());
+        let mut matches = program.try_get_matches_from_mut(words)?;
+        Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut program))
     }
 }
 

@@ -25,13 +25,13 @@ fn a_bad_row_says_file_line_and_column() {
     insta::assert_snapshot!(simulate("submit_time_s,task\n0,resnet\n5,nonsense\n", &carma), @r#"coloc: t.csv, line 3, column task: unknown task "nonsense": not in the built-in catalogue, and the row gives no duration_s"#);
     insta::assert_snapshot!(simulate("submit_time_s,task\nsoon,resnet\n", &carma), @r#"coloc: t.csv, line 2, column submit_time_s: "soon" is not a number of seconds from 0 to ten years"#);
     insta::assert_snapshot!(simulate("submit_time_s,task\n0,resnet,7\n", &carma), @"coloc: t.csv, line 2: not a CSV file: the row has 3 values, the header 2");
-    insta::assert_snapshot!(simulate("when,task\n0,resnet\n", &carma), @r#"coloc: t.csv, line 1: unknown column "when"; known columns: submit_time_s, task"#);
+    insta::assert_snapshot!(simulate("when,task\n0,resnet\n", &carma), @r#"coloc: t.csv, line 1: no column "submit_time_s" in the header, which has "when" instead; expected submit_time_s,task"#);
     insta::assert_snapshot!(simulate("submit_s,task,sm\n0,resnet,1.5\n", &[]), @r#"coloc: t.csv, line 2, column sm: "1.5" is not a share from 0 to 1"#);
     let tiresias = ["--format", "tiresias"];
     insta::assert_snapshot!(simulate("job_id,num_gpu,submit_time,duration\n0,1,0,60\n1,none,5,60\n", &tiresias), @r#"coloc: t.csv, line 3, column num_gpu: "none" is not a number of GPUs from 1 to 65536"#);
     let alibaba = ["--format", "alibaba"];
     insta::assert_snapshot!(simulate("name,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\np,1,4600,0,9,1\n", &alibaba), @r#"coloc: t.csv, line 2, column gpu_milli: "4600" is not thousandths of a GPU from 1 to 1000"#);
-    insta::assert_snapshot!(simulate("", &[]), @r#"coloc: t.csv, line 1: no column "submit_s" in the header; expected at least submit_s,task"#);
+    insta::assert_snapshot!(simulate("", &[]), @r#"coloc: t.csv, line 1: no columns "submit_s", "task" in the header; expected at least submit_s,task"#);
     insta::assert_snapshot!(simulate("submit_s,task\n", &[]), @"coloc: t.csv: the trace has no tasks");
 }
 
@@ -81,7 +81,7 @@ fn a_fleet_that_makes_no_sense_is_refused() {
         let flags = ["simulate", "--trace", "t.csv", "--format", "carma", "--fleet", fleet];
         complaint(&[("t.csv", GOOD), ("f.toml", "[[node]]\nmodel = 3\n")], &flags)
     };
-    insta::assert_snapshot!(with("4xB300"), @r#"coloc: --fleet: unknown GPU model "B300"; known models: A100-40GB, A100-80GB, H100-80GB, H200-141GB, A30-24GB, V100-16GB, V100-32GB, P100-16GB, K80-12GB, T4-16GB, RTX3090-24GB, RTX4090-24GB, CPU"#);
+    insta::assert_snapshot!(with("4xB300"), @r#"coloc: --fleet: unknown GPU model "B300"; known models: A100-40GB, A100-80GB, H100-80GB, H200-141GB, A30-24GB, V100-16GB, V100-32GB, P100-16GB, K80-12GB, T4-16GB, RTX3090-24GB, RTX4090-24GB, CPU, L40S-48GB, A6000-48GB, A10-24GB, L4-24GB, B200-180GB, RTX5090-32GB, MI300X-192GB"#);
     insta::assert_snapshot!(with("lots"), @r#"coloc: --fleet: cannot read fleet group "lots"; expected GPUSxMODEL or NODESxGPUSxMODEL, such as 4xA100-40GB or 15x4xV100-16GB"#);
     assert!(with("f.toml").contains("f.toml"));
 }

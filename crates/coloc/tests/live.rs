@@ -12,6 +12,7 @@ mod live {
     mod command_output;
     mod contract;
     mod daemon_log;
+    mod dashboard;
     mod document;
     mod events;
     mod expected;

@@ -2,7 +2,7 @@
 
 use super::http::{Connection, Wire, set_timeout};
 use super::{ClientError, LONGEST_SILENCE, broken};
-use crate::tls::Trust;
+use crate::tls::{self, Trust};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -107,7 +107,10 @@ pub(super) fn open(address: &Address) -> Result<Connection, ClientError> {
         Address::Remote { host, trust, .. } => {
             let name = ServerName::try_from(host.name.clone()).map_err(broken)?;
             let tls = ClientConnection::new(trust.client()?, name).map_err(broken)?;
-            let unreachable = |source| ClientError::NoHost { host: host.clone(), source };
+            let unreachable = |source: io::Error| match tls::distrust(&source) {
+                Some(problem) => ClientError::Untrusted { host: host.clone(), problem },
+                None => ClientError::NoHost { host: host.clone(), source },
+            };
             encrypted(host, tls).map(Connection::over).map_err(unreachable)
         }
     }

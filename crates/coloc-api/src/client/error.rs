@@ -20,13 +20,21 @@ pub enum ClientError {
         /// Where else none answers.
         also: Option<PathBuf>,
     },
-    /// No daemon answers elsewhere, or not the one that should.
+    /// No daemon answers elsewhere.
     #[error("no daemon answers at {host}: {source}")]
     NoHost {
         /// Where.
         host: Host,
         /// What the system, or TLS, says.
         source: io::Error,
+    },
+    /// A daemon answers elsewhere, and is not believed to be the one that is meant.
+    #[error("the daemon at {host} is not trusted: {problem}")]
+    Untrusted {
+        /// Where.
+        host: Host,
+        /// What is wrong with its certificate, and what to do.
+        problem: String,
     },
     /// TLS cannot be set up.
     #[error(transparent)]
@@ -62,7 +70,7 @@ impl ClientError {
     pub fn code(&self) -> &str {
         match self {
             ClientError::Unreachable { .. } | ClientError::NoHost { .. } => "unreachable",
-            ClientError::Tls(_) => "tls",
+            ClientError::Tls(_) | ClientError::Untrusted { .. } => "tls",
             ClientError::Refused { code, .. } if code.is_empty() => "refused",
             ClientError::Refused { code, .. } => code,
             ClientError::Newer(_) | ClientError::Garbled(_) => "schema",
@@ -84,7 +92,11 @@ impl ClientError {
             }
             ClientError::Broken(_) => true,
             ClientError::Refused { code, .. } => [BUSY, STOPPING].contains(&code.as_str()),
-            ClientError::Tls(_) | ClientError::Newer(_) | ClientError::Garbled(_) => false,
+            // Another certificate is not believed later.
+            ClientError::Tls(_)
+            | ClientError::Untrusted { .. }
+            | ClientError::Newer(_)
+            | ClientError::Garbled(_) => false,
         }
     }
 }

@@ -4,11 +4,13 @@
 
 use super::answer::Failure;
 use super::request::Query;
+use super::selection::{Selection, compressed};
+use super::web::accepts_gzip;
 use super::{Peer, State};
 use crate::journal::{Journal, JournalError};
 use crate::owner::{Command, Page, PageRequest, whole_view};
 use axum::body::{Body, Bytes};
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use coloc_api::moment::Moment;
@@ -33,16 +35,24 @@ pub(super) async fn list(
     }
     let lines = headers.get(ACCEPT).is_some_and(|accept| accept == LINES);
     let form = if lines { Form::Lines } else { Form::Json };
+    let selection = Selection::of(&request)?;
+    let pack = accepts_gzip(&headers) && form == Form::Json;
     if request.all {
-        return Ok(answer(form, Body::from(all(api, peer, request, form).await?)));
+        let rows = all(api, peer, request, form, selection).await?;
+        return Ok(answer(form, Body::from(rows), pack));
     }
-    let first = PageRequest { from: TaskId(0), user: request.user };
+    let first = PageRequest {
+        from: TaskId(request.after.map_or(0, |after| after.saturating_add(1))),
+        user: request.user,
+        states: selection.states.clone(),
+        most: selection.limit.unwrap_or(usize::MAX),
+    };
     // The first page is waited for, so that a refusal is one.
     let page = api.ask(peer.caller(), |reply| Command::Page(first.clone(), reply)).await?;
     let mut begun = false;
     let pages = pages(api, peer, first, page);
-    let pages = pages.map(move |page| form.write(page?, &mut begun).map(Bytes::from));
-    Ok(answer(form, Body::from_stream(pages)))
+    let pages = pages.map(move |page| form.write(page?, &mut begun, &selection).map(Bytes::from));
+    Ok(answer(form, Body::from_stream(pages), pack))
 }
 
 /// How a list is written.
@@ -56,7 +66,12 @@ enum Form {
 
 impl Form {
     /// Rows of a table in this form; `begun` says whether there were rows before.
-    fn write(self, rows: Vec<u8>, begun: &mut bool) -> Result<Vec<u8>, Failure> {
+    fn write(
+        self,
+        rows: Vec<u8>,
+        begun: &mut bool,
+        selection: &Selection,
+    ) -> Result<Vec<u8>, Failure> {
         if self == Form::Lines {
             return Ok(rows);
         }
@@ -64,14 +79,15 @@ impl Form {
         for line in rows.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             let view = lines::read(line).map_err(|error| Failure::Unexpected(error.to_string()))?;
             text.extend_from_slice(if std::mem::replace(begun, true) { b",\n" } else { b"" });
-            serde_json::to_writer(&mut text, &view)
+            selection
+                .write(&mut text, &view)
                 .map_err(|error| Failure::Unexpected(error.to_string()))?;
         }
         Ok(text)
     }
 }
 
-fn answer(form: Form, rows: Body) -> Response {
+fn answer(form: Form, rows: Body, pack: bool) -> Response {
     let (kind, head, tail) = match form {
         Form::Lines => (LINES, format!("{}\n", lines::HEADER), ""),
         Form::Json => ("application/json", format!("{{\"schema\":{SCHEMA},\"tasks\":[\n"), "\n]}"),
@@ -79,7 +95,13 @@ fn answer(form: Form, rows: Body) -> Response {
     let part = |text: String| stream::iter([Ok::<_, axum::Error>(Bytes::from(text))]);
     let body = part(head).chain(rows.into_data_stream()).chain(part(tail.to_owned()));
     let body = Body::from_stream(body);
-    ([(CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response()
+    let mut response = if pack { compressed(body) } else { body }.into_response();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response.headers_mut().insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
+    if pack {
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    response
 }
 
 /// The rows of a page, and of those after it. While one is sent, the owner writes the next.
@@ -89,11 +111,13 @@ fn pages(
     request: PageRequest,
     first: Page,
 ) -> impl futures_core::Stream<Item = Result<Vec<u8>, Failure>> {
-    let ask = move |page: &Page| {
-        let request = PageRequest { from: page.next?, ..request.clone() };
+    let mut left = request.most;
+    let mut ask = move |page: &Page| {
+        left -= page.written;
+        let request = PageRequest { from: page.next?, most: left, ..request.clone() };
         Some(api.begin(peer.caller(), |reply| Command::Page(request, reply)))
     };
-    let rest = stream::try_unfold((ask(&first), ask), |(asked, ask)| async move {
+    let rest = stream::try_unfold((ask(&first), ask), |(asked, mut ask)| async move {
         let Some(asked) = asked else { return Ok(None) };
         let page: Page = asked?.await?;
         let next = ask(&page);
@@ -103,7 +127,13 @@ fn pages(
 }
 
 /// Ended tasks are on the disk, the others with the owner.
-async fn all(api: State, peer: Peer, request: ListRequest, form: Form) -> Result<Vec<u8>, Failure> {
+async fn all(
+    api: State,
+    peer: Peer,
+    request: ListRequest,
+    form: Form,
+    selection: Selection,
+) -> Result<Vec<u8>, Failure> {
     let permit = api.heavy_requests.take(peer.caller().uid).await?;
     let mut tasks = api.ask(peer.caller(), Command::List).await?;
     let since = Moment((request.since_s.max(0.0) * 1000.0) as u64);
@@ -115,9 +145,12 @@ async fn all(api: State, peer: Peer, request: ListRequest, form: Form) -> Result
         tasks.sort_by_key(|task| task.id);
         // A task may have ended between the two looks.
         tasks.dedup_by_key(|task| task.id);
+        let after = request.after.unwrap_or(0);
+        tasks.retain(|task| task.id > after && selection.has(task.state));
+        tasks.truncate(selection.limit.unwrap_or(usize::MAX));
         let mut rows = Vec::new();
         tasks.iter().for_each(|task| lines::write(&mut rows, task));
-        Ok(form.write(rows, &mut false))
+        Ok(form.write(rows, &mut false, &selection))
     };
     let rows = api.read(write).await;
     drop(permit);
@@ -159,8 +192,8 @@ mod tests {
         for task in &all {
             let mut row = Vec::new();
             lines::write(&mut row, task);
-            json.extend(Form::Json.write(row, &mut begun).unwrap());
-            json.extend(Form::Json.write(Vec::new(), &mut begun).unwrap());
+            json.extend(Form::Json.write(row, &mut begun, &Selection::default()).unwrap());
+            json.extend(Form::Json.write(Vec::new(), &mut begun, &Selection::default()).unwrap());
         }
         let json = String::from_utf8(json).unwrap();
         let read: Vec<TaskView> = serde_json::from_str(&format!("[{json}]")).unwrap();

@@ -1,14 +1,19 @@
-//! A task's output, piece by piece.
+//! A task's output, piece by piece, or as it is written.
 
 use super::answer::Failure;
+use super::caller::token_in;
 use super::request::{Path, Query};
 use super::tasks::detail;
 use super::{Peer, State};
 use crate::executor::local::run::{NotRead, Output, Part, READERS, RunDir};
 use crate::owner::Shown;
 use crate::record::Uid;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse as _, Response};
+use coloc_api::moment::Moment;
 use coloc_api::request::LogRequest;
+use coloc_api::view::TaskView;
 use coloc_model::TaskId;
 use std::time::Duration;
 
@@ -16,6 +21,10 @@ use std::time::Duration;
 const MOST: u64 = 1 << 20;
 /// A part of a log is there by then, or its file system hangs.
 const DEADLINE: Duration = Duration::from_secs(10);
+/// A follower hears this soon of what was written. The shim writes to the file, and no message comes with it.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often the owner is asked whether the attempt goes on.
+const LOOKS_PER_QUESTION: u32 = 5;
 
 /// The output from an offset on, and what a reader needs to go on: where the task stands (`x-state`), where the part begins
 /// (`x-offset`, later than asked for where that is gone), whose attempt it is (`x-attempt`, 0 where all of them write to
@@ -24,8 +33,9 @@ pub(super) async fn read(
     api: State,
     peer: Peer,
     Path(id): Path<u32>,
-    Query(LogRequest { offset, attempt }): Query<LogRequest>,
-) -> Result<(HeaderMap, Vec<u8>), Failure> {
+    request_headers: HeaderMap,
+    Query(LogRequest { offset, attempt, follow }): Query<LogRequest>,
+) -> Result<Response, Failure> {
     let Shown { detail: task, owner, output: path } = detail(&api, peer, id).await?;
     let caller = peer.caller();
     if owner != caller.uid && !caller.admin {
@@ -46,16 +56,83 @@ pub(super) async fn read(
         }
         chosen => (0, chosen),
     };
-    let part = read_part(output, owner, offset).await.map_err(|error| match error {
-        Unread::Not(why) => Failure::NotRead(task.log.clone(), why),
-        Unread::Io(error) => Failure::File(task.log.clone(), error),
-    })?;
+    let file = task.log.clone();
+    let part = read_part(output.clone(), owner, offset).await.map_err(|e| e.of(&file))?;
     let mut headers = HeaderMap::new();
     headers.insert("x-state", HeaderValue::from_static(task.task.state.name()));
     headers.insert("x-offset", part.from.into());
     headers.insert("x-attempt", attempt.into());
     headers.insert("x-attempts", last.into());
-    Ok((headers, part.bytes))
+    if !follow {
+        return Ok((headers, part.bytes).into_response());
+    }
+    let token = token_in(&request_headers).filter(|_| peer.by_token).map(str::to_owned);
+    let next = part.from + part.bytes.len() as u64;
+    let follower = Follower { api, peer, id, attempt, owner, output, next, token, looks: 0 };
+    let rest = futures_util::stream::unfold(follower, |mut follower| async move {
+        follower.next().await.map(|piece| (piece, follower))
+    });
+    let first = futures_util::stream::iter([Ok(Bytes::from(part.bytes))]);
+    let body = Body::from_stream(futures_util::StreamExt::chain(first, rest));
+    Ok((headers, body).into_response())
+}
+
+/// The attempt writes nothing more.
+fn has_ended(task: &TaskView, attempt: u32) -> bool {
+    let of_this = attempt == 0 || task.attempts == attempt;
+    task.state.is_over()
+        || task.attempts > attempt.max(1)
+        || (of_this && task.attempts > 0 && !task.state.is_on_gpus())
+}
+
+/// A client that reads on.
+struct Follower {
+    api: State,
+    peer: Peer,
+    id: u32,
+    attempt: u32,
+    owner: Uid,
+    output: Output,
+    next: u64,
+    token: Option<String>,
+    looks: u32,
+}
+
+impl Follower {
+    /// What was written next; `None` once all was said, or the client's token is of no use any more.
+    async fn next(&mut self) -> Option<Result<Bytes, std::io::Error>> {
+        loop {
+            // Asked before the file is read: what an attempt wrote before its end is there then.
+            self.looks += 1;
+            let ended = self.looks % LOOKS_PER_QUESTION == 1 && self.is_over().await;
+            let offset = i64::try_from(self.next).ok()?;
+            let part = match read_part(self.output.clone(), self.owner, offset).await {
+                Ok(part) => part,
+                Err(Unread::Not(_)) => Part { from: self.next, bytes: Vec::new() },
+                Err(Unread::Io(error)) => return Some(Err(error)),
+            };
+            let withdrawn = |token: &str| self.api.tokens.admit(Moment::now(), token).is_err();
+            if self.token.as_deref().is_some_and(withdrawn) {
+                return None;
+            }
+            if !part.bytes.is_empty() {
+                self.next = part.from + part.bytes.len() as u64;
+                return Some(Ok(Bytes::from(part.bytes)));
+            }
+            if ended {
+                return None;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    async fn is_over(&self) -> bool {
+        match detail(&self.api, self.peer, self.id).await {
+            Ok(shown) => has_ended(&shown.detail.task, self.attempt),
+            Err(Failure::Busy) => false,
+            Err(_) => true,
+        }
+    }
 }
 
 enum Unread {
@@ -63,13 +140,26 @@ enum Unread {
     Io(std::io::Error),
 }
 
-async fn read_part(output: Output, owner: Uid, offset: u64) -> Result<Part, Unread> {
+impl Unread {
+    fn of(self, file: &str) -> Failure {
+        match self {
+            Unread::Not(why) => Failure::NotRead(file.to_owned(), why),
+            Unread::Io(error) => Failure::File(file.to_owned(), error),
+        }
+    }
+}
+
+async fn read_part(output: Output, owner: Uid, offset: i64) -> Result<Part, Unread> {
     let (tell, told) = tokio::sync::oneshot::channel();
     let reads = output.reads(owner);
     let read = move || {
         // A client that has hung up meanwhile wants nothing any more.
         if !tell.is_closed() {
-            let _ = tell.send(output.part(owner, offset, MOST));
+            let from = match u64::try_from(offset) {
+                Ok(from) => Ok(from),
+                Err(_) => output.before_end(owner, offset.unsigned_abs()),
+            };
+            let _ = tell.send(from.and_then(|from| output.part(owner, from, MOST)));
         }
     };
     READERS.begin(reads, read).map_err(Unread::Not)?;

@@ -32,6 +32,7 @@ fn maxima() -> Vec<(&'static str, &'static str, &'static str, u64)> {
         ("TaskSpec", "estimate_flags", "maxItems", n(bounds::FLAGS)),
         ("TaskSpec", "host_memory", "maximum", bounds::MEMORY.0),
         ("TaskSpec", "idle_timeout", "maximum", bounds::SPAN.0),
+        ("TaskSpec", "pools", "maxItems", n(coloc_api::spec::MOST_POOL_NAMES)),
     ];
     for kind in ["TaskSpec", "TaskUpdate"] {
         all.extend([

@@ -18,20 +18,25 @@ mod past;
 mod report;
 mod request;
 mod routes;
+mod selection;
+mod series;
 mod stall;
 mod stream_wrapper;
 mod strict_json;
 mod tasks;
+mod timeline;
 mod tokens;
 mod unauthenticated;
 mod user_limits;
 mod version;
 mod web;
+mod whatif;
 
 use caller::Peer;
 use coloc_api::SCHEMA;
 use coloc_api::answer::{Draining, Gpus, Served, Taught, Versioned};
 pub use connections::{serve, serve_page, serve_remote};
+pub use expected::LastForecast;
 pub use heavy_requests::HeavyRequests;
 pub use metrics::serve as serve_metrics;
 pub use openapi::document;
@@ -43,6 +48,7 @@ use crate::journal::Journal;
 use crate::metrics::Exporter;
 use crate::news::News;
 use crate::owner::{Caller, Command, GpusServed, Input, Refused, Reply};
+use crate::series::Series;
 use crate::settings::Source;
 use crate::tokens::Tokens;
 use answer::Failure;
@@ -89,6 +95,12 @@ pub struct ApiState {
     pub user_limits: Arc<UserLimits>,
     /// Heavy requests that are under way.
     pub heavy_requests: Arc<HeavyRequests>,
+    /// Plays the past.
+    pub whatif: Arc<crate::whatif::Worker>,
+    /// What is measured over time.
+    pub series: Arc<Series>,
+    /// The last forecast of all tasks.
+    pub forecast: Arc<LastForecast>,
     /// Makes the page of metrics.
     pub metrics: Arc<Exporter>,
     /// Changes of tasks.

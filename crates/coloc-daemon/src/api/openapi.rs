@@ -72,6 +72,13 @@ impl Writer {
                 },
             },
         });
+        if let Some(shape) = route.later {
+            let schema = shape(&mut self.answered);
+            let content = json!({ "application/json": { "schema": schema } });
+            let later =
+                json!({ "description": "It is being worked out: ask again", "content": content });
+            operation["responses"]["202"] = later;
+        }
         let parameters = self.parameters(route);
         if !parameters.is_empty() {
             operation["parameters"] = parameters.into();
@@ -104,7 +111,6 @@ impl Writer {
 
     fn types(mut self) -> Map<String, Value> {
         let mut types = self.told.take_definitions(true);
-        super::routes::promised(&mut self.answered);
         types.extend(self.answered.take_definitions(true));
         super::maxima::insert(&mut types);
         types

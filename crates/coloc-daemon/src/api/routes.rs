@@ -1,8 +1,8 @@
 //! Every route, with what it takes and answers. What is served and what the document says come from this one table.
 
 use super::{
-    ApiState, config, events, expected, list, log, metrics, openapi, past, report, tasks, tokens,
-    web,
+    ApiState, config, events, expected, list, log, metrics, openapi, past, report, series, tasks,
+    timeline, tokens, web, whatif,
 };
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
@@ -14,9 +14,13 @@ use coloc_api::past::Past;
 use coloc_api::report::{HistoryRequest, Report, ReportRequest, TaskHistory};
 use coloc_api::request::{
     ChangeRequest, EventsRequest, GpuReservation, GpuService, ListRequest, LogRequest, PastRequest,
-    Submission, Teaching, TokenRequest, WebCodeRequest, WebSessionRequest,
+    SavingsRequest, SeriesRequest, Submission, Teaching, TimelineRequest, TokenRequest,
+    WebCodeRequest, WebSessionRequest, WhatifRequest,
 };
-use coloc_api::view::{EventData, Expected, StatusView, TaskDetail, TokenView, WhyView};
+use coloc_api::view::{
+    EventData, Expected, JobView, SavingsAnswer, SeriesAnswer, StatusView, TaskDetail,
+    TimelineAnswer, TokenView, WhatifAnswer, WhyView,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::sync::Arc;
 
@@ -30,6 +34,8 @@ pub(super) struct Route {
     pub(super) query: Option<Shape>,
     pub(super) body: Option<Shape>,
     pub(super) answer: (&'static str, Option<Shape>),
+    /// What is answered (202) while the answer is worked out.
+    pub(super) later: Option<Shape>,
     /// A caller who may only look is refused.
     pub(super) acts: bool,
     pub(super) handler: MethodRouter<Arc<ApiState>>,
@@ -65,7 +71,18 @@ impl Route {
     ) -> Self {
         let (does, answer) = ("", (JSON, None));
         let acts = method != "get";
-        Route { path, method, id, does, query: None, body: None, answer, acts, handler }
+        Route {
+            path,
+            method,
+            id,
+            does,
+            query: None,
+            body: None,
+            answer,
+            later: None,
+            acts,
+            handler,
+        }
     }
 
     /// It is asked by POST, but changes nothing.
@@ -93,6 +110,10 @@ impl Route {
         Route { answer: (kind, Some(|generator| generator.subschema_for::<A>())), ..self }
     }
 
+    fn answers_later<A: JsonSchema>(self) -> Self {
+        Route { later: Some(|generator| generator.subschema_for::<A>()), ..self }
+    }
+
     fn answers_bytes(self, kind: &'static str) -> Self {
         Route { answer: (kind, None), ..self }
     }
@@ -110,6 +131,29 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/v1/expected", "expectTasks", expected::all)
             .does("When each task is expected to start and to end, if nothing else is submitted")
             .answers::<Foreseen>(),
+        Route::get("/v1/series", "readSeries", series::read)
+            .does("What was measured of GPUs and tasks over time, in columns")
+            .asks::<SeriesRequest>()
+            .answers::<SeriesAnswer>(),
+        Route::get("/v1/timeline", "readTimeline", timeline::read)
+            .does("What ran where and when, what runs, and what is expected to")
+            .asks::<TimelineRequest>()
+            .answers::<TimelineAnswer>(),
+        Route::post("/v1/whatif", "askWhatif", whatif::begin)
+            .reads()
+            .does("What would have been under other policies or on other GPUs; 202 with a job while it is worked out: ask again")
+            .takes::<WhatifRequest>()
+            .answers::<WhatifAnswer>()
+            .answers_later::<JobView>(),
+        Route::get("/v1/whatif/{job}", "lookAtWhatif", whatif::look)
+            .does("The answer of a job, or 202 while it is worked out")
+            .answers::<WhatifAnswer>()
+            .answers_later::<JobView>(),
+        Route::get("/v1/savings", "showSavings", whatif::savings)
+            .does("What sharing saved against one task a GPU, and what it cost; 202 with a job while it is worked out: ask again")
+            .asks::<SavingsRequest>()
+            .answers::<SavingsAnswer>()
+            .answers_later::<JobView>(),
         Route::get("/v1/past", "readPast", past::read)
             .does("What ran, as a simulation needs it")
             .asks::<PastRequest>()
@@ -210,14 +254,4 @@ fn tasks_routes() -> Vec<Route> {
             .asks::<LogRequest>()
             .answers_bytes("application/octet-stream"),
     ]
-}
-
-/// Answers of routes that are about to come.
-pub(super) fn promised(generator: &mut SchemaGenerator) {
-    use coloc_api::view;
-    generator.subschema_for::<view::SeriesAnswer>();
-    generator.subschema_for::<view::TimelineAnswer>();
-    generator.subschema_for::<view::WhatifAnswer>();
-    generator.subschema_for::<view::SavingsAnswer>();
-    generator.subschema_for::<view::JobView>();
 }

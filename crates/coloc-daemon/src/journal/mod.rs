@@ -6,6 +6,7 @@
 
 pub(crate) mod accept;
 mod arrays;
+mod attempts;
 pub(crate) mod check;
 #[cfg(test)]
 pub(crate) mod disk;
@@ -22,6 +23,7 @@ mod table;
 mod user_usage;
 
 pub use arrays::Array;
+pub use attempts::EndedAttempt;
 pub use error::{JournalError, Stale, Trouble};
 pub use gpus::{Drain, GpuRecord, Reserved};
 pub use keys::Keyed;
@@ -35,7 +37,7 @@ use crate::owner::SharedTexts;
 use crate::record::{Record, SpecId, Uid};
 use coloc_api::moment::Moment;
 use coloc_api::spec::TaskSpec;
-use coloc_api::view::StoryLine;
+use coloc_api::view::{DecisionView, StoryLine};
 use coloc_model::{Lesson, TaskId};
 use mark::{Identity, Mark, MarkFile};
 use rusqlite::Connection;
@@ -75,6 +77,14 @@ pub enum Entry {
     Key(Keyed),
     /// Whether nothing new is taken and started.
     Draining(bool),
+    /// An attempt that has ended.
+    Attempt(Box<EndedAttempt>),
+    /// What was decided of a task.
+    Decision(TaskId, Box<DecisionView>),
+    /// What was measured of a task that has ended.
+    Series(TaskId, Moment, String),
+    /// What was measured of a task is kept no longer.
+    NoSeries(TaskId),
     /// With what a daemon works.
     Setup(Box<Setup>),
     /// An event that a hook is to be told of.
@@ -356,6 +366,10 @@ fn write_entry(work: &mut Work<'_>, entry: &Entry) -> Result<(), JournalError> {
         }
         Entry::Key(keyed) => keys::write(work, keyed),
         Entry::Draining(draining) => work.put(&FACTS, &[text("draining"), number(*draining)]),
+        Entry::Attempt(end) => attempts::write_attempt(work, end),
+        Entry::Decision(task, decision) => attempts::write_decision(work, *task, decision),
+        Entry::Series(task, at, body) => attempts::write_series(work, *task, *at, body),
+        Entry::NoSeries(task) => attempts::forget_series(work, *task),
         Entry::Setup(setup) => setup::write(work, setup),
         Entry::Notice(notice) => notices::write(work, notice),
         Entry::NoticeDone(id) => notices::forget(work, *id),

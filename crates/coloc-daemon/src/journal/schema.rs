@@ -6,7 +6,7 @@ use super::seal::Seal;
 use rusqlite::Connection;
 
 /// What each version adds to the one before.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
      CREATE TABLE specs (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
      CREATE TABLE tasks (
@@ -61,6 +61,30 @@ const MIGRATIONS: [&str; 7] = [
          sum INTEGER NOT NULL
      ) STRICT;",
     "CREATE TABLE notices (id INTEGER PRIMARY KEY, body TEXT NOT NULL, sum INTEGER NOT NULL) STRICT;",
+    // Attempts, decisions and what was measured, as data.
+    "CREATE TABLE attempts (
+         key INTEGER PRIMARY KEY,
+         task INTEGER NOT NULL,
+         started_ms INTEGER NOT NULL,
+         ended_ms INTEGER NOT NULL,
+         body TEXT NOT NULL,
+         sum INTEGER NOT NULL
+     ) STRICT;
+     CREATE INDEX attempts_of_task ON attempts (task);
+     CREATE INDEX ended_attempts ON attempts (ended_ms);
+     CREATE TABLE decisions (
+         seq INTEGER PRIMARY KEY,
+         task INTEGER NOT NULL,
+         body TEXT NOT NULL,
+         sum INTEGER NOT NULL
+     ) STRICT;
+     CREATE INDEX decisions_of_task ON decisions (task);
+     CREATE TABLE series (
+         task INTEGER PRIMARY KEY,
+         at_ms INTEGER NOT NULL,
+         body TEXT NOT NULL,
+         sum INTEGER NOT NULL
+     ) STRICT;",
 ];
 
 /// The first version whose rows have checksums.

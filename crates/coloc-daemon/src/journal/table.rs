@@ -30,10 +30,16 @@ pub(super) const ARRAYS: Table =
     Table::new("arrays", 1, &["first", "count", "body", "indices"]).since(6);
 
 pub(super) const NOTICES: Table = Table::new("notices", 1, &["id", "body"]).since(7);
+pub(super) const ATTEMPTS: Table =
+    Table::new("attempts", 1, &["key", "task", "started_ms", "ended_ms", "body"]).since(8);
+pub(super) const DECISIONS: Table = Table::new("decisions", 1, &["seq", "task", "body"]).since(8);
+pub(super) const SERIES: Table = Table::new("series", 1, &["task", "at_ms", "body"]).since(8);
 
 /// A table that is not here is not checked.
-const ALL: [Table; 11] =
-    [FACTS, SPECS, TASKS, STORY, SETUPS, LESSONS, KEYS, GPUS, SHARES, ARRAYS, NOTICES];
+const ALL: [Table; 14] = [
+    FACTS, SPECS, TASKS, STORY, SETUPS, LESSONS, KEYS, GPUS, SHARES, ARRAYS, NOTICES, ATTEMPTS,
+    DECISIONS, SERIES,
+];
 
 /// All of them that a journal of this version has.
 pub(super) fn all(version: u32) -> impl Iterator<Item = &'static Table> {
@@ -247,6 +253,13 @@ impl<'a> Work<'a> {
             Some(next) => self.remove(table, number(next)),
             None => Ok(()),
         }
+    }
+
+    /// The next free number of a table whose key is one.
+    pub(super) fn next_of(&self, table: &Table) -> Result<i64, JournalError> {
+        let (name, key) = (table.name, table.columns[0]);
+        let query = format!("SELECT COALESCE(MAX({key}), 0) + 1 FROM {name}");
+        Ok(self.db.prepare_cached(&query)?.query_row([], |row| row.get(0))?)
     }
 
     /// Removes rows of which a column is below a number.

@@ -10,6 +10,7 @@ use crate::notices::DeliveryError;
 
 use crate::reserve::Reserve;
 use crate::retention::Retention;
+use crate::series::Series;
 use coloc_core::Scheduler;
 use coloc_model::{Fleet, TaskId};
 use std::sync::{Arc, mpsc};
@@ -88,4 +89,6 @@ pub struct Parts {
     pub news: Arc<News>,
     /// What the daemon is.
     pub about: About,
+    /// What is measured over time.
+    pub series: Arc<Series>,
 }

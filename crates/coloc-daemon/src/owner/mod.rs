@@ -8,6 +8,7 @@
 //! started.
 
 mod commands;
+mod deciding;
 mod history;
 mod input;
 mod kinds;
@@ -35,6 +36,7 @@ pub use commands::status::About;
 pub use commands::view::Shown;
 pub(crate) use commands::view::{memory_view, whole_view};
 pub use commands::{Caller, Changed, Command, GpusServed, Invalid, Refused, Submitted};
+pub(crate) use deciding::running_attempt;
 pub use input::{Input, Parts};
 pub(crate) use lifecycle::eligibility::{ended, user};
 pub use names::Names;
@@ -53,12 +55,13 @@ use crate::quotas::AccountTable;
 use crate::record::Uid;
 use crate::reserve::Reserve;
 use crate::retention::Retention;
+use crate::series::Series;
 use crate::settings::Settings;
 use coloc_api::moment::Moment;
 use coloc_api::request::SignalRequest;
 use coloc_core::eligibility::Eligibility;
 use coloc_core::{Effect, Event, Scheduler};
-use coloc_model::{Fleet, GpuId, TaskId, Time};
+use coloc_model::{Bytes, Fleet, GpuId, TaskId, Time};
 use live::{Ending, Live};
 use reply::Flushed;
 use rustc_hash::FxHashMap;
@@ -159,6 +162,9 @@ pub struct Owner {
     history: coloc_estimate::history::History,
     news: Arc<News>,
     untold: telling::Untold,
+    series: Arc<Series>,
+    /// The most that each running attempt was seen with.
+    attempt_peaks: FxHashMap<TaskId, Bytes>,
     waiting: waiting::Waiting,
     today: today::Today,
     about: About,
@@ -229,6 +235,8 @@ impl Owner {
             history: coloc_estimate::history::History::default(),
             news: parts.news,
             untold: telling::Untold::default(),
+            series: parts.series,
+            attempt_peaks: FxHashMap::default(),
             waiting: waiting::Waiting::default(),
             today: today::Today::default(),
             about: parts.about,
@@ -321,7 +329,8 @@ impl Owner {
                 Input::GpuError => self.hear_gpu_errors(now, &mut effects),
                 Input::Removed(tasks) => {
                     let at = self.clock.world_now();
-                    self.pending.extend(tasks.into_iter().map(|task| removed(task, at)));
+                    let gone = |task: &TaskId| [Entry::NoSeries(*task), removed(*task, at)];
+                    self.pending.extend(tasks.iter().flat_map(gone));
                 }
                 Input::Seen(sighting) => self.seen(now, *sighting, &mut effects),
                 Input::Sign { task, attempt, sign, counted } => {
@@ -368,7 +377,10 @@ impl Owner {
             if self.flush() && !self.draining && !self.is_paused() && self.bulk.is_none() {
                 // Nothing is decided until all are in: the task that comes last may go first.
                 match self.submit_eligible(now, &mut effects) {
-                    true => self.scheduler.decide(now, &mut effects),
+                    true => {
+                        self.scheduler.decide(now, &mut effects);
+                        self.keep_decisions();
+                    }
                     false => self.more_to_look_at = true,
                 }
             }

@@ -2,7 +2,9 @@
 
 use super::Owner;
 use crate::journal::Entry;
-use coloc_api::view::{DecisionNews, GpuFrame, ResidentFrame, SampleFrame, StatusNews, TaskView};
+use coloc_api::view::{
+    DecisionNews, GpuFrame, GpuView, ResidentFrame, SampleFrame, StatusNews, TaskView,
+};
 use coloc_model::{TaskId, Time};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -147,7 +149,7 @@ impl Owner {
     }
 
     /// Shows what the monitor saw to listeners who want to see it.
-    pub(super) fn tell_samples(&mut self, now: Time) {
+    pub(super) fn tell_samples(&mut self, views: Vec<GpuView>) {
         let instant = self.clock.instant();
         if !self.news.wants_samples() || !is_due(self.untold.sampled_at, SECOND, instant) {
             return;
@@ -157,7 +159,7 @@ impl Owner {
             let held = self.last_seen.foreign.iter().find(|(seen, _)| seen.0 == gpu);
             held.map_or(0, |(_, bytes)| bytes.0)
         };
-        let gpus = self.gpu_views(now).into_iter().map(|gpu| GpuFrame {
+        let gpus = views.into_iter().map(|gpu| GpuFrame {
             index: gpu.index,
             memory_used_bytes: gpu.memory_used_bytes,
             memory_promised_bytes: gpu.memory_promised_bytes,

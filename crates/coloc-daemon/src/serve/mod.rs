@@ -24,9 +24,11 @@ use crate::renumber::renumber;
 use crate::reserve::Reserve;
 use crate::retention::{self, Retention};
 use crate::retention_clock::RetentionClockFile;
+use crate::series::{self, Series};
 use crate::settings::{Settings, Source};
 use crate::tls::Identity;
 use crate::tokens::Tokens;
+use crate::whatif::Worker;
 use coloc_core::Policy;
 use coloc_gpu::driver::{Guarded, Xids};
 use coloc_gpu::process::TaskRoots;
@@ -125,6 +127,9 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let (roots, new_roots) = mpsc::channel();
     let retention = keep_what_is_left(&options.state, &tokens, inbox.clone())?;
     let news = News::new(epoch());
+    let series_file = options.state.join("series.json.gz");
+    let series = Series::open(&series_file);
+    let _kept = series::keep(series.clone(), series_file.clone()).map_err(at(&series_file))?;
     let executor = executor(&options, &hardware, &inbox, roots)?;
     let user_limits = api::UserLimits::new(options.settings.bounds);
     let (mut names, settings, fleet) =
@@ -147,6 +152,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         retention,
         news: news.clone(),
         about: owner::About { host: host(), emulated },
+        series: series.clone(),
     };
     let exporter = exporter(&hardware, journal_file.clone());
     hardware.watch(clock, period, new_roots, tell(inbox.clone()));
@@ -160,6 +166,9 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         reach: listeners.network.as_ref().map(|network| network.reach),
         web: listeners.page.as_ref().map(|page| page.address),
         codes: Arc::default(),
+        series: series.clone(),
+        forecast: Arc::default(),
+        whatif: Worker::start(options.state.join("journal.db")).map_err(at(&options.state))?,
         source: Arc::new(options.source),
         user_limits,
         heavy_requests: api::HeavyRequests::new(api::HEAVY_AT_ONCE),
@@ -169,6 +178,9 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     listeners.serve(api, gone);
     let _ = inbox.send(Input::Shutdown);
     let ended = owner.join();
+    if let Err(error) = series.save(&series_file) {
+        tracing::warn!("{}: {error}", series_file.display());
+    }
     let _ = std::fs::remove_file(&options.socket);
     ended.map_err(|_| DaemonError::OwnerDied)
 }

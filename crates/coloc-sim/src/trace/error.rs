@@ -32,21 +32,15 @@ pub enum TraceErrorKind {
         /// What would do.
         expected: &'static str,
     },
-    /// A column that must be there is not.
-    #[error("no column {column:?} in the header; expected {expected}")]
-    MissingColumn {
-        /// The column.
-        column: &'static str,
+    /// Columns that must be there are not.
+    #[error("{}; expected {expected}", missing_columns(missing, unknown))]
+    MissingColumns {
+        /// The columns.
+        missing: Vec<&'static str>,
+        /// Columns that are there and not known.
+        unknown: Vec<String>,
         /// A header that would do.
         expected: &'static str,
-    },
-    /// A column that is not known.
-    #[error("unknown column {column:?}; known columns: {known}")]
-    UnknownColumn {
-        /// The column.
-        column: String,
-        /// The known columns.
-        known: String,
     },
     /// A column that is there more than once.
     #[error("column {column:?} is there twice")]
@@ -103,3 +97,15 @@ impl fmt::Display for TraceError {
 }
 
 impl std::error::Error for TraceError {}
+
+/// `no column "a", no column "b" in the header, which has "c" instead`.
+fn missing_columns(missing: &[&str], unknown: &[String]) -> String {
+    let each: Vec<String> = missing.iter().map(|column| format!("{column:?}")).collect();
+    let noun = if each.len() == 1 { "column" } else { "columns" };
+    let others: Vec<String> = unknown.iter().take(8).map(|column| format!("{column:?}")).collect();
+    let instead = match others.is_empty() {
+        true => String::new(),
+        false => format!(", which has {} instead", others.join(", ")),
+    };
+    format!("no {noun} {} in the header{instead}", each.join(", "))
+}

@@ -19,7 +19,7 @@ pub use error::{TraceError, TraceErrorKind};
 pub use gavel::published_speeds;
 pub use generate::{GenerateError, Generator};
 pub use mix90::mix90;
-pub use origin::{PassedOver, Place};
+pub use origin::{PassedOver, Place, UnknownColumns};
 pub use read::{Format, read, read_column};
 pub use sampled::Sampled;
 pub use write::write;
@@ -124,6 +124,11 @@ impl Trace {
     /// Rows of its file that became no task.
     pub fn passed_over(&self) -> PassedOver {
         self.source.as_ref().map(|source| source.passed_over.clone()).unwrap_or_default()
+    }
+
+    /// Columns of its file that are of no use.
+    pub fn unknown_columns(&self) -> Option<&UnknownColumns> {
+        self.source.as_ref()?.columns.as_ref()
     }
 
     /// Says which users belong to which groups.

@@ -19,6 +19,30 @@ pub(super) struct Source {
     /// Of each task, in the trace's order.
     pub(super) origins: Vec<Origin>,
     pub(super) passed_over: PassedOver,
+    /// Columns that are not known, with those that are.
+    pub(super) columns: Option<UnknownColumns>,
+}
+
+/// Columns of a trace file that are of no use.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownColumns {
+    /// Their names.
+    pub names: Vec<String>,
+    /// The columns that the format has.
+    pub known: &'static [&'static str],
+}
+
+impl fmt::Display for UnknownColumns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MOST: usize = 8;
+        let mut names: Vec<String> =
+            self.names.iter().take(MOST).map(|name| format!("{name:?}")).collect();
+        let others = self.names.len().saturating_sub(MOST);
+        names.extend((others > 0).then(|| format!("{others} others")));
+        let noun = if self.names.len() == 1 { "column" } else { "columns" };
+        let (names, known) = (names.join(", "), self.known.join(", "));
+        write!(f, "passed over {noun} {names}, which this format does not have; it has {known}")
+    }
 }
 
 /// A row of a trace file.

@@ -3,8 +3,8 @@
 use super::origin::{Origin, Source};
 use super::table::{Fault, Header, Layout, Row, read_rows};
 use super::{
-    PassedOver, Trace, TraceError, TraceErrorKind, TraceTask, alibaba, described, gavel, sacct,
-    tiresias,
+    PassedOver, Trace, TraceError, TraceErrorKind, TraceTask, UnknownColumns, alibaba, described,
+    gavel, sacct, tiresias,
 };
 use crate::Names;
 use coloc_model::{GroupId, Time, UserId};
@@ -119,7 +119,7 @@ pub fn read(file: &Path, input: impl Read, format: Format) -> Result<Trace, Trac
     let mut known = Known::default();
     let mut rows: Vec<(TraceTask, Origin)> = Vec::new();
     let (mut passed_over, mut ids) = (PassedOver::default(), Ids::default());
-    read_rows(file, input, layout, |row| {
+    let unknown = read_rows(file, input, layout, |row| {
         let task = match take(row, &mut known)? {
             Taken::Task(task) => task,
             Taken::PassedOver(reason) => {
@@ -151,7 +151,9 @@ pub fn read(file: &Path, input: impl Read, format: Format) -> Result<Trace, Trac
     }
     let trace = Trace::new(tasks, known.names, known.users);
     let trace = trace.with_groups(known.groups, known.memberships);
-    let source = Some(Source { file: file.to_owned(), origins, passed_over });
+    let columns = UnknownColumns { names: unknown, known: layout.columns };
+    let columns = Some(columns).filter(|columns| !columns.names.is_empty());
+    let source = Some(Source { file: file.to_owned(), origins, passed_over, columns });
     Ok(Trace { source, ..trace })
 }
 

@@ -32,14 +32,14 @@ pub(super) struct Layout {
     pub(super) expected: &'static str,
     /// Where columns get their names.
     pub(super) header: Header,
-    /// Columns that are not known are passed over instead of refused.
+    /// Its files have columns that are of no use here: they are passed over without a word.
     pub(super) lenient: bool,
     /// What stands between values.
     pub(super) delimiter: u8,
 }
 
 impl Layout {
-    /// Comma-separated, and nothing but these columns.
+    /// Comma-separated, with these columns. Others are passed over, and told.
     pub(super) const fn strict(
         columns: &'static [&'static str],
         required: usize,
@@ -50,7 +50,7 @@ impl Layout {
     }
 
     /// Where the columns are, going by the first row.
-    fn positions(&self, first: &csv::StringRecord) -> Result<Vec<Option<usize>>, TraceErrorKind> {
+    fn positions(&self, first: &csv::StringRecord) -> Result<Found, TraceErrorKind> {
         match self.header {
             Header::First => self.named(first.iter()),
             Header::None(alternatives) => {
@@ -64,32 +64,38 @@ impl Layout {
         }
     }
 
-    fn named<'a>(
-        &self,
-        header: impl Iterator<Item = &'a str>,
-    ) -> Result<Vec<Option<usize>>, TraceErrorKind> {
+    fn named<'a>(&self, header: impl Iterator<Item = &'a str>) -> Result<Found, TraceErrorKind> {
         let mut positions = vec![None; self.columns.len()];
+        let mut unknown = Vec::new();
         for (position, column) in header.enumerate() {
             match self.columns.iter().position(|&name| name == column) {
                 Some(index) if positions[index].replace(position).is_some() => {
                     return Err(TraceErrorKind::RepeatedColumn { column: column.to_owned() });
                 }
                 Some(_) => {}
-                None if self.lenient => {}
-                None => {
-                    let (column, known) = (column.to_owned(), self.columns.join(", "));
-                    return Err(TraceErrorKind::UnknownColumn { column, known });
-                }
+                None => unknown.push(column.to_owned()),
             }
         }
-        match positions[..self.required].iter().position(Option::is_none) {
-            None => Ok(positions),
-            Some(index) => {
-                let (column, expected) = (self.columns[index], self.expected);
-                Err(TraceErrorKind::MissingColumn { column, expected })
-            }
+        let lacks = |index: &usize| positions[*index].is_none();
+        let missing: Vec<&str> =
+            (0..self.required).filter(lacks).map(|index| self.columns[index]).collect();
+        if !missing.is_empty() {
+            // What is there instead may be what is missing, under another name.
+            let expected = self.expected;
+            return Err(TraceErrorKind::MissingColumns { missing, unknown, expected });
         }
+        if self.lenient {
+            unknown.clear();
+        }
+        Ok(Found { positions, unknown })
     }
+}
+
+/// Where a header has the columns of its format.
+struct Found {
+    positions: Vec<Option<usize>>,
+    /// Columns that are not known, and worth a word.
+    unknown: Vec<String>,
 }
 
 /// What is wrong with a row, and in which column.
@@ -168,13 +174,13 @@ pub(super) fn empty(column: &'static str, expected: &'static str) -> Fault {
     (column, TraceErrorKind::Value { value: String::new(), expected })
 }
 
-/// Reads every row of a table.
+/// Reads every row of a table, and tells the columns that were passed over.
 pub(super) fn read_rows(
     file: &Path,
     input: impl Read,
     layout: Layout,
     mut take: impl FnMut(&Row<'_>) -> Result<(), Fault>,
-) -> Result<(), TraceError> {
+) -> Result<Vec<String>, TraceError> {
     let at_file = |place, kind| TraceError { file: file.to_owned(), place, kind };
     let mut text = Vec::new();
     let read = BoundedLines::new(input).read_to_end(&mut text);
@@ -187,7 +193,8 @@ pub(super) fn read_rows(
         .has_headers(matches!(layout.header, Header::First))
         .from_reader(&text[..]);
     let header = csv.headers().map_err(|e| at_file(Some((1, "")), csv_error(e)))?.clone();
-    let positions = layout.positions(&header).map_err(|kind| at_file(Some((1, "")), kind))?;
+    let Found { positions, unknown } =
+        layout.positions(&header).map_err(|kind| at_file(Some((1, "")), kind))?;
     let mut record = csv::StringRecord::new();
     let mut lines = LineCounter::new(&text);
     let mut line_of = |position: Option<&csv::Position>| {
@@ -195,7 +202,7 @@ pub(super) fn read_rows(
     };
     loop {
         match csv.read_record(&mut record) {
-            Ok(false) => return Ok(()),
+            Ok(false) => return Ok(unknown),
             Ok(true) => {}
             Err(error) => {
                 let line = line_of(error.position());

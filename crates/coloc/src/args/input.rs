@@ -77,6 +77,9 @@ fn tell_passed_over(file: &Path, trace: &Trace) {
     if passed_over.rows() > 0 {
         eprintln!("coloc: {}: {passed_over}", file.display());
     }
+    if let Some(columns) = trace.unknown_columns() {
+        eprintln!("coloc: {}: {columns}", file.display());
+    }
 }
 
 /// Opens and reads the `duration` column of a CSV.

@@ -18,6 +18,7 @@ const SYSTEM_STATE: &str = "/var/lib/coloc";
 
 /// The daemon to talk to.
 #[derive(Args, Clone, Default, Debug)]
+#[command(next_help_heading = "Connection")]
 pub(crate) struct SocketArg {
     /// The daemon's socket [default: the user's own, else the system's]
     #[arg(long, value_name = "PATH", env = "COLOC_SOCKET", global = true, value_parser = path())]
@@ -126,7 +127,12 @@ fn token(named: Option<&Path>) -> Result<Option<Secret>, CliError> {
         return Err(wrong(problem).into());
     }
     let text = std::fs::read_to_string(&file).map_err(|error| wrong(error.to_string()))?;
-    Ok(Some(Secret(text.trim().to_owned())))
+    // What earlier versions said below it is not a part of it.
+    let token = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    if token.is_empty() {
+        return Err(wrong("it is empty: `coloc token create > FILE` writes one".to_owned()).into());
+    }
+    Ok(Some(Secret(token.to_owned())))
 }
 
 /// Where a daemon listens that this user starts.

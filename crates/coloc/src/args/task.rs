@@ -50,7 +50,7 @@ pub(crate) const SCRIPT_LINE_ENDS: &str = "script-line-ends";
 
 /// Everything about a task.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Task", group = ArgGroup::new("training").args(TrainingArgs::IDS).multiple(true).requires("model"))]
+#[command(group = ArgGroup::new("training").args(TrainingArgs::IDS).multiple(true).requires("model"))]
 pub(crate) struct TaskArgs {
     /// A name for people [default: the command's]
     #[arg(short = 'J', long, visible_alias = "job-name", value_name = "NAME")]

@@ -10,6 +10,7 @@ use crate::config::{self, Config};
 use crate::error::{CliError, UsageError};
 use crate::submission::batch_script::{self, Directive, Script};
 use crate::{Cli, Verb, slurm};
+use clap::CommandFactory as _;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,14 +19,18 @@ use std::path::Path;
 pub(crate) fn read(words: Vec<OsString>) -> Result<Cli, CliError> {
     let json = asks_for_json(&words);
     let mut spoken = Spoken::of(words)?;
-    let mut cli = Cli::read(&spoken.whole(&[])).or_else(|error| leave(&error, json))?;
+    let read = |spoken: &Spoken| {
+        let words = spoken.whole(&[]);
+        Cli::read(&words).or_else(|error| leave(&error, &words, json))
+    };
+    let mut cli = read(&spoken)?;
     if let Some(Verb::Submit(submit)) = &cli.verb
         && submit.slurm
         && submit.task.lacks_a_command()
     {
         // `sbatch < script`.
         spoken.rest.push(batch_script::STDIN.into());
-        cli = Cli::read(&spoken.whole(&[])).or_else(|error| leave(&error, json))?;
+        cli = read(&spoken)?;
     }
     let Some(command) = task_of(&cli).map(TaskArgs::command) else { return Ok(cli) };
     let script = Script::of(command)?;
@@ -42,12 +47,32 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<Cli, CliError> {
     }
 }
 
-/// What clap has to say is said as it says it, and to programs as every other error.
-fn leave(error: &clap::Error, json: bool) -> Result<Cli, CliError> {
-    if json && error.use_stderr() {
-        return Err(UsageError::Parser(problem(error)).into());
+/// Help is printed as it is; what is wrong is told as every other error, with what to do.
+fn leave(error: &clap::Error, words: &[OsString], json: bool) -> Result<Cli, CliError> {
+    let is_help = matches!(error.kind(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
+    if !error.use_stderr() || (is_help && !json) {
+        error.exit()
     }
-    error.exit()
+    let mut told = vec![problem(error)];
+    if !json {
+        told.extend(tip(error));
+        told.push(format!("`{} --help` lists what there is", verb_of(words)));
+    }
+    Err(UsageError::Parser(told.join("; ")).into())
+}
+
+/// The verb whose help is of use: `coloc submit`.
+fn verb_of(words: &[OsString]) -> String {
+    let known = |name: &str| Cli::command().find_subcommand(name).is_some();
+    let verb = words.get(1).and_then(|verb| verb.to_str()).filter(|verb| known(verb));
+    verb.map_or("coloc".to_owned(), |verb| format!("coloc {verb}"))
+}
+
+/// What clap guesses was meant.
+fn tip(error: &clap::Error) -> Option<String> {
+    let text = error.to_string();
+    let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "))?;
+    Some(tip.to_owned())
 }
 
 /// The same for a caller that must go on whatever is wrong.

@@ -1,6 +1,7 @@
 //! What a live run looks like while it goes on.
 
 use crate::output::table::bar;
+use crate::output::terminal::cut;
 use coloc_api::view::{GpuView, TaskView};
 use coloc_model::TaskState;
 use std::fmt::Write as _;
@@ -13,15 +14,21 @@ pub(crate) struct Side<'a> {
     pub(crate) expected: usize,
 }
 
-const WIDTH: usize = 38;
+/// Columns of one side, where there is room for it, and between both.
+const WIDTH: usize = 41;
+const GAP: usize = 4;
+/// Dots for tasks on a GPU, at most.
+const DOTS: usize = 6;
+/// What a line of a GPU has besides its bar: numbers and dots.
+const FIGURES: usize = 31;
 
 impl Side<'_> {
     fn count(&self, wanted: impl Fn(TaskState) -> bool) -> usize {
         self.tasks.iter().filter(|task| wanted(task.state)).count()
     }
 
-    /// Its lines, all of one width.
-    fn lines(&self) -> Vec<String> {
+    /// Its lines, none wider than this.
+    fn lines(&self, width: usize) -> Vec<String> {
         let ended = self.count(TaskState::is_over);
         let running = self.count(TaskState::is_on_gpus);
         let waiting = self.tasks.len() - ended - running;
@@ -31,31 +38,36 @@ impl Side<'_> {
             format!("{:<24} {ended:>2} of {} done", bar(share, 24), self.expected),
             format!("{running} running, {waiting} waiting"),
         ];
+        let wide = width.saturating_sub(FIGURES).clamp(1, 10);
         for gpu in self.gpus {
             let used = gpu.memory_used_bytes as f64 / gpu.memory_total_bytes.max(1) as f64;
             let tasks = gpu.tasks.len();
             lines.push(format!(
-                "GPU {}  {:<10} {:>4.1}G  SM {:>3.0} %  {}",
+                "GPU {}  {:<wide$} {:>4.1}G  SM {:>3.0} %  {}",
                 gpu.index,
-                bar(used, 10),
+                bar(used, wide),
                 gpu.memory_used_bytes as f64 / (1u64 << 30) as f64,
                 gpu.smact * 100.0,
-                "●".repeat(tasks.min(6))
+                "●".repeat(tasks.min(DOTS))
             ));
         }
-        lines
+        lines.into_iter().map(|line| cut(&line, width).into_owned()).collect()
     }
 }
 
-/// Both sides, one beside the other.
-pub(crate) fn draw(left: &Side<'_>, right: &Side<'_>) -> String {
-    let (left, right) = (left.lines(), right.lines());
+/// Both sides, one beside the other. On a terminal no line is wider than that: one that wraps takes two rows, and a board that is
+/// drawn over the last one begins too low.
+pub(crate) fn draw(left: &Side<'_>, right: &Side<'_>, terminal: Option<usize>) -> String {
+    let room = terminal.map_or(WIDTH, |columns| columns.saturating_sub(GAP) / 2);
+    let width = room.min(WIDTH);
+    let (left, right) = (left.lines(width), right.lines(width));
     let mut text = String::new();
     for index in 0..left.len().max(right.len()) {
         let cell = |lines: &[String]| lines.get(index).cloned().unwrap_or_default();
         let (left, right) = (cell(&left), cell(&right));
-        let gap = WIDTH.saturating_sub(left.chars().count()) + 4;
-        let _ = writeln!(text, "{left}{}{right}", " ".repeat(gap));
+        let gap = width.saturating_sub(left.chars().count()) + GAP;
+        let line = format!("{left}{}{right}", " ".repeat(gap));
+        let _ = writeln!(text, "{}", line.trim_end());
     }
     text
 }
@@ -74,17 +86,31 @@ mod tests {
             memory_used_bytes: 20 << 30,
             memory_promised_bytes: 0,
             smact: 0.62,
-            tasks: vec![1, 2],
+            tasks: (1..=7).collect(),
             residents: vec![],
             ..GpuView::default()
         };
         let gpus = [gpu];
         let side = |name| Side { name, tasks: &[], gpus: &gpus, expected: 30 };
-        insta::assert_snapshot!(draw(&side("one task a GPU"), &side("shared")), @r"
+        let draw = |terminal| draw(&side("one task a GPU"), &side("shared"), terminal);
+        insta::assert_snapshot!(draw(None), @r"
+        one task a GPU                               shared
+                                  0 of 30 done                                 0 of 30 done
+        0 running, 0 waiting                         0 running, 0 waiting
+        GPU 0  █████      20.0G  SM  62 %  ●●●●●●    GPU 0  █████      20.0G  SM  62 %  ●●●●●●
+        ");
+        insta::assert_snapshot!(draw(Some(80)), @r"
         one task a GPU                            shared
                                   0 of 30 done                              0 of 30 done
         0 running, 0 waiting                      0 running, 0 waiting
-        GPU 0  █████      20.0G  SM  62 %  ●●     GPU 0  █████      20.0G  SM  62 %  ●●
+        GPU 0  ███▌    20.0G  SM  62 %  ●●●●●●    GPU 0  ███▌    20.0G  SM  62 %  ●●●●●●
         ");
+        for columns in [10, 40, 79, 80, 81, 200] {
+            let drawn = draw(Some(columns));
+            assert!(
+                drawn.lines().all(|line| line.chars().count() <= columns),
+                "{columns}: {drawn}"
+            );
+        }
     }
 }

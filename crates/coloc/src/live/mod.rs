@@ -3,6 +3,5 @@
 pub(crate) mod emulated_daemon;
 pub(crate) mod experiment;
 pub(crate) mod live_table;
-pub(crate) mod past_trace;
 pub(crate) mod reconnect;
 pub(crate) mod replay;

@@ -20,6 +20,7 @@ const UNNOTICED: Duration = Duration::from_millis(500);
 
 /// How long a daemon may be gone.
 #[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Connection")]
 pub(crate) struct Reconnect {
     /// How long to look for a daemon that has gone, such as 30s; 0 is not at all
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = span)]

@@ -1,12 +1,14 @@
 //! Several policies side by side, as people read them on a terminal.
 
 use crate::output::summary::{energy, span};
-use crate::output::table::{bar, table};
+use crate::output::table::{bar, whole};
 use crate::verbs::compare::PolicyRun;
 use coloc_model::Fleet;
 use coloc_sim::Summary;
 
 const BAR_WIDTH: usize = 40;
+/// On a narrow terminal: memory, SM activity, how many are done, the 95th percentile, the wait.
+const SPARE: [usize; 5] = [8, 7, 1, 4, 5];
 
 /// The table and the two bars that matter most.
 pub(crate) fn render(trace: &str, fleet: &Fleet, runs: &[PolicyRun]) -> String {
@@ -30,7 +32,7 @@ pub(crate) fn render(trace: &str, fleet: &Fleet, runs: &[PolicyRun]) -> String {
     ];
     format!(
         "{trace} on {fleet}, predicted by the model\n\n{}\n\n{}",
-        table(&header, rows),
+        whole(&header, rows, &SPARE),
         charts.join("\n\n")
     )
 }

@@ -19,6 +19,39 @@ pub(crate) fn listing(
     render(header, rows, CellAlignment::Right, width(), spare)
 }
 
+/// A table whose cells are whole: on a narrow terminal columns are left out, in this order, and none is cut.
+pub(crate) fn whole(
+    header: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    spare: &[usize],
+) -> String {
+    whole_in(header, rows.into_iter().collect(), spare, width())
+}
+
+fn whole_in(
+    header: &[&str],
+    rows: Vec<Vec<String>>,
+    spare: &[usize],
+    terminal: Option<usize>,
+) -> String {
+    let mut shown: Vec<usize> = (0..header.len()).collect();
+    let natural = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain([header[column].chars().count()]).max().unwrap_or(0) + 2
+    };
+    for dropped in spare {
+        // Nothing follows the last column.
+        let taken = shown.iter().map(|&column| natural(column)).sum::<usize>().saturating_sub(2);
+        if terminal.is_none_or(|room| taken <= room) {
+            break;
+        }
+        shown.retain(|column| column != dropped);
+    }
+    let header: Vec<&str> = shown.iter().map(|&column| header[column]).collect();
+    let row = |row: &Vec<String>| shown.iter().filter_map(|&at| row.get(at).cloned()).collect();
+    render(&header, rows.iter().map(row), CellAlignment::Right, None, &[])
+}
+
 /// A table with every column to the left, of which some can be left out.
 pub(crate) fn words(
     header: &[&str],
@@ -90,6 +123,21 @@ mod tests {
         a       1.0
         long  100.0
         ");
+    }
+
+    #[test]
+    fn columns_are_left_out_rather_than_cut() {
+        let rows = || vec![vec!["carma-v2:gpumemnet".into(), "90/90".into(), "7.6 h -38%".into()]];
+        let table = |terminal| whole_in(&["policy", "done", "makespan"], rows(), &[1], terminal);
+        insta::assert_snapshot!(table(Some(37)), @r"
+        policy               done    makespan
+        carma-v2:gpumemnet  90/90  7.6 h -38%
+        ");
+        insta::assert_snapshot!(table(Some(36)), @r"
+        policy                makespan
+        carma-v2:gpumemnet  7.6 h -38%
+        ");
+        assert_eq!(table(None), table(Some(37)));
     }
 
     #[test]

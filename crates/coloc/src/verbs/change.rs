@@ -14,8 +14,6 @@ use std::collections::HashSet;
 /// Tasks to change
 #[derive(Args, Debug)]
 pub(crate) struct ChangeTasks {
-    #[command(flatten)]
-    socket: SocketArg,
     /// The tasks: 7, 3-9, last or all; the last two are among those of whoever asks, unless --user or --all-users says otherwise
     #[arg(required_unless_present_any = ["user", "me", "name", "state"], value_name = "TASK")]
     tasks: Vec<Selection>,
@@ -40,6 +38,8 @@ pub(crate) struct ChangeTasks {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 impl ChangeTasks {

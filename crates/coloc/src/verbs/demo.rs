@@ -6,6 +6,7 @@ use crate::live::emulated_daemon::EmulatedDaemon;
 use crate::live::live_table::{Side, draw};
 use crate::live::replay::{Replay, Replayed};
 use crate::output::table::table;
+use crate::output::terminal::width;
 use crate::output::{comparison, files, print_text};
 use crate::parse::named_policy;
 use crate::report;
@@ -22,7 +23,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const FLEET: &str = "4xA100-40GB";
-const POLICIES: [&str; 3] = ["exclusive", "carma-v2:gpumemnet", "coloc:oracle"];
+/// Each manager with its own estimator, and with the measured memory.
+const POLICIES: [&str; 5] =
+    ["exclusive", "carma-v2:gpumemnet", "coloc:replay", "carma-v2:oracle", "coloc:oracle"];
 /// Tasks of the trace that are played live.
 const TASKS: usize = 30;
 /// Four hours in three quarters of a minute.
@@ -58,8 +61,8 @@ impl Demo {
         let policies: Vec<_> =
             POLICIES.iter().map(|text| named_policy::parse(text)).collect::<Result<_, _>>()?;
         print_text(
-            "The whole trace, simulated: a server with four A100-40GB, and 90 training tasks that arrive\n\
-             over three and a half hours (CARMA's mixed trace).\n",
+            "The whole trace, simulated: a server with four A100-40GB, and 90 training tasks\n\
+             that arrive over three and a half hours (CARMA's mixed trace).\n",
         )?;
         let adjust = |simulation: &mut Simulation| PhysicsArgs::default().apply(simulation, &trace);
         let runs = compare::play(&policies, &trace, &fleet, adjust, true)?;
@@ -68,9 +71,11 @@ impl Demo {
         let page = report::compare_page(&compare::page(name, &trace, &fleet, &runs));
         files::write(&self.html, |output| output.write_all(page.as_bytes()))?;
         print_text(&format!(
-            "\nexclusive is one task a GPU; carma-v2 is the published collocating manager with its own\n\
-             memory estimates; coloc is ours, told the measured memory. Nothing here was measured: the\n\
-             model behind it, and how far it agrees with published results, is in docs/physics.md.\n\n\
+            "\nexclusive is one task a GPU; carma-v2 is the published collocating manager, coloc\n\
+             is ours. Each goes by its own estimates of memory (gpumemnet, replay) and, as\n\
+             oracle, by the measured memory, which no manager knows. Nothing here was\n\
+             measured: the model behind it, and how far it agrees with published results, is\n\
+             in docs/physics.md.\n\n\
              Gantt charts, SM activity, memory and power over time: {}",
             self.html.display()
         ))
@@ -110,9 +115,10 @@ impl Player<'_> {
 /// Two daemons, real processes, emulated GPUs.
 fn live(web: bool) -> Result<(), CliError> {
     print_text(&format!(
-        "Two servers with four emulated A100-40GB each, and the same {TASKS} training tasks: real processes that\n\
-         allocate, iterate and finish, {TIME_SCALE} times as fast as in life. On the left each task gets GPUs of its own;\n\
-         on the right coloc lets them share. Ctrl-C ends it.{}\n",
+        "Two servers with four emulated A100-40GB each, and the same {TASKS} training tasks:\n\
+         real processes that allocate, iterate and finish, {TIME_SCALE} times as fast as in life.\n\
+         On the left each task gets GPUs of its own, on the right coloc lets them share.\n\
+         Ctrl-C ends it.{}\n",
         if web { "" } else { " `coloc demo --web` shows both in a browser." }
     ))?;
     let place = std::env::temp_dir().join(format!("coloc-demo-{}", std::process::id()));
@@ -203,7 +209,7 @@ fn watch(sides: &mut [Player<'_>; 2], interrupted: &AtomicBool) -> Result<(), Cl
         };
         // Elsewhere than on a terminal, a look now and then is enough.
         if terminal || done || last.elapsed() > Duration::from_secs(10) || drawn == 0 {
-            let text = draw(&live_table(0), &live_table(1));
+            let text = draw(&live_table(0), &live_table(1), width());
             let up =
                 if terminal && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
             drawn = text.lines().count() + 1;
@@ -241,7 +247,8 @@ fn conclusion(results: &[Outcome; 2]) -> String {
     ];
     let names = ["", results[0].0.0, results[1].0.0];
     format!(
-        "{}\n\nTimes are the tasks' own. The processes were real, the GPUs emulated: docs/emulation.md. To go on:\n\
+        "{}\n\nTimes are the tasks' own. The processes were real, the GPUs emulated:\n\
+         docs/emulation.md. To go on:\n\
          \x20 coloc daemon --emulate 4xA100-40GB &     # or without --emulate, where there are GPUs\n\
          \x20 coloc submit --gpu-mem 8G -- python train.py\n\
          \x20 coloc queue; coloc why last; coloc logs -f last\n",

@@ -23,14 +23,14 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// Say what this machine can do for its GPUs, what is enforced, and how to get further
 #[derive(Args, Debug)]
 pub(crate) struct Doctor {
-    #[command(flatten)]
-    socket: SocketArg,
     /// A dcgm-exporter to look for [default: 127.0.0.1:9400]
     #[arg(long, value_name = "HOST:PORT", env = "COLOC_DCGM_EXPORTER")]
     exporter: Option<Maybe<Endpoint>>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 #[derive(Serialize)]

@@ -29,8 +29,6 @@ pub(super) fn gpu_name(text: &str) -> Result<GpuName, String> {
 /// Have the daemon take and start nothing new, or some GPUs take nothing; what runs goes on
 #[derive(Args, Debug)]
 pub(crate) struct Drain {
-    #[command(flatten)]
-    socket: SocketArg,
     /// Drain these GPUs only, by number or UUID; the others go on. Lasts, also over restarts, until `coloc resume --gpu`
     #[arg(long, value_name = "GPU", value_delimiter = ',', value_parser = gpu_name)]
     gpu: Vec<GpuName>,
@@ -43,6 +41,8 @@ pub(crate) struct Drain {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 /// How a daemon stands.
@@ -104,14 +104,14 @@ impl Drain {
 /// Have a daemon or GPUs that drain go on
 #[derive(Args, Debug)]
 pub(crate) struct Resume {
-    #[command(flatten)]
-    socket: SocketArg,
     /// Have these GPUs take tasks again, by number or UUID, whyever they were drained
     #[arg(long, value_name = "GPU", value_delimiter = ',', value_parser = gpu_name)]
     gpu: Vec<GpuName>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 impl Resume {

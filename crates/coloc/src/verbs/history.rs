@@ -14,7 +14,6 @@ use coloc_api::report::{EndedTask, HistoryRequest};
 
 /// List tasks that have ended, with what each used, the last one last
 #[derive(Args, Debug)]
-#[command(after_help = "Example: coloc history --since yesterday -n 20")]
 pub(crate) struct History {
     /// These tasks alone: 7, 3-9, 1,4-6, 12_3 of an array, last
     #[arg(value_name = "TASKS")]

@@ -17,8 +17,6 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// Print a task's output
 #[derive(Args, Debug)]
 pub(crate) struct Logs {
-    #[command(flatten)]
-    socket: SocketArg,
     /// Go on until the task has ended
     #[arg(short, long)]
     follow: bool,
@@ -32,10 +30,12 @@ pub(crate) struct Logs {
     /// as it is
     #[arg(long)]
     raw: bool,
-    #[command(flatten)]
-    reconnect: Reconnect,
     /// The task
     task: Selection,
+    #[command(flatten)]
+    socket: SocketArg,
+    #[command(flatten)]
+    reconnect: Reconnect,
 }
 
 impl Logs {

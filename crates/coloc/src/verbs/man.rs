@@ -18,7 +18,7 @@ pub(crate) struct Man {
 
 impl Man {
     pub(crate) fn run(self) -> Result<(), CliError> {
-        let mut program = Cli::command();
+        let mut program = crate::help::arranged(Cli::command());
         program.build();
         let Some(directory) = self.output else {
             let command = match &self.verb {

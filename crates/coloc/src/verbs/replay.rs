@@ -11,8 +11,6 @@ use std::path::PathBuf;
 /// Play a trace on a live daemon with emulated GPUs, each task an emulated training
 #[derive(Args, Debug)]
 pub(crate) struct ReplayTrace {
-    #[command(flatten)]
-    socket: SocketArg,
     /// The trace to play
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
@@ -25,6 +23,8 @@ pub(crate) struct ReplayTrace {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 impl ReplayTrace {

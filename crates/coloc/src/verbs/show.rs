@@ -15,13 +15,13 @@ use std::fmt::Write as _;
 /// Show everything about a task
 #[derive(Args, Debug)]
 pub(crate) struct Show {
-    #[command(flatten)]
-    socket: SocketArg,
     /// The task
     task: Selection,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 impl Show {

@@ -17,10 +17,6 @@ use std::process::ExitCode;
 #[command(args_override_self = true)]
 pub(crate) struct Submit {
     #[command(flatten)]
-    socket: SocketArg,
-    #[command(flatten)]
-    reconnect: Reconnect,
-    #[command(flatten)]
     pub(crate) task: TaskArgs,
     /// Stay until the tasks have ended; the exit code is that of the first that failed
     #[arg(short = 'W', long)]
@@ -37,6 +33,10 @@ pub(crate) struct Submit {
     /// Answer as sbatch does, and put the output where it does
     #[arg(long, hide = true)]
     pub(crate) slurm: bool,
+    #[command(flatten)]
+    socket: SocketArg,
+    #[command(flatten)]
+    reconnect: Reconnect,
 }
 
 impl Submit {

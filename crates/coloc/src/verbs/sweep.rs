@@ -25,8 +25,6 @@ const LARGEST: usize = 100_000;
 #[derive(Args, Debug)]
 #[command(args_override_self = true)]
 pub(crate) struct Sweep {
-    #[command(flatten)]
-    socket: SocketArg,
     /// A parameter and its values; with several, all combinations are run
     #[arg(long, value_name = "NAME=VALUE,…", required_unless_present = "list")]
     grid: Vec<Grid>,
@@ -40,9 +38,11 @@ pub(crate) struct Sweep {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    reconnect: Reconnect,
-    #[command(flatten)]
     pub(crate) task: TaskArgs,
+    #[command(flatten)]
+    socket: SocketArg,
+    #[command(flatten)]
+    reconnect: Reconnect,
 }
 
 /// `NAME=VALUE,VALUE`.

@@ -78,7 +78,13 @@ impl Token {
                 let lasts_s = expires.0.map(Millis::secs);
                 let scope = if read { Scope::Read } else { Scope::Act };
                 let made = client.create_token(&TokenRequest { user, label, lasts_s, scope })?;
-                if json { print_json(&made) } else { print_text(&told(&made)) }
+                if json {
+                    return print_json(&made);
+                }
+                // The token alone is the output, so that a file with it is a token file.
+                print_text(&made.token)?;
+                eprintln!("{}", told(&made));
+                Ok(())
             }
             What::List { json } => {
                 let list = client.tokens()?;
@@ -104,17 +110,17 @@ fn print_json(body: &impl serde::Serialize) -> Result<(), CliError> {
     print_text(&text.map_err(|error| CliError::Refused(error.to_string()))?)
 }
 
-/// What to do with it, for people. The token stands alone on the first line, for scripts.
+/// What to do with it, for people.
 fn told(made: &TokenMade) -> String {
-    let TokenMade { token, view, listens, fingerprint, .. } = made;
+    let TokenMade { view, listens, fingerprint, .. } = made;
     let user = &view.user;
-    let mut text =
-        format!("{token}\n\nThis is token {} of {user}. It is not shown again.", view.id);
+    let mut text = format!("This is token {} of {user}. It is not shown again.", view.id);
     match (listens, fingerprint) {
         (Some(listens), Some(fingerprint)) => text.push_str(&format!(
             " The daemon listens at {listens}; elsewhere:\n\n  \
              export COLOC_HOST=HOST:{} COLOC_FINGERPRINT={fingerprint}\n  \
-             export COLOC_TOKEN=…          # or a file of mode 600, named by COLOC_TOKEN_FILE",
+             export COLOC_TOKEN=…          # or a file of mode 600, named by COLOC_TOKEN_FILE:\n  \
+             (umask 077; coloc token create > token)",
             listens.rsplit(':').next().unwrap_or("PORT")
         )),
         _ => text.push_str(" The daemon does not listen on the network: `coloc daemon --listen`."),

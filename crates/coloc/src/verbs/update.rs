@@ -66,8 +66,6 @@ fn new_limit(text: &str) -> Result<NewLimit, String> {
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("what").required(true).multiple(true))]
 pub(crate) struct Update {
-    #[command(flatten)]
-    socket: SocketArg,
     /// The tasks: 7, 3-9, last or all
     #[arg(required = true, value_name = "TASK")]
     tasks: Vec<Selection>,
@@ -114,6 +112,8 @@ pub(crate) struct Update {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 impl Update {

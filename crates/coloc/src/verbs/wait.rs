@@ -32,16 +32,16 @@ const SOON: Duration = Duration::from_secs(1);
 /// Wait until tasks have ended; the exit code is that of the first that failed
 #[derive(Args, Debug)]
 pub(crate) struct Wait {
-    #[command(flatten)]
-    socket: SocketArg,
-    #[command(flatten)]
-    reconnect: Reconnect,
     /// The tasks: 7, 3-9, last or all
     #[arg(required = true, value_name = "TASK")]
     tasks: Vec<Selection>,
     /// Print JSON, once all have ended
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    socket: SocketArg,
+    #[command(flatten)]
+    reconnect: Reconnect,
 }
 
 /// Waits until all have ended; says how, and with the exit code of the first that failed.
@@ -93,15 +93,15 @@ impl Wait {
 #[derive(Args, Debug)]
 #[command(args_override_self = true)]
 pub(crate) struct Run {
-    #[command(flatten)]
-    socket: SocketArg,
-    #[command(flatten)]
-    reconnect: Reconnect,
     /// Also show of its output what a terminal would obey
     #[arg(long)]
     raw: bool,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
+    #[command(flatten)]
+    socket: SocketArg,
+    #[command(flatten)]
+    reconnect: Reconnect,
 }
 
 impl Run {

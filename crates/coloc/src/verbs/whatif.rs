@@ -6,7 +6,6 @@ use crate::args::physics::PhysicsArgs;
 use crate::args::policy::{EstimatorFlag, PolicyArgs};
 use crate::error::{CliError, UsageError};
 use crate::invocation::typed_one;
-use crate::live::past_trace::{Observed, PastTrace};
 use crate::output::summary::span;
 use crate::output::{Answer, comparison, files, print_text};
 use crate::parse::named_policy::{self, NamedPolicy};
@@ -19,6 +18,7 @@ use coloc_api::moment::Moment;
 use coloc_api::past::{Past, Setup};
 use coloc_daemon::journal::Journal;
 use coloc_daemon::past;
+use coloc_daemon::past_trace::{Observed, PastTrace};
 use coloc_model::{Fleet, Millis};
 use coloc_sim::{Estimator, Simulation, trace};
 use serde::Serialize;
@@ -30,8 +30,6 @@ const USUAL: [&str; 3] = ["exclusive", "carma-v2:oracle", "coloc"];
 /// Simulate what the daemon ran under other policies or on other GPUs
 #[derive(Args, Debug)]
 pub(crate) struct Whatif {
-    #[command(flatten)]
-    socket: SocketArg,
     /// Read the journal in a daemon's state directory instead of asking a daemon
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -63,6 +61,8 @@ pub(crate) struct Whatif {
     policy: PolicyArgs,
     #[command(flatten)]
     physics: PhysicsArgs,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 #[derive(Serialize)]

@@ -11,13 +11,13 @@ use std::fmt::Write as _;
 /// Say what keeps a task waiting, GPU by GPU
 #[derive(Args, Debug)]
 pub(crate) struct Why {
-    #[command(flatten)]
-    socket: SocketArg,
     /// The task
     task: Selection,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 impl Why {

@@ -6,5 +6,6 @@ mod guard;
 mod session;
 
 pub use codes::Codes;
+pub(super) use files::accepts_gzip;
 pub(super) use guard::{Door, with_page};
 pub(super) use session::{SESSION, code, session};

@@ -6,7 +6,7 @@ use crate::owner::{Live, Owner};
 use crate::record::Uid;
 use coloc_api::lines;
 use coloc_api::view::TaskView;
-use coloc_model::TaskId;
+use coloc_model::{TaskId, TaskState};
 
 /// Rows of one page.
 const LONGEST_PAGE: usize = 2048;
@@ -23,6 +23,10 @@ pub struct PageRequest {
     pub from: TaskId,
     /// Only this user's.
     pub user: Option<String>,
+    /// Only tasks in these states.
+    pub states: Option<Vec<TaskState>>,
+    /// At most so many.
+    pub most: usize,
 }
 
 /// A part of a list.
@@ -32,6 +36,8 @@ pub struct Page {
     pub rows: Vec<u8>,
     /// The list goes on here.
     pub next: Option<TaskId>,
+    /// How many rows there are.
+    pub written: usize,
 }
 
 impl Owner {
@@ -47,7 +53,8 @@ impl Owner {
                 user = (record.owner, crate::users::name(record.owner));
                 is_theirs = request.user.as_ref().is_none_or(|only| *only == user.1);
             }
-            if is_theirs {
+            let has_state = |states: &Vec<TaskState>| states.contains(&record.phase);
+            if is_theirs && request.states.as_ref().is_none_or(has_state) {
                 let holder = record.held_by.map(crate::users::name);
                 let own = self.awaited_by(live, &user.1);
                 let view = task_view(record, spec, &user.1, own.as_deref().unwrap_or(&awaited));
@@ -55,10 +62,11 @@ impl Owner {
                 lines::write(&mut rows, &self.with_what_is_seen(record, view));
                 written += 1;
             }
-            if written == LONGEST_PAGE {
+            if written == LONGEST_PAGE.min(request.most) {
                 break;
             }
         }
-        Page { rows, next: tasks.next().map(|(task, _)| *task) }
+        let next = tasks.next().filter(|_| written < request.most);
+        Page { rows, next: next.map(|(task, _)| *task), written }
     }
 }

@@ -366,6 +366,8 @@ impl Owner {
             Entry::Notice(_) | Entry::NoticeDone(_) => true,
             Entry::Key(keyed) => !forgotten.contains(&keyed.first),
             Entry::Draining(_) => true,
+            Entry::Attempt(_) | Entry::Series(..) | Entry::NoSeries(_) => true,
+            Entry::Decision(task, _) => !forgotten.contains(task),
         });
         for (owner, bytes) in not_kept {
             self.was_not_kept(owner, bytes);

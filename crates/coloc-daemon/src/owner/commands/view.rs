@@ -1,6 +1,6 @@
 //! What people and programs see. The names of fields are a contract.
 
-use crate::owner::{Live, Owner};
+use crate::owner::{Live, Owner, running_attempt};
 use crate::record::{Exit, Record, Uid};
 use coloc_api::spec::TaskSpec;
 use coloc_api::view::{GpuWhy, MemoryView, TaskDetail, TaskView, WAITING, WhyView};
@@ -195,6 +195,12 @@ impl Owner {
         shown.detail.memory = memory;
         shown.detail.enforcement = self.executor.enforcement(&live.record);
         shown.detail.story = self.journal.story(task).unwrap_or_default();
+        shown.detail.attempts_list = self.journal.attempts(task).unwrap_or_default();
+        if live.record.phase.is_on_gpus() {
+            shown.detail.attempts_list.push(running_attempt(&live.record));
+        }
+        shown.detail.decisions = self.journal.decisions(task).unwrap_or_default();
+        shown.detail.neighbours = self.neighbours(task);
         Some(shown)
     }
 

@@ -143,6 +143,7 @@ impl OwnerKit {
                 retention: mpsc::channel().0,
                 news: self.news.clone(),
                 about: super::About::default(),
+                series: Arc::default(),
             };
             Owner::new(parts, saved)
         };

@@ -2,7 +2,7 @@
 //! daemon's tasks, and what becomes of a task that is eligible or never will be.
 
 use crate::clock::Clock;
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Entry, Journal, JournalError};
 use crate::owner::lifecycle::promises::attempts_of;
 use crate::owner::{Live, Owner};
 use crate::record::{Record, Uid};
@@ -207,6 +207,11 @@ impl Owner {
         self.changed(task, Some(phase.name().replace('_', " ")));
         self.notify_end(task, phase);
         self.note_last_news(task);
+        self.attempt_peaks.remove(&task);
+        if let Some(series) = self.series.finish(task) {
+            let body = serde_json::to_string(&series).unwrap_or_default();
+            self.pending.push(Entry::Series(task, self.clock.world_now(), body));
+        }
         if let Some(Live { record, spec, .. }) = self.drop_task(task) {
             self.give_back(&record, &spec);
         }

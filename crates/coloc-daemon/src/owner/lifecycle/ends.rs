@@ -66,6 +66,7 @@ impl Owner {
             self.hear_of_hooks(now, task, effects);
         }
         let verdict = self.for_its_memory(task, verdict);
+        self.keep_attempt(task, verdict.as_ref(), exit);
         self.close_usage(task, matches!(verdict, Some(Verdict::GpuOutOfMemory { .. })));
         let Some(live) = self.tasks.get_mut(&task) else { return };
         live.record.exit = exit;

@@ -182,7 +182,13 @@ impl Owner {
         });
         let Some(live) = self.tasks.get(&task) else { return Default::default() };
         let rule = rule(self.has_contract(), &live.spec, promised.as_ref());
-        (promised.map(|promised| promised.bytes.0), memory_view(promised.as_ref(), rule))
+        let mut view = memory_view(promised.as_ref(), rule);
+        // What earlier runs of the command held is history, whatever was declared. After an out-of-memory of its own the
+        // promise grew by that.
+        if live.record.ooms == 0 && raised(&live.spec, promised.as_ref()).is_some() {
+            view.memory_basis = Some(Basis::History.name().to_owned());
+        }
+        (promised.map(|promised| promised.bytes.0), view)
     }
 
     /// What a task is promised that was just submitted, in a sentence.
@@ -201,6 +207,12 @@ impl Owner {
     }
 }
 
+/// What was declared, if more is promised than that: earlier runs of the command held more, or this one wanted more.
+fn raised(spec: &TaskSpec, promised: Option<&Promised>) -> Option<Bytes> {
+    let promised = promised.filter(|promised| promised.basis == Basis::Declared)?;
+    spec.gpu_memory.filter(|&declared| declared < promised.bytes)
+}
+
 /// Which row of the memory contract applies to a task; `None` where there is nothing to say.
 fn rule(contract: bool, spec: &TaskSpec, promised: Option<&Promised>) -> Option<String> {
     if !contract {
@@ -212,6 +224,13 @@ fn rule(contract: bool, spec: &TaskSpec, promised: Option<&Promised>) -> Option<
     }
     let promised = promised?;
     let bytes = promised.bytes;
+    let raised = raised(spec, Some(promised));
+    if let Some(declared) = raised.filter(|_| !spec.exclusive) {
+        return Some(format!(
+            "history: {declared} were declared, and {bytes} are kept for it, because runs of the same command, or an attempt \
+             that ran out of memory, wanted more"
+        ));
+    }
     Some(match (promised.basis, promised.settled) {
         _ if spec.exclusive => "exclusive: its GPUs are its own".to_owned(),
         (Basis::Declared, _) if spec.reclaim => {

@@ -61,6 +61,8 @@ impl Owner {
         for &TaskSighting { task, used, activity } in &sighting.tasks {
             if let Some(live) = self.tasks.get_mut(&task) {
                 live.record.peak = live.record.peak.max(used);
+                let peak = self.attempt_peaks.entry(task).or_default();
+                *peak = used.max(*peak);
                 self.scheduler.note(now, Event::TaskSeen { task, used, activity }, effects);
             }
         }
@@ -74,7 +76,9 @@ impl Owner {
         if self.news.is_heard(self.heard_at) {
             self.look_at_waiting(now);
         }
-        self.tell_samples(now);
+        let views = self.gpu_views(now);
+        self.series.add(self.clock.world_now(), &views, &self.last_seen);
+        self.tell_samples(views);
         let at_work = self.on_gpus.iter().filter_map(|task| self.tasks.get(task));
         self.executor.sweep_sharing(now, &mut at_work.map(|live| &live.record));
     }

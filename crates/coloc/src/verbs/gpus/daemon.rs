@@ -1,6 +1,6 @@
 //! What a daemon says of its GPUs.
 
-use super::{host, memory, percent, render};
+use super::{host, memory, or_dash, percent, render};
 use crate::args::live::SocketArg;
 use crate::error::CliError;
 use crate::local_time::LocalTime;
@@ -10,14 +10,14 @@ use crate::output::{Answer, print_text};
 use crate::verbs::reserve::reserved;
 use coloc_api::answer::Gpus;
 use coloc_api::client::ClientError;
-use coloc_api::view::{GpuView, HostView};
+use coloc_api::view::{ForeignView, GpuView, HostView, ResidentView};
 use coloc_gpu::process::{ProcessTable, TaskRoots};
 use coloc_gpu::snapshot::{GpuSnapshot, Snapshot};
 use coloc_model::{Bytes, Fraction, TaskId};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// What a daemon adds to what devices tell.
-pub(super) const COLUMNS: [&str; 2] = ["PROMISED", "TASKS"];
+pub(super) const COLUMNS: [&str; 3] = ["PROMISED", "USER", "TASKS"];
 /// The same in JSON.
 const FIELDS: [&str; 15] = [
     "memory_promised_bytes",
@@ -78,8 +78,8 @@ impl Told {
 
     pub(super) fn cells(&self, device: &GpuSnapshot) -> Vec<String> {
         match self.of(device) {
-            Some(gpu) => vec![promised(gpu), tasks(gpu)],
-            None => vec!["-".to_owned(), "not the daemon's".to_owned()],
+            Some(gpu) => vec![promised(gpu), users(gpu), tasks(gpu)],
+            None => vec!["-".to_owned(), "-".to_owned(), "not the daemon's".to_owned()],
         }
     }
 
@@ -105,10 +105,12 @@ impl Told {
                 told_by: &'static str,
                 emulated: bool,
                 host: HostView,
-                gpus: &'a [GpuView],
+                gpus: &'a [Value],
             }
             let Gpus { emulated, gpus, host, .. } = &self.gpus;
-            let body = Body { told_by: "daemon", emulated: *emulated, host: *host, gpus };
+            let gpus: Vec<Value> = gpus.iter().map(documented).collect::<Result<_, _>>()?;
+            let (told_by, emulated, host) = ("daemon", *emulated, *host);
+            let body = Body { told_by, emulated, host, gpus: &gpus };
             return Answer { body: &body, wall_s: None }.print();
         }
         let row = |gpu: &GpuView| {
@@ -116,12 +118,16 @@ impl Told {
                 format!("{:<3} {}{}", gpu.index, visible(&gpu.model), state(gpu)),
                 memory(Some(Bytes(gpu.memory_used_bytes)), Some(Bytes(gpu.memory_total_bytes))),
                 percent(Some(Fraction::saturating(gpu.smact))),
+                or_dash(gpu.power_w, |watts| format!("{watts:.0} W")),
+                or_dash(gpu.temperature_c, |celsius| format!("{celsius:.0} °C")),
                 promised(gpu),
+                users(gpu),
                 tasks(gpu),
             ]
         };
-        let header: Vec<&str> = ["GPU", "MEMORY", "SMACT"].into_iter().chain(COLUMNS).collect();
-        let mut text = listing(&header, self.gpus.gpus.iter().map(row), &[3]);
+        let own = ["GPU", "MEMORY", "SMACT", "POWER", "TEMP"];
+        let header: Vec<&str> = own.into_iter().chain(COLUMNS).collect();
+        let mut text = listing(&header, self.gpus.gpus.iter().map(row), &[4, 3, 5, 6]);
         if let Some(host) = host::line(&self.gpus.host) {
             text.push_str(&format!("\n\n{host}"));
         }
@@ -190,6 +196,43 @@ pub(in crate::verbs) fn trouble(gpu: &GpuView) -> Option<String> {
     }
 }
 
+/// A GPU with the fields of `coloc gpus --json` as they are without a daemon, null for what the daemon does not tell.
+fn documented(gpu: &GpuView) -> Result<Value, CliError> {
+    let unreadable = |error: serde_json::Error| CliError::Refused(error.to_string());
+    let mut shown = serde_json::to_value(gpu).map_err(unreadable)?;
+    let (name, utilization, clock) = (&gpu.model, gpu.gract, gpu.clock_mhz);
+    let process = |task: &ResidentView| {
+        json!({ "pid": task.leader_pid, "user": task.user, "command": null, "memory_bytes": task.used_bytes,
+                "gpu_instance": task.instance, "task": task.id, "foreign": false })
+    };
+    let foreign = |other: &ForeignView| {
+        json!({ "pid": other.pid, "user": other.user, "command": other.name, "memory_bytes": other.bytes,
+                "gpu_instance": null, "task": null, "foreign": true })
+    };
+    let processes = gpu.residents.iter().map(process).chain(gpu.foreign.iter().map(foreign));
+    let processes: Vec<Value> = processes.collect();
+    let more = json!({
+        "name": name, "utilization": utilization, "sm_clock_mhz": clock, "processes": processes,
+        "pci_bus_id": null, "compute_capability": null, "memory_reserved_bytes": null,
+        "memory_utilization": null, "memory_clock_mhz": null, "error": null,
+    });
+    if let (Some(shown), Value::Object(more)) = (shown.as_object_mut(), more) {
+        // What the daemon tells by itself is what counts.
+        more.into_iter().for_each(|(field, value)| {
+            shown.entry(field).or_insert(value);
+        });
+    }
+    Ok(shown)
+}
+
+/// The users of the tasks on a GPU, each once.
+fn users(gpu: &GpuView) -> String {
+    let mut users: Vec<&str> = gpu.residents.iter().map(|task| task.user.as_str()).collect();
+    users.sort_unstable();
+    users.dedup();
+    if users.is_empty() { "-".to_owned() } else { visible(&users.join(", ")).into_owned() }
+}
+
 /// `GPU 0: process 4711 of bob (python) holds 3.0 GiB and is not a task`.
 fn foreign(gpu: &GpuView) -> Option<String> {
     let each = gpu.foreign.iter().map(|process| {
@@ -212,4 +255,43 @@ fn tasks(gpu: &GpuView) -> String {
     let each = gpu.residents.iter().map(|task| format!("{} {}", task.id, visible(&task.name)));
     let each = each.collect::<Vec<_>>().join(", ");
     if each.is_empty() { "-".to_owned() } else { each }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fields that docs/monitoring.md names.
+    #[test]
+    fn a_daemon_tells_every_documented_field() {
+        let resident = ResidentView { id: 7, user: "ada".into(), ..ResidentView::default() };
+        let gpu = GpuView {
+            model: "A100-40GB".into(),
+            clock_mhz: Some(1410.0),
+            residents: vec![resident],
+            ..GpuView::default()
+        };
+        let shown = documented(&gpu).expect("JSON");
+        let page = include_str!("../../../../../docs/monitoring.md");
+        let fields =
+            page.split("Of each GPU: ").nth(1).and_then(|rest| rest.split("`null`").next());
+        // The fields of `mig` and of processes stand in brackets behind them.
+        let mut depth = 0;
+        let plain: String = fields
+            .expect("the page lists them")
+            .chars()
+            .filter(|&char| {
+                depth += i32::from(char == '(') - i32::from(char == ')');
+                depth == 0
+            })
+            .collect();
+        let named: Vec<&str> = plain.split('`').skip(1).step_by(2).collect();
+        assert!(named.len() > 20, "{named:?}");
+        for field in named {
+            assert!(shown.get(field).is_some(), "{field}");
+        }
+        assert_eq!((&shown["name"], &shown["sm_clock_mhz"]), (&json!("A100-40GB"), &json!(1410.0)));
+        assert_eq!(shown["processes"][0]["task"], 7);
+        assert_eq!(users(&gpu), "ada");
+    }
 }

@@ -31,8 +31,6 @@ const PERIOD: Duration = Duration::from_millis(120);
 /// Show the GPUs, the tasks and processes on them and how busy they are: of the daemon where there is one, and of this machine
 #[derive(Args, Debug)]
 pub(crate) struct Gpus {
-    #[command(flatten)]
-    socket: SocketArg,
     /// Read the devices of this machine alone, without asking a daemon
     #[arg(long)]
     local: bool,
@@ -45,6 +43,8 @@ pub(crate) struct Gpus {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 impl Gpus {
@@ -136,8 +136,8 @@ fn take_activity(answer: &mut Snapshot, mut monitor: Monitor) {
     }
 }
 
-/// On a narrow terminal: how busy memory is, temperature, utilization, processes, power and what is promised.
-const SPARE: [usize; 6] = [4, 6, 2, 7, 5, 8];
+/// On a narrow terminal: how busy memory is, temperature, utilization, processes, power, what is promised and the user.
+const SPARE: [usize; 7] = [4, 6, 2, 7, 5, 8, 9];
 
 fn render(answer: &Snapshot, daemon: Option<&daemon::Told>) -> String {
     let mut header = vec!["GPU", "MEMORY", "UTIL", "SMACT", "DRAMA", "POWER", "TEMP", "PROCS"];

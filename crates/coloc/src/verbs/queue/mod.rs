@@ -28,8 +28,6 @@ use std::time::Duration;
 #[derive(Args, Debug, Default)]
 #[command(args_override_self = true)]
 pub(crate) struct Queue {
-    #[command(flatten)]
-    socket: SocketArg,
     /// Ended tasks too
     #[arg(long)]
     all: bool,
@@ -84,6 +82,8 @@ pub(crate) struct Queue {
     /// As squeue
     #[arg(long, hide = true)]
     slurm: bool,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 /// Seconds, a tenth of one at least.

@@ -104,6 +104,21 @@ impl Output {
         }
     }
 
+    /// Where so many bytes before the end are.
+    pub(crate) fn before_end(&self, owner: Uid, bytes: u64) -> io::Result<u64> {
+        let length = |file: io::Result<File>| -> io::Result<u64> {
+            match file {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+                file => Ok(file?.metadata()?.len()),
+            }
+        };
+        let end = match self {
+            Output::Log(run) => run.log_begins_at() + length(run.file(LOG))?,
+            Output::Chosen(path) => length(open_as(owner, path))?,
+        };
+        Ok(end.saturating_sub(bytes))
+    }
+
     /// The last `most` bytes.
     pub(crate) fn end(&self, owner: Uid, most: u64) -> io::Result<Vec<u8>> {
         let file = match self {

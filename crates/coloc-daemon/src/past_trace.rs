@@ -2,14 +2,13 @@
 
 mod assumed;
 
+use crate::kinds::is_of_kind;
 use coloc_api::past::{Past, PastTask};
-use coloc_daemon::kinds::is_of_kind;
 use coloc_model::{
     Bytes, Fleet, GpuId, GpuModel, Millis, Node, SignatureId, TaskState, Time, UserId,
 };
-use coloc_physics::Profile;
 use coloc_sim::trace::{Recorded, TraceTask};
-use coloc_sim::{Names, Simulation, Trace};
+use coloc_sim::{Names, Profile, Simulation, Trace};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -18,9 +17,11 @@ const GUESS: f64 = 0.5;
 
 /// A past that can be played again.
 #[derive(Debug)]
-pub(crate) struct PastTrace {
-    pub(crate) trace: Trace,
-    pub(crate) observed: Observed,
+pub struct PastTrace {
+    /// The trace.
+    pub trace: Trace,
+    /// How it went.
+    pub observed: Observed,
     /// What was assumed, for people.
     assumed: Vec<String>,
     choosy: Vec<Choosy>,
@@ -55,30 +56,30 @@ impl Choosy {
 
 /// How it went, in seconds of the tasks.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
-pub(crate) struct Observed {
+pub struct Observed {
     /// Tasks that ran.
-    pub(crate) tasks: usize,
+    pub tasks: usize,
     /// Tasks that completed.
-    pub(crate) completed: usize,
+    pub completed: usize,
     /// From the first submission to the last end.
-    pub(crate) makespan_s: f64,
+    pub makespan_s: f64,
     /// Mean time from submission to end.
-    pub(crate) jct_mean_s: f64,
+    pub jct_mean_s: f64,
     /// The first value of it that has 95 % before it.
-    pub(crate) jct_p95_s: f64,
+    pub jct_p95_s: f64,
     /// Mean time from submission to the first start.
-    pub(crate) wait_mean_s: f64,
+    pub wait_mean_s: f64,
     /// Mean of how many times as long tasks took as alone, as the scheduler believed.
-    pub(crate) run_slowdown_mean: f64,
+    pub run_slowdown_mean: f64,
     /// Out-of-memory deaths.
-    pub(crate) oom_count: u32,
+    pub oom_count: u32,
     /// Preemptions.
-    pub(crate) preemptions: u32,
+    pub preemptions: u32,
 }
 
 impl PastTrace {
     /// The trace of a past; run times are those alone, as far as is believed, or as they were observed.
-    pub(crate) fn new(past: &Past, as_observed: bool) -> Self {
+    pub fn new(past: &Past, as_observed: bool) -> Self {
         let scale = past.setup.as_ref().map_or(1.0, |setup| setup.time_scale);
         let known: Vec<f64> =
             past.tasks.iter().filter_map(|task| Some(task.activity?.sm.get())).collect();
@@ -103,7 +104,7 @@ impl PastTrace {
                 profile: profile(task, usual),
                 exclusive: task.exclusive,
                 priority: task.priority,
-                phases: coloc_physics::Phases::NONE,
+                phases: coloc_sim::Phases::NONE,
                 declared: task.declared_bytes.map(Bytes),
                 recorded: recorded(task),
             }
@@ -118,7 +119,7 @@ impl PastTrace {
     }
 
     /// Keeps tasks off GPUs of kinds that they did not name, where they could have others.
-    pub(crate) fn keep_kinds(&self, simulation: &mut Simulation) {
+    pub fn keep_kinds(&self, simulation: &mut Simulation) {
         let models: BTreeSet<GpuModel> =
             simulation.fleet.gpus().iter().map(|gpu| gpu.model).collect();
         for choosy in self.choosy.iter().filter(|each| each.is_at_home(&simulation.fleet)) {
@@ -129,7 +130,7 @@ impl PastTrace {
     }
 
     /// What was assumed of the past to play it on these GPUs.
-    pub(crate) fn assumed(&self, fleet: &Fleet) -> Vec<String> {
+    pub fn assumed(&self, fleet: &Fleet) -> Vec<String> {
         let strangers = self.choosy.iter().filter(|each| !each.is_at_home(fleet));
         let mut assumed = self.assumed.clone();
         match strangers.map(|each| each.tasks).sum() {

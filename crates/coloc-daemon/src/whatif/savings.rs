@@ -1,0 +1,136 @@
+//! What sharing saved: the past as the model plays it under the policy that ran, beside the same with whole GPUs for each task.
+
+use super::policies::parse;
+use super::{as_it_was, play};
+use crate::past_trace::PastTrace;
+use coloc_api::SCHEMA;
+use coloc_api::past::{Past, PastTask};
+use coloc_api::view::{OutcomeRow, SavedDay, SavedUser, SavingsAnswer, SavingsCost};
+use std::collections::BTreeMap;
+
+/// A task that took so many times as long as alone counts as slowed.
+const SLOWED: f64 = 1.25;
+const DAY_S: f64 = 86_400.0;
+
+/// The day of a time, such as 2026-02-01, by UTC.
+fn day(at: f64) -> String {
+    // Days since 1970 as a date of the Gregorian calendar, by eras of 400 years.
+    let days = (at / DAY_S).floor() as i64 + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let date = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{date:02}")
+}
+
+/// Seconds in which GPUs had tasks, by day: where tasks overlap on a GPU, it is held once. Without names of GPUs, by what the
+/// observed spans of tasks say: each GPU that a task had counts, less what neighbours shared.
+fn by_day(past: &Past, scale: f64) -> Vec<SavedDay> {
+    let mut days: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    for task in &past.tasks {
+        let gpus = f64::from(task.gpus);
+        let (alone, shared) = gpu_hours(task, scale, gpus);
+        let sums = days.entry(day(task.started_s)).or_default();
+        *sums = (sums.0 + alone, sums.1 + shared);
+    }
+    let row =
+        |(day, (exclusive_gpu_h, shared_gpu_h))| SavedDay { day, exclusive_gpu_h, shared_gpu_h };
+    days.into_iter().map(row).collect()
+}
+
+/// Hours of GPUs that a task would have held alone, and its part of those that were held: of a GPU that was shared, the part of its
+/// SM activity, as far as is known.
+fn gpu_hours(task: &PastTask, scale: f64, gpus: f64) -> (f64, f64) {
+    let ran = task.ran_s() * scale;
+    let alone = ran / task.slowdown.max(1.0) * gpus / 3600.0;
+    let held = ran * gpus / 3600.0;
+    // A task that was not slowed had its GPUs to itself, as far as is believed.
+    let part = match task.slowdown > 1.0 {
+        true => task.activity.map_or(0.5, |activity| activity.sm.get().clamp(0.05, 1.0)),
+        false => 1.0,
+    };
+    (alone, held * part)
+}
+
+fn waits(row: &OutcomeRow) -> BTreeMap<u32, f64> {
+    let wait = |task: &coloc_api::view::OutcomeTask| Some((task.id, task.start_s? - task.submit_s));
+    row.tasks.iter().filter_map(wait).collect()
+}
+
+fn by_user(past: &Past, scale: f64, exclusive: &OutcomeRow) -> Vec<SavedUser> {
+    let would = waits(exclusive);
+    let mut users: BTreeMap<&str, SavedUser> = BTreeMap::new();
+    for task in &past.tasks {
+        let user = users
+            .entry(&task.user)
+            .or_insert_with(|| SavedUser { user: task.user.clone(), ..SavedUser::default() });
+        user.tasks += 1;
+        user.waited_s += (task.first_started_s - task.submitted_s) * scale;
+        user.would_have_waited_s += would.get(&task.id).copied().unwrap_or(0.0);
+    }
+    users.into_values().collect()
+}
+
+/// What sharing saved and cost.
+pub(super) fn savings(
+    past: &Past,
+    since_s: f64,
+    progress: impl Fn(u32, u32),
+) -> Result<SavingsAnswer, String> {
+    if past.tasks.is_empty() {
+        return Err(
+            "no task that was submitted since then has run and ended: go further back".to_owned()
+        );
+    }
+    let (named, fleet) = as_it_was(past).ok_or("the journal does not say which GPUs there were")?;
+    let told = PastTrace::new(past, false);
+    let scale = past.setup.as_ref().map_or(1.0, |setup| setup.time_scale);
+    progress(0, 2);
+    let model = play(past, &told, &fleet, &named)?;
+    progress(1, 2);
+    let exclusive = play(past, &told, &fleet, &parse("exclusive")?)?;
+    let by_day = by_day(past, scale);
+    let saved: f64 = by_day.iter().map(|day| day.exclusive_gpu_h - day.shared_gpu_h).sum();
+    let again = |task: &PastTask| (task.started_s - task.first_started_s).max(0.0) * scale;
+    let repeated = past.tasks.iter().filter(|task| task.ooms > 0).map(again).sum();
+    let slowed = past.tasks.iter().filter(|task| task.slowdown > SLOWED).count();
+    let mut assumptions = told.assumed(&fleet);
+    assumptions.push("completion times and energy are the model's, for both policies".to_owned());
+    assumptions.push("of a shared GPU, a task's part of the hours is its SM activity".to_owned());
+    Ok(SavingsAnswer {
+        schema: SCHEMA,
+        since_s,
+        tasks: past.tasks.len() as u32,
+        gpu_hours_saved: saved,
+        jct_saved_mean_s: exclusive.jct_mean_s - model.jct_mean_s,
+        energy_saved_j: exclusive
+            .energy_j
+            .zip(model.energy_j)
+            .map(|(alone, shared)| alone - shared),
+        by_day,
+        by_user: by_user(past, scale, &exclusive),
+        cost: SavingsCost {
+            oom_repeated_s: repeated,
+            slowed_tasks: slowed as u32,
+            slowed_beyond: SLOWED,
+        },
+        assumptions,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::day;
+
+    #[test]
+    fn days_have_dates() {
+        let all =
+            [(0.0, "1970-01-01"), (951_782_400.0, "2000-02-29"), (1_795_002_526.0, "2026-11-18")];
+        for (at, date) in all {
+            assert_eq!(day(at), date);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What a dashboard asks: attempts and decisions as data, series, the timeline, lists in parts, logs that go on, and what would have been.
+
+use super::home::{Home, text};
+use super::http::ask;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+fn get(home: &Home, path: &str) -> Value {
+    let answer = ask(home, &format!("GET {path}"), "", b"");
+    assert!(answer.status == 200 || answer.status == 202, "{path}: {}", text(&answer.body));
+    answer.json()
+}
+
+#[test]
+fn what_ran_is_told_as_data() {
+    let home =
+        Home::new(&["--emulate", "2xA100-40GB", "--share", "exclusive", "--time-scale", "10"]);
+    let first = home.submit(&["--", "sh", "-c", "echo begins; sleep 3; echo ends"]);
+    let second = home.submit(&["--gpus", "2", "--", "true"]);
+    home.wait_for_state(first, "running");
+    let waiting = get(&home, &format!("/v1/tasks/{second}"));
+    assert_eq!(waiting["reason_code"], "gpus", "{waiting}");
+    // A follower hears all of it, and the answer ends with the attempt.
+    let log = ask(&home, &format!("GET /v1/tasks/{first}/log?follow=true"), "", b"");
+    assert_eq!(text(&log.body), "begins\nends\n", "{}", log.head);
+    home.wait_for_state(second, "completed");
+    let tail = ask(&home, &format!("GET /v1/tasks/{first}/log?offset=-5"), "", b"");
+    assert_eq!(text(&tail.body), "ends\n");
+    let shown = get(&home, &format!("/v1/tasks/{first}"));
+    let attempt = &shown["attempts_list"][0];
+    assert_eq!((&attempt["number"], &attempt["outcome"]), (&json!(1), &json!("completed")));
+    assert!(attempt["ended_s"].as_f64() > attempt["started_s"].as_f64(), "{attempt}");
+    let decision = &get(&home, &format!("/v1/tasks/{second}"))["decisions"][0];
+    assert_eq!((&decision["kind"], &decision["chosen"]), (&json!("starts"), &json!([0, 1])));
+    let line = get(&home, "/v1/timeline");
+    let attempts = line["attempts"].as_array().expect("attempts");
+    let tasks: Vec<&Value> = attempts.iter().map(|attempt| &attempt["task"]).collect();
+    assert_eq!(tasks, [&json!(first), &json!(second)], "{line}");
+    home.wait_for("samples", |home| {
+        let series = get(home, "/v1/series?of=gpu:0,gpu:1&points=50");
+        let power = &series["series"][1]["columns"]["power_w"];
+        power.as_array().is_some_and(|all| all.iter().any(|value| value.as_f64() > Some(1.0)))
+    });
+    let wrong = ask(&home, "GET /v1/series?of=node:1", "", b"");
+    assert_eq!(wrong.status, 400, "{}", text(&wrong.body));
+}
+
+#[test]
+fn lists_come_in_parts_and_compressed() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    home.submit(&["--hold", "-a", "1-5", "--", "true"]);
+    let part = get(&home, "/v1/tasks?limit=2&after=1&fields=id,reason_code&state=pending");
+    let rows = json!([{ "id": 2, "reason_code": "held" }, { "id": 3, "reason_code": "held" }]);
+    assert_eq!(part["tasks"], rows);
+    assert_eq!(get(&home, "/v1/tasks?state=running")["tasks"], json!([]));
+    let all = get(&home, "/v1/tasks?all=true&limit=1&after=4&fields=id");
+    assert_eq!(all["tasks"], json!([{ "id": 5 }]));
+    for wrong in ["state=asleep", "fields=colour", "limit=0"] {
+        let refused = ask(&home, &format!("GET /v1/tasks?{wrong}"), "", b"");
+        assert_eq!(refused.status, 400, "{wrong}");
+    }
+    let packed = ask(&home, "GET /v1/tasks", "accept-encoding: gzip\r\n", b"");
+    assert!(packed.head.contains("content-encoding: gzip"), "{}", packed.head);
+    assert_eq!(packed.body[..2], [0x1f, 0x8b], "gzip");
+}
+
+#[test]
+fn the_past_is_played_on_a_thread_of_its_own() {
+    let home = Home::new(&["--emulate", "1xA100-40GB", "--time-scale", "10"]);
+    let nothing = json!({ "policies": ["exclusive"] }).to_string();
+    let answer = |home: &Home, line: &str, body: &str| loop {
+        let answer = ask(home, line, "", body.as_bytes());
+        if answer.status != 202 {
+            break answer;
+        }
+        assert!(answer.json()["job"].is_string(), "{}", text(&answer.body));
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let early = answer(&home, "POST /v1/whatif", &nothing);
+    assert_eq!(early.status, 422, "nothing has run: {}", text(&early.body));
+    let task = home.submit(&["--", "sleep", "1"]);
+    home.wait_for_state(task, "completed");
+    let body = json!({ "policies": ["exclusive", "coloc:oracle"], "since_s": 1.0 }).to_string();
+    let played = answer(&home, "POST /v1/whatif", &body).json();
+    assert_eq!(played["rows"].as_array().map(Vec::len), Some(2), "{played}");
+    assert_eq!(played["rows"][0]["tasks"][0]["id"], task, "{played}");
+    assert!(played["agreement"].as_f64() > Some(0.2), "{played}");
+    let saved = answer(&home, "GET /v1/savings", "").json();
+    assert_eq!((&saved["tasks"], &saved["by_user"][0]["tasks"]), (&json!(1), &json!(1)), "{saved}");
+    let wrong = answer(&home, "POST /v1/whatif", r#"{"policies": ["guess"]}"#);
+    assert_eq!(wrong.status, 422);
+    assert_eq!(answer(&home, "GET /v1/whatif/999", "").status, 404);
+}
