@@ -2,6 +2,7 @@
 
 mod agreement;
 mod clients;
+mod deployed;
 mod fuzz;
 mod launchers;
 mod licences;
@@ -131,7 +132,10 @@ fn test(length: Length) -> Result<(), Failed> {
     tools::install_browser();
     tools::install_deny();
     tools::install_strace();
+    tools::install_prometheus();
+    tools::install_tmux();
     lint()?;
+    deployed::check()?;
     // Hostile arguments for the emulated driver, hostile input for the readers.
     let longer = [("COLOC_FUZZ_SECONDS", "10")];
     let tests = ["test", "--workspace", "--no-fail-fast"];

@@ -24,6 +24,30 @@ pub(crate) fn install_strace() {
     }
 }
 
+/// A terminal for the tests of `coloc top`. Without one those tests say that they were skipped.
+pub(crate) fn install_tmux() {
+    if succeeds("tmux", &["-V"]) {
+        return;
+    }
+    println!("\n=== installing tmux for the tests of coloc top");
+    if !install("tmux") {
+        println!("SKIPPED: no tmux, and apt-get could not install it; coloc top stays unseen");
+    }
+}
+
+/// Prometheus and promtool, for the tests of metrics. Without them those tests say that they were skipped.
+pub(crate) fn install_prometheus() {
+    if succeeds("promtool", &["--version"]) && succeeds("prometheus", &["--version"]) {
+        return;
+    }
+    println!("\n=== installing prometheus for the tests of metrics");
+    if !install("prometheus") {
+        println!(
+            "SKIPPED: no prometheus, and apt-get could not install it; metrics stay unscraped"
+        );
+    }
+}
+
 /// Node and npm for the page. Without them it cannot be made again, and that is no success.
 pub(crate) fn install_node() -> Result<(), Failed> {
     if succeeds("npm", &["--version"]) {

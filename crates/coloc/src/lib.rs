@@ -17,6 +17,7 @@ mod signals;
 mod slurm;
 mod submission;
 mod tables;
+mod top;
 mod verbs;
 mod without_effect;
 
@@ -47,6 +48,7 @@ enum Verb {
     Report(verbs::report::ReportVerb),
     Show(verbs::show::Show),
     Why(verbs::why::Why),
+    Top(verbs::top::Top),
     Logs(verbs::logs::Logs),
     Wait(verbs::wait::Wait),
     Cancel(verbs::cancel::Cancel),
@@ -165,6 +167,7 @@ pub fn main() -> ExitCode {
         Verb::Report(verb) => verb.run(),
         Verb::Show(verb) => verb.run(),
         Verb::Why(verb) => verb.run(),
+        Verb::Top(verb) => verb.run(),
         Verb::Logs(verb) => verb.run(),
         Verb::Cancel(verb) => verb.run(),
         Verb::Hold(verb) => verb.run(Change::Hold),

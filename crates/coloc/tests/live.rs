@@ -23,6 +23,7 @@ mod live {
     mod hooks;
     mod long_queue;
     mod messages;
+    mod metrics;
     mod mig;
     mod mps;
     mod order;
@@ -39,6 +40,7 @@ mod live {
     mod stopping;
     mod sweep;
     mod tasks;
+    mod top;
     mod update;
     mod users;
     mod web;

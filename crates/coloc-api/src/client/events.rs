@@ -1,7 +1,7 @@
 //! Changes of tasks as they happen, as the daemon's stream of server-sent events has them.
 
 use super::{Client, ClientError, Lines, broken, garbled};
-use crate::view::TaskView;
+use crate::view::{SampleFrame, StatusNews, TaskView};
 use std::collections::VecDeque;
 
 /// Something that happened.
@@ -9,6 +9,10 @@ use std::collections::VecDeque;
 pub enum Event {
     /// A task is now like this.
     Task(Box<TaskView>),
+    /// What the monitor saw.
+    Sample(Box<SampleFrame>),
+    /// How the daemon is.
+    Status(Box<StatusNews>),
     /// The reader was too slow, and has to list anew.
     Missed,
 }
@@ -25,7 +29,13 @@ pub struct Events<'a> {
 impl Client {
     /// Every change of every task from now on.
     pub fn events(&mut self) -> Result<Events<'_>, ClientError> {
-        self.ask("GET", "/v1/events", "text/event-stream", &[])?;
+        self.events_of(&["task"])
+    }
+
+    /// Events of these kinds from now on: `task`, `sample`, `status`.
+    pub fn events_of(&mut self, kinds: &[&str]) -> Result<Events<'_>, ClientError> {
+        let path = format!("/v1/events?kinds={}", kinds.join(","));
+        self.ask("GET", &path, "text/event-stream", &[])?;
         let (name, read) = (String::new(), VecDeque::new());
         Ok(Events { client: self, lines: Lines::default(), name, read })
     }
@@ -54,8 +64,13 @@ fn event(line: &[u8], name: &mut String, read: &mut VecDeque<Event>) -> Result<(
     let line = std::str::from_utf8(line).map_err(garbled)?;
     if let Some(said) = line.strip_prefix("event:") {
         *name = said.trim().to_owned();
-    } else if let Some(data) = line.strip_prefix("data:").filter(|_| name == "task") {
-        read.push_back(Event::Task(serde_json::from_str(data).map_err(garbled)?));
+    } else if let Some(data) = line.strip_prefix("data:") {
+        match name.as_str() {
+            "task" => read.push_back(Event::Task(serde_json::from_str(data).map_err(garbled)?)),
+            "sample" => read.push_back(Event::Sample(serde_json::from_str(data).map_err(garbled)?)),
+            "status" => read.push_back(Event::Status(serde_json::from_str(data).map_err(garbled)?)),
+            _ => {}
+        }
     } else if line.is_empty() && std::mem::take(name) == "missed" {
         read.push_back(Event::Missed);
     }

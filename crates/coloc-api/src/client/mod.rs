@@ -4,6 +4,7 @@ mod address;
 mod error;
 mod events;
 mod http;
+mod over_time;
 mod report;
 mod wanted;
 
@@ -191,13 +192,17 @@ impl Client {
         offset: u64,
     ) -> Result<LogPart, ClientError> {
         let attempt = attempt.map_or(String::new(), |attempt| format!("&attempt={attempt}"));
-        let path = format!("/v1/tasks/{id}/log?offset={offset}{attempt}");
+        self.log_at(id, &format!("offset={offset}{attempt}"))
+    }
+
+    fn log_at(&mut self, id: u32, query: &str) -> Result<LogPart, ClientError> {
+        let path = format!("/v1/tasks/{id}/log?{query}");
         let (head, bytes) = self.send("GET", &path, &[])?;
         let word = |name| head.get(name).unwrap_or("");
         Ok(LogPart {
             bytes,
             state: TaskState::named(word("x-state")),
-            offset: word("x-offset").parse().unwrap_or(offset),
+            offset: word("x-offset").parse().unwrap_or(0),
             attempt: word("x-attempt").parse().unwrap_or(0),
             attempts: word("x-attempts").parse().unwrap_or(0),
         })

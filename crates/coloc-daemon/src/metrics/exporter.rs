@@ -5,6 +5,7 @@ use super::form::{OPEN_METRICS, TEXT, older, wants_open_metrics};
 use super::histogram::Histogram;
 use super::writer::Writer;
 use super::{counters, device, series};
+use crate::hardware::Hardware;
 use crate::owner::Metrics;
 use crate::record::Uid;
 use coloc_api::moment::Moment;
@@ -79,7 +80,13 @@ impl Names {
 }
 
 impl Exporter {
-    pub(crate) fn new(boards: Vec<Board>, emulated: bool, journal: PathBuf) -> Self {
+    pub(crate) fn new(hardware: &Hardware, journal: PathBuf) -> Self {
+        let boards = hardware.gpus.boards.iter().zip(&hardware.gpus.addresses);
+        let board = |(name, address): (&String, &String)| Board {
+            name: name.clone(),
+            address: address.clone(),
+        };
+        let (boards, emulated) = (boards.map(board).collect(), hardware.is_emulated());
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let (began, requests) = (Moment::now(), ApiCounters::default());
         Exporter { boards, emulated, began, host, journal, requests, last: Default::default() }

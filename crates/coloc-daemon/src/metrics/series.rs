@@ -5,7 +5,7 @@ use super::exporter::{Edge, Names};
 use super::writer::{Labels, Writer};
 use crate::owner::{GpuNumbers, Metrics, TaskNumbers};
 use crate::record::Uid;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Users who have no series of their own.
@@ -227,6 +227,17 @@ fn tasks(to: &mut Writer<'_>, seen: &Metrics, names: &Names) -> fmt::Result {
         "coloc_task_start_time_seconds",
         "When the attempt began, in seconds since 1970",
         each(|task| task.started_s),
+    )?;
+    let mut told = BTreeSet::new();
+    let energy = seen.on_gpus.iter().filter(|task| told.insert(task.id)).filter_map(|task| {
+        let of = [("task", task.id.to_string()), ("name", task.name.clone())];
+        let labels = of.into_iter().chain([user_label(Some(task.user), names)]).collect();
+        Some((labels, task.energy_j?))
+    });
+    to.counters(
+        "coloc_task_energy_joules",
+        "Energy of its GPUs that is laid to a task, over all attempts",
+        energy,
     )?;
     to.gauge(
         "coloc_tasks_left_out",

@@ -29,7 +29,16 @@ fn gpu(index: u32) -> GpuNumbers {
 
 fn task(id: u32, name: &str) -> TaskNumbers {
     let (promised, used) = (12 << 30, Some(11 << 30));
-    TaskNumbers { id, name: name.to_owned(), user: Uid(7), gpu: 0, promised, used, started_s: None }
+    TaskNumbers {
+        id,
+        name: name.to_owned(),
+        user: Uid(7),
+        gpu: 0,
+        promised,
+        used,
+        started_s: None,
+        energy_j: None,
+    }
 }
 
 fn metrics(tasks: FxHashMap<(Uid, TaskState), u64>, on_gpus: Vec<TaskNumbers>) -> Metrics {

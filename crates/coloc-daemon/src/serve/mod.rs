@@ -3,6 +3,7 @@
 mod error;
 mod network;
 mod place;
+mod signals;
 
 pub use error::DaemonError;
 pub use place::check_free;
@@ -17,9 +18,9 @@ use crate::executor::local::{LocalExecutor, Watcher, make_commands, runs_below};
 use crate::hardware::{self, Hardware, Sighting};
 use crate::intent_file::IntentFile;
 use crate::journal::{Journal, Saved, Setup};
-use crate::metrics::{Board, Exporter};
+use crate::metrics::Exporter;
 use crate::news::News;
-use crate::owner::{self, Caller, Input, Names, Owner, Parts, Tables};
+use crate::owner::{self, Input, Names, Owner, Parts, Tables};
 use crate::renumber::renumber;
 use crate::reserve::Reserve;
 use crate::retention::{self, Retention};
@@ -35,6 +36,7 @@ use coloc_gpu::process::TaskRoots;
 use coloc_model::Millis;
 use network::{Network, Page};
 use place::{listen, make_own};
+use signals::{reload_when_told, told_to_stop};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -154,7 +156,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         about: owner::About { host: host(), emulated },
         series: series.clone(),
     };
-    let exporter = exporter(&hardware, journal_file.clone());
+    let exporter = Exporter::new(&hardware, journal_file.clone());
     hardware.watch(clock, period, new_roots, tell(inbox.clone()));
     let (owner, gone) = start(Owner::new(parts, saved)?, inputs).map_err(at(&options.state))?;
     let api = ApiState {
@@ -282,14 +284,6 @@ fn note_setup(
     Ok(uuids)
 }
 
-/// What makes the page of metrics.
-fn exporter(hardware: &Hardware, journal: PathBuf) -> Exporter {
-    let boards = hardware.gpus.boards.iter().zip(&hardware.gpus.addresses);
-    let boards =
-        boards.map(|(name, address)| Board { name: name.clone(), address: address.clone() });
-    Exporter::new(boards.collect(), hardware.is_emulated(), journal)
-}
-
 /// What runs tasks on this machine, and tells the owner of their ends.
 fn executor(
     options: &Options,
@@ -367,30 +361,4 @@ fn keep_what_is_left(
     let thread = std::thread::Builder::new().name("retention".to_owned());
     thread.spawn(keep).map_err(at(state))?;
     Ok(rules)
-}
-
-/// SIGHUP: reads the configuration again. A wrong one is told, and the old one stays.
-async fn reload_when_told(api: ApiState) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return std::future::pending().await };
-    while hangup.recv().await.is_some() {
-        match api.reload(Caller::DAEMON).await {
-            Ok(reloaded) => tracing::info!("{}", reloaded.told()),
-            Err(refused) => tracing::warn!("{refused}; the old settings stay"),
-        }
-    }
-    std::future::pending().await
-}
-
-async fn told_to_stop() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut term), Ok(mut interrupt)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = interrupt.recv() => {}
-    }
 }

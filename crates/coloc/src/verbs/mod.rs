@@ -34,6 +34,7 @@ pub(crate) mod state;
 pub(crate) mod submit;
 pub(crate) mod sweep;
 pub(crate) mod token;
+pub(crate) mod top;
 pub(crate) mod trace;
 pub(crate) mod update;
 pub(crate) mod wait;

@@ -60,6 +60,8 @@ pub(crate) struct TaskNumbers {
     /// What it holds there; `None` if none of its processes was seen there.
     pub(crate) used: Option<u64>,
     pub(crate) started_s: Option<f64>,
+    /// Energy of all its GPUs that is laid to it, over all attempts.
+    pub(crate) energy_j: Option<f64>,
 }
 
 impl Owner {
@@ -134,6 +136,7 @@ impl Owner {
                     promised: booking.bytes.0,
                     used: used.map(|bytes| bytes.0),
                     started_s: live.record.started.map(|started| started.secs()),
+                    energy_j: live.record.accounting.energy_j(),
                 });
             }
         }
