@@ -11,16 +11,8 @@ const REQUIREMENTS: &str = "xtask/clients/requirements.txt";
 /// Installs the clients once, and lets them read a fleet with two trainers on it.
 pub(crate) fn check() -> Result<(), Failed> {
     println!("\n=== third-party clients on emulated GPUs");
-    match install() {
-        Ok(()) => {}
-        Err(NotInstalled::NoNetwork(sign)) => {
-            println!("SKIPPED: third-party clients cannot be installed without a network: {sign}");
-            return Ok(());
-        }
-        Err(NotInstalled::Failed(why)) => {
-            println!("{why}");
-            return Err(Failed { step: "third-party clients are installed".into() });
-        }
+    if !is_installed("third-party clients", VENV, REQUIREMENTS)? {
+        return Ok(());
     }
     cargo(&["build"])?;
     let step = || Failed { step: "third-party clients agree with coloc".into() };
@@ -37,6 +29,21 @@ pub(crate) fn check() -> Result<(), Failed> {
         return Err(step());
     }
     describes_itself(&coloc, &python)
+}
+
+/// Installs packages from their registry once; says whether they are there, which without a network they need not be.
+pub(crate) fn is_installed(what: &str, venv: &str, requirements: &str) -> Result<bool, Failed> {
+    match install(venv, requirements) {
+        Ok(()) => Ok(true),
+        Err(NotInstalled::NoNetwork(sign)) => {
+            println!("SKIPPED: {what} cannot be installed without a network: {sign}");
+            Ok(false)
+        }
+        Err(NotInstalled::Failed(why)) => {
+            println!("{why}");
+            Err(Failed { step: format!("{what} are installed") })
+        }
+    }
 }
 
 /// Another project's validator accepts the OpenAPI document.
@@ -81,18 +88,18 @@ impl NotInstalled {
 }
 
 /// A virtual environment with exactly the required versions; kept until they change.
-fn install() -> Result<(), NotInstalled> {
+fn install(venv: &str, requirements: &str) -> Result<(), NotInstalled> {
     let failed = |error: std::io::Error| NotInstalled::Failed(error.to_string());
-    let wanted = fs::read_to_string(REQUIREMENTS).map_err(failed)?;
-    let stamp = Path::new(VENV).join("installed.txt");
+    let wanted = fs::read_to_string(requirements).map_err(failed)?;
+    let stamp = Path::new(venv).join("installed.txt");
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
-    if let Some(text) = complaint("python3", &["-m", "venv", "--clear", VENV]) {
+    if let Some(text) = complaint("python3", &["-m", "venv", "--clear", venv]) {
         return Err(NotInstalled::Failed(format!("python3 -m venv: {text}")));
     }
-    let pip = format!("{VENV}/bin/pip");
-    let arguments = ["install", "--quiet", "--disable-pip-version-check", "-r", REQUIREMENTS];
+    let pip = format!("{venv}/bin/pip");
+    let arguments = ["install", "--quiet", "--disable-pip-version-check", "-r", requirements];
     if let Some(text) = complaint(&pip, &arguments) {
         return Err(NotInstalled::because(text));
     }

@@ -4,6 +4,7 @@ mod agreement;
 mod clients;
 mod deployed;
 mod fuzz;
+mod launchers;
 mod licences;
 mod reproduce;
 mod run;
@@ -20,8 +21,8 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask COMMAND
 
   test [--long]  everything: format, lints, walls, licences, tests, 60 kills of the daemon, fuzzing, docs, demo;
-          with --long also what is too long for every run: ignored tests, 2,000 kills, an hour of fuzzing, 50,000 seeds of the
-          daemon's simulation
+          with --long also what is too long for every run: ignored tests, launchers with torch, 2,000 kills, an hour of
+          fuzzing, 50,000 seeds of the daemon's simulation
   check   what is quick: format, lints, walls, unit tests and the scenarios of the core; three minutes after a build
   lint    format, lints, walls and licences only
   clients nvidia-ml-py, gpustat, nvitop, zeus, codecarbon and cuda-bindings on emulated GPUs
@@ -148,6 +149,7 @@ fn test(length: Length) -> Result<(), Failed> {
             run::cargo_with(&[&tests[..], &["--", "--include-ignored"]].concat(), &longer)?;
             torture(KILLS)?;
             fuzz(FUZZING)?;
+            launchers::check()?;
         }
     }
     run::cargo_with(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;

@@ -12,6 +12,7 @@ mod scenarios {
     mod fair;
     mod fifo;
     mod gang;
+    mod host;
     mod inherit;
     mod learning;
     mod ledger;

@@ -38,6 +38,7 @@ mod live {
     mod scripts;
     mod setup;
     mod slurm;
+    mod slurm_scripts;
     mod stopping;
     mod sweep;
     mod tasks;

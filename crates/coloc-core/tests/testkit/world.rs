@@ -1,6 +1,6 @@
 use super::{TaskBuilder, task};
 use coloc_core::accounts::Accounts;
-use coloc_core::{Effect, Event, Policy, Refusal, Scheduler};
+use coloc_core::{Effect, Event, HostCapacity, Policy, Refusal, Scheduler};
 use coloc_model::{
     Activity, Bytes, Fleet, Fraction, GpuId, GpuSignal, Millis, Outcome, Placement, Task, TaskId,
     TaskState, Time,
@@ -55,6 +55,11 @@ impl World {
     /// With weights and quotas, said before anything is submitted.
     pub(crate) fn with_accounts(self, accounts: Accounts) -> Self {
         World { scheduler: self.scheduler.with_accounts(accounts), ..self }
+    }
+
+    /// With CPUs and memory that are counted, said before anything is submitted.
+    pub(crate) fn with_host(self, capacity: HostCapacity) -> Self {
+        World { scheduler: self.scheduler.with_host(capacity), ..self }
     }
 
     /// A server of A100s with one of these tasks on each GPU, whatever the policy prefers: everything

@@ -28,7 +28,9 @@ impl LocalExecutor {
         for (name, ahead) in &self.prefixes {
             let (name, mut value) = (RawText::from(*name), ahead.clone());
             let theirs = all.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
-            let rest = theirs.map_or(&b""[..], RawText::as_bytes);
+            // A shell that finds a search path does not add the usual one.
+            let usual: &[u8] = if name.as_bytes() == b"PATH" { USUAL_PATH.as_bytes() } else { b"" };
+            let rest = theirs.map_or(usual, RawText::as_bytes);
             if rest.starts_with(ahead.as_bytes()) {
                 continue;
             }

@@ -1,6 +1,6 @@
 //! What a daemon says of its GPUs.
 
-use super::{memory, or_dash, percent, render};
+use super::{host, memory, or_dash, percent, render};
 use crate::args::live::SocketArg;
 use crate::error::CliError;
 use crate::local_time::LocalTime;
@@ -10,7 +10,7 @@ use crate::output::{Answer, print_text};
 use crate::verbs::reserve::reserved;
 use coloc_api::answer::Gpus;
 use coloc_api::client::ClientError;
-use coloc_api::view::{ForeignView, GpuView, ResidentView};
+use coloc_api::view::{ForeignView, GpuView, HostView, ResidentView};
 use coloc_gpu::process::{ProcessTable, TaskRoots};
 use coloc_gpu::snapshot::{GpuSnapshot, Snapshot};
 use coloc_model::{Bytes, Fraction, TaskId};
@@ -104,11 +104,13 @@ impl Told {
             struct Body<'a> {
                 told_by: &'static str,
                 emulated: bool,
+                host: HostView,
                 gpus: &'a [Value],
             }
-            let Gpus { emulated, gpus, .. } = &self.gpus;
+            let Gpus { emulated, gpus, host, .. } = &self.gpus;
             let gpus: Vec<Value> = gpus.iter().map(documented).collect::<Result<_, _>>()?;
-            let body = Body { told_by: "daemon", emulated: *emulated, gpus: &gpus };
+            let (told_by, emulated, host) = ("daemon", *emulated, *host);
+            let body = Body { told_by, emulated, host, gpus: &gpus };
             return Answer { body: &body, wall_s: None }.print();
         }
         let row = |gpu: &GpuView| {
@@ -126,6 +128,9 @@ impl Told {
         let own = ["GPU", "MEMORY", "SMACT", "POWER", "TEMP"];
         let header: Vec<&str> = own.into_iter().chain(COLUMNS).collect();
         let mut text = listing(&header, self.gpus.gpus.iter().map(row), &[4, 3, 5, 6]);
+        if let Some(host) = host::line(&self.gpus.host) {
+            text.push_str(&format!("\n\n{host}"));
+        }
         if let Some(troubles) = self.troubles() {
             text.push_str(&format!("\n\n{troubles}"));
         }
@@ -139,6 +144,7 @@ impl Told {
     pub(super) fn print_with(&self, devices: &Snapshot, json: bool) -> Result<(), CliError> {
         if !json {
             let mut parts = vec![render(devices, Some(self))];
+            parts.extend(host::line(&self.gpus.host));
             parts.extend(self.troubles());
             let text = parts.join("\n\n");
             let told = format!("Read from the devices; tasks by the daemon at {}.", self.place);
@@ -147,6 +153,7 @@ impl Told {
         let unreadable = |error: serde_json::Error| CliError::Refused(error.to_string());
         let mut body = serde_json::to_value(devices).map_err(unreadable)?;
         body["told_by"] = "devices and daemon".into();
+        body["host"] = serde_json::to_value(self.gpus.host).map_err(unreadable)?;
         for (device, shown) in
             devices.gpus.iter().zip(body["gpus"].as_array_mut().into_iter().flatten())
         {

@@ -2,6 +2,7 @@
 //! and as the devices tell where they are here.
 
 mod daemon;
+mod host;
 
 pub(super) use daemon::trouble;
 

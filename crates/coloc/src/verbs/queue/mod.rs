@@ -41,7 +41,7 @@ pub(crate) struct Queue {
     #[arg(long, conflicts_with = "user")]
     me: bool,
     /// Only these: 7, 3-9, 1,4-6
-    #[arg(short = 'j', long, value_name = "TASKS")]
+    #[arg(short = 'j', long, alias = "job", value_name = "TASKS")]
     jobs: Option<Selection>,
     /// Only in these states: pending, running, or Slurm's letters such as PD,R
     #[arg(
