@@ -67,7 +67,6 @@ mod tests {
             borrows: false,
             duration: None,
             priority: 0,
-            host: Default::default(),
         }
     }
 
