@@ -80,15 +80,10 @@ mod tests {
                 .expect("read");
             let heard = hearers(shell.id(), 10);
             let inner = line.trim().parse().unwrap_or(0);
-            let _ = crate::executor::local::shim::tree::descendants(shell.id())
-                .iter()
-                .map(|&pid| {
-                    nix::sys::signal::kill(
-                        nix::unistd::Pid::from_raw(pid as i32),
-                        nix::sys::signal::Signal::SIGKILL,
-                    )
-                })
-                .count();
+            for pid in crate::executor::local::shim::tree::descendants(shell.id()) {
+                let pid = nix::unistd::Pid::from_raw(pid as i32);
+                let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+            }
             shell.kill().expect("it is ours");
             shell.wait().expect("it ends");
             (shell.id(), inner, heard)

@@ -129,10 +129,6 @@ fn read_order() -> io::Result<Order> {
 impl Prepared {
     fn run(self, dir: &RunDir) -> Result<(), ShimError> {
         let Prepared { order, mut asked, group, program } = self;
-        let process = |pid| {
-            let began = ProcessTable::default().started(pid).unwrap_or(0);
-            Process { pid, began }
-        };
         let main = program.as_ref().ok().map(|(program, _)| process(program.pid()));
         let (group, groupless) = match group {
             Some(Ok(group)) => (Some(group), None),
@@ -140,25 +136,10 @@ impl Prepared {
             None => (None, None),
         };
         let group = group.filter(|group| main.is_some_and(|main| group.group.has(main.pid)));
-        let mut log = match no_directory(&order) {
-            // A file for its output may not be there either: what is wrong is told as what it is.
-            Some(why) => Err(why),
-            None => Log::open(dir, &order).map_err(|(place, error)| {
-                format!("cannot write the output to {}: {error}", place.display())
-            }),
-        };
+        let mut log = open_log(dir, &order);
         // Before the claim: from then on clients may come.
         let listener = visit::listener_in(dir);
-        let started = Started {
-            shim: process(std::process::id()),
-            main,
-            at: Moment::now(),
-            in_group: group.is_some(),
-            can_warn: true,
-            can_change_limit: true,
-            boot: boot_id(),
-        };
-        if !dir.claim(&started)? {
+        if !dir.claim(&started(main, group.is_some()))? {
             // The daemon gave this attempt up. The process that waits to become the program goes with its pipe.
             return Ok(());
         }
@@ -201,6 +182,35 @@ impl Prepared {
         let host_memory = its_group.and_then(|group| group.group.host_memory());
         hooks::conclude(dir, order, Ended { host_memory, ..ended })
     }
+}
+
+fn process(pid: u32) -> Process {
+    let began = ProcessTable::default().started(pid).unwrap_or(0);
+    Process { pid, began }
+}
+
+/// What a claim says of this shim.
+fn started(main: Option<Process>, in_group: bool) -> Started {
+    Started {
+        shim: process(std::process::id()),
+        main,
+        at: Moment::now(),
+        in_group,
+        can_warn: true,
+        can_change_limit: true,
+        boot: boot_id(),
+    }
+}
+
+/// Opens the task's output; says what was in the way.
+fn open_log(dir: &RunDir, order: &Order) -> Result<Log, String> {
+    // A file for its output may not be there either: what is wrong is told as what it is.
+    if let Some(why) = no_directory(order) {
+        return Err(why);
+    }
+    Log::open(dir, order).map_err(|(place, error)| {
+        format!("cannot write the output to {}: {error}", place.display())
+    })
 }
 
 /// Says how it ended. The shim alone knows, so a file system that cannot be written just now is tried again.
