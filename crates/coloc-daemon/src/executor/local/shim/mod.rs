@@ -129,10 +129,6 @@ fn read_order() -> io::Result<Order> {
 impl Prepared {
     fn run(self, dir: &RunDir) -> Result<(), ShimError> {
         let Prepared { order, mut asked, group, program } = self;
-        let process = |pid| {
-            let began = ProcessTable::default().started(pid).unwrap_or(0);
-            Process { pid, began }
-        };
         let main = program.as_ref().ok().map(|(program, _)| process(program.pid()));
         let (group, groupless) = match group {
             Some(Ok(group)) => (Some(group), None),
@@ -140,13 +136,7 @@ impl Prepared {
             None => (None, None),
         };
         let group = group.filter(|group| main.is_some_and(|main| group.group.has(main.pid)));
-        let mut log = match no_directory(&order) {
-            // A file for its output may not be there either: what is wrong is told as what it is.
-            Some(why) => Err(why),
-            None => Log::open(dir, &order).map_err(|(place, error)| {
-                format!("cannot write the output to {}: {error}", place.display())
-            }),
-        };
+        let mut log = open_log(dir, &order);
         // Before the claim: from then on clients may come.
         let listener = visit::listener_in(dir);
         let started = Started {
@@ -200,6 +190,22 @@ impl Prepared {
         dir.remove_script();
         let host_memory = its_group.and_then(|group| group.group.host_memory());
         hooks::conclude(dir, order, Ended { host_memory, ..ended })
+    }
+}
+
+/// A process that is there.
+fn process(pid: u32) -> Process {
+    Process { pid, began: ProcessTable::default().started(pid).unwrap_or(0) }
+}
+
+/// Opens what takes the output; says what is in the way.
+fn open_log(dir: &RunDir, order: &Order) -> Result<Log, String> {
+    match no_directory(order) {
+        // A file for its output may not be there either: what is wrong is told as what it is.
+        Some(why) => Err(why),
+        None => Log::open(dir, order).map_err(|(place, error)| {
+            format!("cannot write the output to {}: {error}", place.display())
+        }),
     }
 }
 
