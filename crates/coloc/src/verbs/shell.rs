@@ -20,13 +20,13 @@ const USUAL: &str = "/bin/sh";
 #[command(args_override_self = true)]
 pub(crate) struct Shell {
     #[command(flatten)]
-    socket: SocketArg,
-    #[command(flatten)]
-    reconnect: Reconnect,
+    pub(crate) task: TaskArgs,
     #[command(flatten)]
     keys: DetachArg,
     #[command(flatten)]
-    pub(crate) task: TaskArgs,
+    reconnect: Reconnect,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 impl Shell {
