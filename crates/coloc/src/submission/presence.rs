@@ -7,7 +7,7 @@ use coloc_api::text::RawText;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What to do about it, where the user knows better.
 const ANYWAY: &str = "submit it with --force if it will be there by then";
@@ -82,7 +82,8 @@ fn script(spec: &TaskSpec, program: &Path, directory: &Path) -> Result<(), CliEr
 
 /// The folder of an output. One with a pattern in its name is another for each task.
 fn folder(flag: &'static str, file: &Path) -> Result<(), CliError> {
-    let folder: PathBuf = file.parent().map(Path::to_owned).unwrap_or_default();
+    // What is no file at all is told when it is opened.
+    let Some(folder) = file.parent() else { return Ok(()) };
     if folder.as_os_str().as_bytes().contains(&b'%') || folder.is_dir() {
         return Ok(());
     }
