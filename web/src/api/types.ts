@@ -51,6 +51,9 @@ export interface Changed {
   schema: number;
 }
 
+/** How something is told. */
+export type Channel = { mail: string | null; } | { command: string; } | { webhook: string; };
+
 /** A setting that was chosen, and where. */
 export interface ChosenSetting {
   key: string;
@@ -197,6 +200,13 @@ export interface EstimateQuality {
 
 /** What an event has in `data`, by the name of the event: `hello`, `task`, `sample`, `status` or `decision`. `missed` has nothing that counts: the listener has to ask for lists anew. */
 export type EventData = Hello | SampleFrame | DecisionNews | StatusNews | TaskView;
+
+/** A command that is to run inside a task's allocation. */
+export interface ExecRequest {
+  command: RawText[];
+  term?: string | null;
+  terminal?: TerminalSize | null;
+}
 
 /** When a task is expected to start and to end. */
 export interface Expected {
@@ -408,6 +418,16 @@ export interface NeighbourView {
   used_bytes: number;
   user: string;
 }
+
+/** Events that are told in one way. */
+export interface Notify {
+  channel: Channel;
+  events: NotifyEvent[];
+  long_wait?: number | null;
+}
+
+/** Something that happens to a task. */
+export type NotifyEvent = "start" | "end" | "fail" | "oom" | "wait";
 
 /** What happens to a task that ran out of GPU memory. */
 export type OnOom = "policy" | "grow" | "exclusive" | "fail";
@@ -833,9 +853,11 @@ export interface TaskSpec {
   gpus: number;
   host_memory?: number | null;
   idle_timeout?: number | null;
+  input?: boolean;
   layout?: TaskLayout;
   limits?: ResourceLimit[];
   name: string;
+  notify?: Notify[];
   on_oom?: OnOom;
   output?: RawText | null;
   pools?: string[];
@@ -847,6 +869,7 @@ export interface TaskSpec {
   script?: RawText | null;
   singleton?: boolean;
   sm_percent?: number | null;
+  terminal?: TerminalSize | null;
   time_limit?: number | null;
   truncate?: boolean;
   umask?: number | null;
@@ -919,6 +942,12 @@ export interface Teaching {
   directory: RawText;
   lesson: Lesson;
   script?: RawText | null;
+}
+
+/** The size of a terminal's window, in characters. */
+export interface TerminalSize {
+  columns: number;
+  rows: number;
 }
 
 /** What ran and runs in a span of time, and what is expected to. */
@@ -1075,6 +1104,14 @@ export interface WhatifAnswer {
   rows: OutcomeRow[];
   schema: number;
   since_s: number;
+}
+
+/** What is to be played again. */
+export interface WhatifRequest {
+  fleet?: string | null;
+  policies?: string[];
+  since_s?: number;
+  user?: string | null;
 }
 
 /** An answer with the version of its schema. */
