@@ -81,6 +81,8 @@ pub struct News {
 struct Kept {
     seq: u64,
     ring: VecDeque<Arc<Told>>,
+    /// A listener came since it was last asked whether one hears: it may be gone already, and come back.
+    came: bool,
     bytes: usize,
     /// When a listener was last there.
     heard: Option<Instant>,
@@ -129,7 +131,7 @@ impl News {
     /// A listener is there, or was a moment ago.
     pub(crate) fn is_heard(&self, now: Instant) -> bool {
         let mut kept = self.kept();
-        if self.live.receiver_count() > 0 {
+        if std::mem::take(&mut kept.came) || self.live.receiver_count() > 0 {
             kept.heard = Some(now);
         }
         kept.heard.is_some_and(|heard| now.saturating_duration_since(heard) < LINGER)
@@ -203,7 +205,8 @@ impl News {
 
     /// A listener comes, or comes back after the event of this id.
     pub(crate) fn listen(&self, now: Moment, last: Option<&str>) -> Heard {
-        let kept = self.kept();
+        let mut kept = self.kept();
+        kept.came = true;
         let live = self.live.subscribe();
         let (epoch, seq) = (self.epoch.clone(), kept.seq);
         let hello = Hello { epoch, seq, schema: SCHEMA, now_s: now.secs() };

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { findOpen } from "../keys.ts";
 import { search } from "../model/search.ts";
 import { go } from "../route.ts";
@@ -13,7 +13,8 @@ export function Find(): JSX.Element {
   const text = useSignal("");
   const at = useSignal(0);
   const input = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  // Before the next key is pressed, which belongs to the search.
+  useLayoutEffect(() => {
     if (findOpen.value) input.current?.focus();
   }, [findOpen.value]);
   const found = text.value.trim() === "" ? [] : search(text.value, [...store.tasks.value.values()], store.gpus.value);

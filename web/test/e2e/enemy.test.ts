@@ -40,6 +40,7 @@ describe("an enemy", () => {
     expect(log).not.toContain("\u001b");
     expect(await page.title()).toBe(`coloc · Task ${id}`);
     await page.keyboard.press("/");
+    await page.waitForSelector("[role=combobox]:focus");
     await page.keyboard.type("<img");
     await page.waitForSelector("[role=option]");
     expect(await page.locator("[role=option] img").count()).toBe(0);

@@ -113,10 +113,11 @@ fn a_page_that_comes_back_hears_what_it_missed() {
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("it can");
         let head = format!("GET /v1/events HTTP/1.1\r\nhost: localhost\r\n{token}{last}\r\n");
         stream.write_all(head.as_bytes()).expect("it listens");
-        let mut said = String::new();
+        let (mut said, began) = (String::new(), std::time::Instant::now());
         let mut piece = [0; 4096];
         while !said.contains(until) {
             let length = stream.read(&mut piece).expect("an event");
+            assert!(length > 0 && began.elapsed() < Duration::from_secs(60), "no {until}: {said}");
             said.push_str(&String::from_utf8_lossy(&piece[..length]));
         }
         said
