@@ -234,11 +234,11 @@ mod tests {
         let switched = [root.path().join("b")];
         let all =
             choose_root(root.path().to_owned(), PathBuf::from("b"), "p-".to_owned(), &switched);
-        assert_eq!(all.expect("it is usable").controllers, [Controller::Dmem]);
+        assert_eq!(all.expect("it is usable").controllers, [Controller::Cpuset]);
         // A daemon that was killed while it tried left its probe.
         std::fs::create_dir(root.path().join("b/p-probe")).expect("a folder");
         let again = choose_root(root.path().to_owned(), PathBuf::from("b"), "p-".to_owned(), &[]);
-        assert_eq!(again.expect("it is usable still").controllers, [Controller::Dmem]);
+        assert_eq!(again.expect("it is usable still").controllers, [Controller::Cpuset]);
         assert!(!root.path().join("b/p-probe").exists());
         let gone =
             choose_root(PathBuf::from("/nonexistent"), PathBuf::from("x"), "p-".to_owned(), &[]);
