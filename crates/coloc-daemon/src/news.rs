@@ -203,7 +203,9 @@ impl News {
 
     /// A listener comes, or comes back after the event of this id.
     pub(crate) fn listen(&self, now: Moment, last: Option<&str>) -> Heard {
-        let kept = self.kept();
+        let mut kept = self.kept();
+        // One that goes again before the owner looks may come back too.
+        kept.heard = Some(Instant::now());
         let live = self.live.subscribe();
         let (epoch, seq) = (self.epoch.clone(), kept.seq);
         let hello = Hello { epoch, seq, schema: SCHEMA, now_s: now.secs() };

@@ -32,13 +32,13 @@ fn maxima() -> Vec<(&'static str, &'static str, &'static str, u64)> {
         ("TaskSpec", "estimate_flags", "maxItems", n(bounds::FLAGS)),
         ("TaskSpec", "host_memory", "maximum", bounds::MEMORY.0),
         ("TaskSpec", "idle_timeout", "maximum", bounds::SPAN.0),
-        ("TaskSpec", "pools", "maxItems", n(coloc_api::spec::MOST_POOL_NAMES)),
     ];
     for kind in ["TaskSpec", "TaskUpdate"] {
         all.extend([
             (kind, "name", "maxLength", n(bounds::NAME)),
             (kind, "after", "maxItems", n(bounds::DEPENDENCIES)),
             (kind, "gpu_kinds", "maxItems", n(bounds::KINDS)),
+            (kind, "pools", "maxItems", n(coloc_api::spec::MOST_POOL_NAMES)),
             (kind, "gpu_memory", "maximum", bounds::MEMORY.0),
             (kind, "time_limit", "maximum", bounds::SPAN.0),
             (kind, "retries", "maximum", u64::from(bounds::RETRIES)),

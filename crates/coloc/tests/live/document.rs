@@ -120,7 +120,7 @@ fn refusals_say_what_was_wrong_in_one_form() {
         ("GET /v2/tasks", "", "", 404, "there is no /v2/tasks"),
         ("GET /v1/tasks/x", "", "", 400, "Cannot parse"),
         ("GET /v1/tasks/%ff%fe", "", "", 400, "Invalid UTF-8"),
-        ("GET /v1/tasks/1/log?offset=-1", "", "", 400, "offset"),
+        ("GET /v1/tasks/1/log?offset=x", "", "", 400, "offset"),
         ("GET /v1/tasks?colour=red", "", "", 400, "colour"),
         ("DELETE /v1/tasks", "", "", 405, "another way"),
         ("POST /v1/tasks", "", "{", 400, "EOF"),

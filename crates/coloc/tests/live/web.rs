@@ -117,6 +117,7 @@ fn a_page_that_comes_back_hears_what_it_missed() {
         let mut piece = [0; 4096];
         while !said.contains(until) {
             let length = stream.read(&mut piece).expect("an event");
+            assert!(length > 0 && !said.contains(":\n\n\r\n:\n\n"), "it comes: {said}");
             said.push_str(&String::from_utf8_lossy(&piece[..length]));
         }
         said

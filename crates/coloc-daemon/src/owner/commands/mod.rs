@@ -282,7 +282,11 @@ impl Owner {
                 self.look_at_waiting(now);
                 reply.anyway(Ok(self.page(&request)))
             }
-            Command::Show(task, reply) => reply.anyway(Ok(self.detail(task).map(Box::new))),
+            Command::Show(task, reply) => {
+                self.look_at_waiting(now);
+                self.find_codes(now, std::iter::once(task));
+                reply.anyway(Ok(self.detail(task).map(Box::new)))
+            }
             Command::Visit(task, visit, reply) => {
                 reply.once_written(self.visit(caller, task, &visit), Refused::NotKept)
             }
