@@ -2,7 +2,7 @@
 
 use crate::event::{Effect, Event};
 use crate::gate::next_look;
-use crate::gpus::Clients;
+use crate::gpus::{Clients, Gpus};
 use crate::queue::Ticket;
 use crate::scheduler::Scheduler;
 use crate::tasks::Record;
@@ -43,39 +43,18 @@ impl Scheduler {
                 false
             }
             Event::Progressed(_) | Event::GpuUnseen(_) => false,
-            Event::ForeignSeen { gpu, used } => {
-                scheduler.gpus.see_foreign(gpu, used);
-                true
-            }
-            Event::ForeignBusy { gpu, busy } => {
-                scheduler.gpus.see_foreign_load(gpu, busy);
-                true
-            }
-            Event::ClientsSeen { gpu, beside, limit } => {
-                scheduler.gpus.see_clients(gpu, Clients { beside, limit });
-                true
-            }
-            Event::SlicesSeen { gpu, taken } => {
-                scheduler.gpus.see_slices(gpu, taken);
-                true
-            }
-            Event::GpuThere { gpu, there } => {
-                scheduler.gpus.set_there(gpu, there);
-                there
-            }
-            Event::GpuKept { gpu, users } => {
-                self.state.gpus.set_kept_for(gpu, users);
-                true
-            }
-            Event::GpuDrained { gpu, drained } => {
-                scheduler.gpus.set_drained(gpu, drained);
-                !drained
-            }
             Event::GpuSeen { gpu, signal } => {
                 self.gpu_seen(now, gpu, signal, effects);
                 false
             }
             Event::Wake => self.woken(now),
+            about_a_gpu @ (Event::ForeignSeen { .. }
+            | Event::ForeignBusy { .. }
+            | Event::ClientsSeen { .. }
+            | Event::SlicesSeen { .. }
+            | Event::GpuThere { .. }
+            | Event::GpuKept { .. }
+            | Event::GpuDrained { .. }) => scheduler.gpus.take_note(about_a_gpu),
         }
     }
 
@@ -126,6 +105,32 @@ impl Scheduler {
         let id = record.task.id;
         self.state.tasks.insert(record);
         self.state.recall_attempts(id, past.attempts);
+        true
+    }
+}
+
+impl Gpus {
+    /// Notes what an event says of a GPU that is no sample; says whether a pass might start something.
+    fn take_note(&mut self, event: Event) -> bool {
+        match event {
+            Event::ForeignSeen { gpu, used } => self.see_foreign(gpu, used),
+            Event::ForeignBusy { gpu, busy } => self.see_foreign_load(gpu, busy),
+            Event::ClientsSeen { gpu, beside, limit } => {
+                self.see_clients(gpu, Clients { beside, limit });
+            }
+            Event::SlicesSeen { gpu, taken } => self.see_slices(gpu, taken),
+            Event::GpuThere { gpu, there } => {
+                self.set_there(gpu, there);
+                return there;
+            }
+            Event::GpuKept { gpu, users } => self.set_kept_for(gpu, users),
+            Event::GpuDrained { gpu, drained } => {
+                self.set_drained(gpu, drained);
+                return !drained;
+            }
+            // All others are of tasks, and noted by the scheduler.
+            _ => return false,
+        }
         true
     }
 }

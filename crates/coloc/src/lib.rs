@@ -161,6 +161,10 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli.verb.unwrap_or_else(|| Verb::Queue(Box::default())),
         Err(error) => return error.report(json),
     };
+    run(verb, json)
+}
+
+fn run(verb: Verb, json: bool) -> ExitCode {
     let result = match verb {
         Verb::Daemon(verb) => verb.run(),
         Verb::Sweep(verb) => verb.run(),

@@ -8,8 +8,8 @@ use crate::policy::{MemoryBasis, Policy};
 use crate::window::Window;
 use coloc_model::mig::{Instance, Layout};
 use coloc_model::{
-    Basis, Bytes, GpuModel, GpuSignal, InterferenceProfile, Millis, NodeId, PoolSet, Share, TaskId,
-    Time, UserId,
+    Basis, Bytes, Gpu, GpuModel, GpuSignal, InterferenceProfile, Millis, NodeId, PoolSet, Share,
+    TaskId, Time, UserId,
 };
 use std::sync::Arc;
 
@@ -107,6 +107,38 @@ pub struct GpuState {
     /// SM activity times seconds since [`LAG`] after that, up to `sm_since`.
     pub(crate) sm_seconds: f64,
     pub(crate) sm_since: Time,
+}
+
+impl GpuState {
+    /// A GPU on which nothing runs yet.
+    pub(super) fn new(gpu: &Gpu, share: Share, window: Option<Window>) -> Self {
+        GpuState {
+            node: gpu.node,
+            model: gpu.model,
+            capacity: gpu.model.memory(),
+            residents: Vec::new(),
+            booked: Bytes::ZERO,
+            claimed: Bytes::ZERO,
+            load: 0.0,
+            signal: GpuSignal::default(),
+            foreign: Bytes::ZERO,
+            foreign_load: 0.0,
+            clients: Clients { beside: 0, limit: gpu.model.mps_clients() },
+            lost: false,
+            drained: false,
+            kept_for: None,
+            pools: PoolSet::default(),
+            share,
+            window,
+            busy_until: Time::START,
+            layout: Layout::default(),
+            foreign_slices: Layout::default(),
+            reserved: None,
+            crowd_changed: Time::START,
+            sm_seconds: 0.0,
+            sm_since: Time::START,
+        }
+    }
 }
 
 /// Clients of MPS on a GPU, of which every task is one.

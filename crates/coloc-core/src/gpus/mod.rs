@@ -15,8 +15,7 @@ pub(crate) use tournament::{GangSummary, Offer, Summarize, Summary, Tournament};
 use crate::place::Gang;
 use crate::policy::{Gate, Place, Policy};
 use crate::window::Window;
-use coloc_model::mig::Layout;
-use coloc_model::{Bytes, Fleet, GpuId, GpuSignal, Millis, Node, NodeId, PoolSet, TaskId, Time};
+use coloc_model::{Bytes, Fleet, GpuId, Millis, Node, NodeId, TaskId, Time};
 use number_set::NumberSet;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -63,32 +62,7 @@ impl Gpus {
         let states: Vec<GpuState> = fleet
             .gpus()
             .iter()
-            .map(|gpu| GpuState {
-                node: gpu.node,
-                model: gpu.model,
-                capacity: gpu.model.memory(),
-                residents: Vec::new(),
-                booked: Bytes::ZERO,
-                claimed: Bytes::ZERO,
-                load: 0.0,
-                signal: GpuSignal::default(),
-                foreign: Bytes::ZERO,
-                foreign_load: 0.0,
-                clients: Clients { beside: 0, limit: gpu.model.mps_clients() },
-                lost: false,
-                drained: false,
-                kept_for: None,
-                pools: PoolSet::default(),
-                share: policy.share,
-                window: window.map(Window::new),
-                busy_until: Time::START,
-                layout: Layout::default(),
-                foreign_slices: Layout::default(),
-                reserved: None,
-                crowd_changed: Time::START,
-                sm_seconds: 0.0,
-                sm_since: Time::START,
-            })
+            .map(|gpu| GpuState::new(gpu, policy.share, window.map(Window::new)))
             .collect();
         let wide = fleet.nodes().iter().enumerate().filter(|(_, node)| node.len() > BLOCK);
         let blocks =

@@ -117,8 +117,13 @@ impl Route {
 
 /// Every route.
 pub(super) fn routes() -> Vec<Route> {
-    let mut all = tasks_routes();
-    all.extend([
+    let all = [tasks_routes(), over_time_routes(), daemon_routes(), access_routes()];
+    all.into_iter().flatten().collect()
+}
+
+/// What happens, happened, is expected to happen, and would have happened.
+fn over_time_routes() -> Vec<Route> {
+    vec![
         Route::get("/v1/events", "watchEvents", events::stream)
             .does("What happens, as server-sent events with ids: first `hello`, then `task`, `sample`, `status` and `decision` as asked for, \
                 and `missed` if too much happened to be told; `Last-Event-ID` has what was missed said again")
@@ -162,6 +167,12 @@ pub(super) fn routes() -> Vec<Route> {
             .does("The newest ended tasks, with what each used")
             .asks::<HistoryRequest>()
             .answers::<TaskHistory>(),
+    ]
+}
+
+/// The daemon, its GPUs and its settings.
+fn daemon_routes() -> Vec<Route> {
+    vec![
         Route::post("/v1/teach", "teach", super::teach)
             .does("Have the scheduler believe what was measured of a command; for administrators")
             .takes::<Teaching>()
@@ -190,6 +201,18 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("/v1/config/reload", "reloadConfig", config::reload)
             .does("Read the configuration again; a wrong one is refused and the old one stays; for administrators")
             .answers::<Reload>(),
+        Route::get("/metrics", "readMetrics", metrics::page)
+            .does("What is counted and measured, for Prometheus: its text form, or OpenMetrics where that is accepted")
+            .answers_bytes("text/plain"),
+        Route::get("/openapi.json", "describe", openapi::serve)
+            .does("This document")
+            .answers_bytes(JSON),
+    ]
+}
+
+/// Tokens, and signing in.
+fn access_routes() -> Vec<Route> {
+    vec![
         Route::get("/v1/tokens", "listTokens", tokens::list)
             .does("The caller's tokens, or for an administrator everybody's")
             .answers::<TokenList>(),
@@ -200,11 +223,10 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("/v1/tokens/{id}/revoke", "revokeToken", tokens::revoke)
             .does("Make a token useless")
             .answers::<Versioned<TokenView>>(),
-        Route::get("/metrics", "readMetrics", metrics::page)
-            .does("What is counted and measured, for Prometheus: its text form, or OpenMetrics where that is accepted")
-            .answers_bytes("text/plain"),
         Route::post("/v1/web/code", "makeWebCode", web::code)
-            .does("A code with which a page signs in, once and within a minute; over the socket only")
+            .does(
+                "A code with which a page signs in, once and within a minute; over the socket only",
+            )
             .takes::<WebCodeRequest>()
             .answers::<WebCode>(),
         Route::post(web::SESSION, "signIn", web::session)
@@ -212,11 +234,7 @@ pub(super) fn routes() -> Vec<Route> {
             .does("A token for the code that `coloc web` got; no token is needed to ask")
             .takes::<WebSessionRequest>()
             .answers::<WebSession>(),
-        Route::get("/openapi.json", "describe", openapi::serve)
-            .does("This document")
-            .answers_bytes(JSON),
-    ]);
-    all
+    ]
 }
 
 fn tasks_routes() -> Vec<Route> {

@@ -12,6 +12,7 @@ use coloc_api::request::TimelineRequest;
 use coloc_api::view::{AttemptView, TaskView, TimelineAnswer, TimelineAttempt, TimelineWaiting};
 use coloc_model::TaskState;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::hash_map::Entry;
 
 /// Attempts of one answer.
 const MOST_ATTEMPTS: u32 = 10_000;
@@ -46,12 +47,15 @@ fn ended(
     let (mut rows, mut known) = (Vec::new(), FxHashSet::default());
     for (task, attempt) in journal.attempts_between(from, to, MOST_ATTEMPTS)? {
         known.insert((task, attempt.number));
-        if !views.contains_key(&task) {
-            let Some(record) = journal.task(task)? else { continue };
-            let spec = journal.once_of(record.spec, &mut specs, |spec| spec)?;
-            views.insert(task, whole_view(&record, spec));
-        }
-        rows.extend(row(&views[&task], attempt));
+        let view = match views.entry(task) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let Some(record) = journal.task(task)? else { continue };
+                let spec = journal.once_of(record.spec, &mut specs, |spec| spec)?;
+                unknown.insert(whole_view(&record, spec))
+            }
+        };
+        rows.extend(row(view, attempt));
     }
     for record in journal.ended(from, MOST_ATTEMPTS)? {
         let attempt = running_attempt(&record);

@@ -20,6 +20,7 @@ mod monitor;
 mod names;
 mod reply;
 mod shared_texts;
+mod start;
 mod telling;
 mod today;
 mod user_usage;
@@ -48,7 +49,7 @@ use crate::clock::Clock;
 use crate::executor::{Executor, StopRequest};
 use crate::hardware::Sighting;
 use crate::intent_file::IntentFile;
-use crate::journal::{Entry, Journal, JournalError, Trouble};
+use crate::journal::{Entry, Journal, Trouble};
 use crate::metrics::counters::Counters;
 use crate::news::News;
 use crate::quotas::AccountTable;
@@ -63,7 +64,7 @@ use coloc_core::eligibility::Eligibility;
 use coloc_core::{Effect, Event, Scheduler};
 use coloc_model::{Bytes, Fleet, GpuId, TaskId, Time};
 use live::{Ending, Live};
-use reply::Flushed;
+use reply::{Flushed, PendingAnswer};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, mpsc};
@@ -175,84 +176,6 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// An owner that has picked up where the last one left off.
-    pub fn new(parts: Parts, saved: crate::journal::Saved) -> Result<Self, JournalError> {
-        let mut owner = Owner {
-            scheduler: parts.scheduler,
-            clock: parts.clock,
-            journal: parts.journal,
-            executor: parts.executor,
-            gpu_names: parts.gpu_names,
-            tasks: BTreeMap::new(),
-            on_gpus: BTreeSet::new(),
-            eligibility: Eligibility::default(),
-            names: parts.names,
-            fleet: parts.fleet,
-            settings: parts.settings,
-            account_table: parts.tables.accounts,
-            pool_table: parts.tables.pools,
-            user_usage: user_usage::UserUsage::of(saved.kept),
-            shared_texts: saved.shared_texts,
-            updated: None,
-            next_task: saved.next_task,
-            next_spec: saved.next_spec,
-            bulk: None,
-            bulk_queue: commands::bulk::BulkQueue::default(),
-            more_to_look_at: false,
-            to_stop: Vec::new(),
-            to_signal: Vec::new(),
-            to_limit: Vec::new(),
-            hook_failures: lifecycle::hooks::HookFailures::default(),
-            overdue: lifecycle::deadlines::Deadlines::default(),
-            unclear: lifecycle::deadlines::Deadlines::default(),
-            pause: None,
-            launches: 0,
-            faults: FxHashMap::default(),
-            deferred: Vec::new(),
-            to_launch: VecDeque::new(),
-            for_sharing: Vec::new(),
-            wake_at: Time::NEVER,
-            pending: Vec::new(),
-            asked_by: None,
-            reserve: parts.reserve,
-            intent_file: parts.intent_file,
-            disk_full: false,
-            trouble: None,
-            draining: saved.draining,
-            retention: parts.retention,
-            roots_changed: true,
-            last_seen: Sighting::default(),
-            bookkeeping: monitor::usage::Bookkeeping::begin(parts.clock.instant()),
-            outbox: lifecycle::notices::Outbox::of(saved.notices, parts.clock.instant()),
-            heard_at: parts.clock.instant(),
-            seen_at: monitor::departures::LastSeen::default(),
-            away: FxHashMap::default(),
-            service: monitor::drained_gpus::Service::default(),
-            foreign_seen: monitor::foreign::ForeignSeen::default(),
-            idle: monitor::idle::IdleSince::default(),
-            memory_watchdog: monitor::memory_watchdog::MemoryWatchdog::default(),
-            signs: monitor::progress::Signs::default(),
-            history: coloc_estimate::history::History::default(),
-            news: parts.news,
-            untold: telling::Untold::default(),
-            series: parts.series,
-            attempt_peaks: FxHashMap::default(),
-            waiting: waiting::Waiting::default(),
-            today: today::Today::default(),
-            about: parts.about,
-            started: parts.clock.world_now(),
-            counters: Counters::default(),
-            stop: false,
-        };
-        let _ = owner.retention.send(owner.settings.retention);
-        owner.remember(saved.lessons);
-        owner.recall_gpus(saved.gpus);
-        owner.read_history().and_then(|()| owner.restore(saved.live))?;
-        owner.untold = telling::Untold::default();
-        owner.scheduler.keep_decisions();
-        Ok(owner)
-    }
-
     /// Works until told to stop or until all senders are gone.
     pub fn run(mut self, inbox: &mpsc::Receiver<Input>) {
         let mut batch = Vec::new();
@@ -343,17 +266,7 @@ impl Owner {
         *inputs = later;
         self.look_again_at_the_unclear(now, &mut effects);
         self.kill_the_overdue();
-        #[cfg(test)]
-        if kit::is_sabotaged(kit::Sabotage::AnswerUnwritten) {
-            let flushed = Flushed { unwritten: None, is_noted: &|_| true };
-            answers.drain(..).for_each(|answer| answer.give(&flushed));
-        }
-        // Whatever people want is on the disk before the scheduler decides, and before a task hears of it.
-        let written = self.flush();
-        self.send_signals(written);
-        let unwritten = (!written).then(|| self.why_unwritten());
-        let flushed = Flushed { unwritten, is_noted: &|task| self.is_noted(task) };
-        answers.into_iter().for_each(|answer| answer.give(&flushed));
+        self.write_and_answer(answers);
         if self.wake_at <= now {
             self.wake_at = Time::NEVER;
             self.mind_a_silent_monitor(now, &mut effects);
@@ -368,6 +281,18 @@ impl Owner {
         self.tell_news(now);
         let took = self.clock.instant().saturating_duration_since(began);
         self.counters.batches.observe(took.as_secs_f64());
+    }
+
+    /// Whatever people want is on the disk before they are answered, before the scheduler decides, and before a task
+    /// hears of it.
+    fn write_and_answer(&mut self, answers: Vec<PendingAnswer>) {
+        #[cfg(test)]
+        let answers = kit::answer_unwritten_if_sabotaged(answers);
+        let written = self.flush();
+        self.send_signals(written);
+        let unwritten = (!written).then(|| self.why_unwritten());
+        let flushed = Flushed { unwritten, is_noted: &|task| self.is_noted(task) };
+        answers.into_iter().for_each(|answer| answer.give(&flushed));
     }
 
     /// Decides and carries out until no other task becomes eligible because of it.

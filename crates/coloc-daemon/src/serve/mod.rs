@@ -107,6 +107,10 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> DaemonError {
 }
 
 /// Serves until SIGTERM or SIGINT. Tasks go on without it, and are found again.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the parts of the daemon are put together here, and nowhere else"
+)]
 pub fn run(options: Options) -> Result<(), DaemonError> {
     crate::descriptors::inherit_none();
     let runs = runs_below(&options.state);

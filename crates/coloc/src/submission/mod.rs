@@ -20,6 +20,7 @@ use std::path::PathBuf;
 
 impl TaskArgs {
     /// What is sent to the daemon.
+    #[expect(clippy::too_many_lines, reason = "a line for each field of a specification")]
     pub(crate) fn submission(self) -> Result<Submission, CliError> {
         let args = self;
         let here = std::env::current_dir()

@@ -130,7 +130,7 @@ fn sequence(color: ratatui_core::style::Color, modifier: ratatui_core::style::Mo
 
 /// Something for the loop.
 enum Input {
-    Msg(Msg),
+    Msg(Box<Msg>),
     /// The terminal has another size, or is to be drawn anew.
     Redraw,
 }
@@ -175,7 +175,7 @@ fn start(socket: &SocketArg, inputs: Sender<Input>, asked: mpsc::Receiver<Effect
         let (to, msgs) = mpsc::channel::<Msg>();
         std::thread::spawn(move || {
             for msg in msgs {
-                if inputs.send(Input::Msg(msg)).is_err() {
+                if inputs.send(Input::Msg(Box::new(msg))).is_err() {
                     return;
                 }
             }
@@ -193,7 +193,7 @@ fn read_keys(inputs: &Sender<Input>) {
     while let Ok(event) = event::read() {
         let input = match event {
             event::Event::Key(key) => match pressed(key) {
-                Some(key) => Input::Msg(Msg::Key(key)),
+                Some(key) => Input::Msg(Box::new(Msg::Key(key))),
                 None if is_redraw(key) => Input::Redraw,
                 None => continue,
             },
@@ -265,7 +265,7 @@ impl Loop {
             }
             if ticked.elapsed() >= TICK {
                 ticked = Instant::now();
-                dirty |= !self.take(Input::Msg(Msg::Tick(now_s())));
+                dirty |= !self.take(Input::Msg(Box::new(Msg::Tick(now_s()))));
             }
         }
         Ok(())
@@ -279,7 +279,7 @@ impl Loop {
                 false
             }
             Input::Msg(msg) => {
-                let effects = update(&mut self.app, msg);
+                let effects = update(&mut self.app, *msg);
                 send_all(&self.questions, effects)
             }
         }

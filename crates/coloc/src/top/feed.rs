@@ -6,6 +6,7 @@ use crate::args::live::SocketArg;
 use crate::error::CliError;
 use crate::output::sanitize::Sanitizer;
 use coloc_api::client::{Client, ClientError, Event, LogPart};
+use coloc_api::request::Change;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -155,8 +156,8 @@ impl Asker<'_> {
                     .map(|answer| answer.map(|timeline| Msg::Timeline(Box::new(timeline))))
             }
             Effect::Change(ids, change) => self
-                .with(|client| client.change(ids, change.clone()))
-                .map(|answer| answer.map(|changed| Msg::Changed(change.clone(), changed))),
+                .with(|client| client.change(ids, Change::clone(change)))
+                .map(|answer| answer.map(|changed| Msg::Changed(Change::clone(change), changed))),
         };
         let gone = || Ok(Msg::Failed("the daemon does not answer; nothing was changed".to_owned()));
         let failed = |error: ClientError| Msg::Failed(error.to_string());

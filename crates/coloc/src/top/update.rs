@@ -59,7 +59,7 @@ pub(super) enum Effect {
     AskTimeline,
     /// The GPUs are not as they were: ask for them anew.
     AskGpus,
-    Change(Vec<u32>, Change),
+    Change(Vec<u32>, Box<Change>),
 }
 
 /// Takes note of something that happened.
@@ -178,7 +178,7 @@ fn press(app: &mut App, key: Key) -> Vec<Effect> {
     app.message = None;
     if let Some(asked) = app.asked.take() {
         return match key {
-            Key::Char('y' | 'Y') => vec![Effect::Change(asked.ids, asked.change)],
+            Key::Char('y' | 'Y') => vec![Effect::Change(asked.ids, Box::new(asked.change))],
             _ => Vec::new(),
         };
     }
@@ -331,7 +331,7 @@ fn hold(app: &mut App) -> Vec<Effect> {
     let ids = chosen(app);
     let held = app.task().is_some_and(is_held);
     let change = if held { Change::Release } else { Change::Hold };
-    if ids.is_empty() { Vec::new() } else { vec![Effect::Change(ids, change)] }
+    if ids.is_empty() { Vec::new() } else { vec![Effect::Change(ids, Box::new(change))] }
 }
 
 /// Whether a user holds a task.

@@ -103,7 +103,7 @@ fn c_and_r_ask_first() {
         assert_eq!(press(&mut app, "n"), [], "any other key does not");
         assert!(app.asked.is_none());
         press(&mut app, key);
-        assert_eq!(press(&mut app, "y"), [Effect::Change(vec![451], change)]);
+        assert_eq!(press(&mut app, "y"), [Effect::Change(vec![451], Box::new(change))]);
     }
     let mut app = mock();
     app.selected = Some(461);
@@ -115,9 +115,9 @@ fn c_and_r_ask_first() {
 #[test]
 fn h_holds_what_is_not_held() {
     let mut app = mock();
-    assert_eq!(press(&mut app, "h"), [Effect::Change(vec![451], Change::Hold)]);
+    assert_eq!(press(&mut app, "h"), [Effect::Change(vec![451], Box::new(Change::Hold))]);
     app.selected = Some(457);
-    assert_eq!(press(&mut app, "h"), [Effect::Change(vec![457], Change::Release)]);
+    assert_eq!(press(&mut app, "h"), [Effect::Change(vec![457], Box::new(Change::Release))]);
 }
 
 #[test]

@@ -284,8 +284,7 @@ impl Owner {
             }
             Command::Show(task, reply) => reply.anyway(Ok(self.detail(task).map(Box::new))),
             Command::Visit(task, visit, reply) => {
-                let visited = self.visit(caller, task, &visit);
-                reply.once_written(visited, Refused::NotKept)
+                reply.once_written(self.visit(caller, task, &visit), Refused::NotKept)
             }
             Command::Why(task, reply) => {
                 let why = self.why(now, task).ok_or(Refused::NoSuchTask(task));
@@ -301,12 +300,8 @@ impl Owner {
             Command::Usage(reply) => reply.anyway(Ok(Box::new(self.live_usage()))),
             Command::Metrics(reply) => reply.anyway(Ok(Box::new(self.metrics()))),
             Command::Drain(draining, reply) => {
-                let allowed = only_admin(Ok(()));
-                if allowed.is_ok() {
-                    self.draining = draining;
-                    self.pending.push(Entry::Draining(draining));
-                }
-                reply.once_written(allowed, Refused::NotKept)
+                let drained = only_admin(Ok(())).map(|()| self.drain(draining));
+                reply.once_written(drained, Refused::NotKept)
             }
             Command::ServeGpus(request, reply) => {
                 let served = self.serve_gpus(now, caller, &request, effects);
@@ -323,6 +318,12 @@ impl Owner {
                 reply.anyway(done)
             }
         })
+    }
+
+    /// Starts nothing new, or goes on.
+    fn drain(&mut self, draining: bool) {
+        self.draining = draining;
+        self.pending.push(Entry::Draining(draining));
     }
 
     pub(in crate::owner) fn change(

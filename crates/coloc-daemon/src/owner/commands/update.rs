@@ -71,8 +71,24 @@ impl Owner {
         let (name, limit) = (spec.name.clone(), spec.time_limit);
         self.updated = Some(Updated { old, update: update.clone(), new: id, spec });
         self.changed(task, Some(told(update, limit)));
-        let Some(live) = self.tasks.get(&task) else { return Ok(()) };
-        let (in_core, waits) = (live.in_core, !phase.is_on_gpus());
+        self.tell_scheduler_of_update(now, task, update, effects);
+        if !phase.is_on_gpus() {
+            self.eligibility.look_at(task);
+        }
+        self.eligibility.renamed(task, user(owner), &was.name, &name);
+        Ok(())
+    }
+
+    /// Has the scheduler count what a task asks for now.
+    fn tell_scheduler_of_update(
+        &mut self,
+        now: Time,
+        task: TaskId,
+        update: &TaskUpdate,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(live) = self.tasks.get(&task) else { return };
+        let (in_core, waits) = (live.in_core, !live.record.phase.is_on_gpus());
         // A task that came back from an end for want of memory has its place by that, which only a new entry changes.
         let anew = update.begin_ms.is_some() || update.after.is_some() || live.record.ooms > 0;
         // So has a task that may run elsewhere: it is something else to the scheduler.
@@ -84,11 +100,6 @@ impl Owner {
         } else if in_core && let Some(core_task) = self.as_core_task(task) {
             self.scheduler.note(now, Event::Changed(core_task), effects);
         }
-        if waits {
-            self.eligibility.look_at(task);
-        }
-        self.eligibility.renamed(task, user(owner), &was.name, &name);
-        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@
 mod scenarios;
 mod simulation;
 
+use super::reply::{Flushed, PendingAnswer};
 use super::{Caller, Command, Input, Live, Owner, Parts, Refused, Reply};
 use crate::clock::VirtualTime;
 use crate::executor::simulated::{Machine, SimulatedExecutor, completed, failed, stopped};
@@ -51,6 +52,16 @@ thread_local! {
 /// The owners of this thread break this rule.
 pub(super) fn is_sabotaged(which: Sabotage) -> bool {
     SABOTAGE.get() == Some(which)
+}
+
+/// Answers as if all were on the disk, if that rule is broken; gives back what is left to answer.
+pub(super) fn answer_unwritten_if_sabotaged(answers: Vec<PendingAnswer>) -> Vec<PendingAnswer> {
+    if !is_sabotaged(Sabotage::AnswerUnwritten) {
+        return answers;
+    }
+    let flushed = Flushed { unwritten: None, is_noted: &|_| true };
+    answers.into_iter().for_each(|answer| answer.give(&flushed));
+    Vec::new()
 }
 
 fn sabotage(which: Option<Sabotage>) {

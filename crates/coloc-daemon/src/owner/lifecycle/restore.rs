@@ -21,18 +21,7 @@ impl Owner {
         saved: Vec<(Record, Arc<TaskSpec>)>,
     ) -> Result<(), JournalError> {
         let now = self.clock.now();
-        for (mut record, spec) in saved {
-            self.recall_intent(&mut record);
-            let intended = record.intent.filter(|_| record.phase.is_on_gpus());
-            let cancelled = record.cancelled.then_some(Ending::Over(TaskState::Cancelled));
-            let ending = intended.map_or(cancelled, |intent| intent.ending(&record));
-            let id = record.id;
-            if record.phase.is_on_gpus() {
-                self.on_gpus.insert(id);
-            }
-            self.user_usage.came(&record);
-            self.keep(Live { record, spec, in_core: false, ending });
-        }
+        self.keep_saved(saved);
         let ids: Vec<TaskId> = self.tasks.keys().copied().collect();
         let mut effects = Vec::new();
         for task in ids {
@@ -83,6 +72,21 @@ impl Owner {
         self.carry_out(now, effects);
         self.wake_at = Time::START;
         Ok(())
+    }
+
+    /// Takes up the tasks that the journal has.
+    fn keep_saved(&mut self, saved: Vec<(Record, Arc<TaskSpec>)>) {
+        for (mut record, spec) in saved {
+            self.recall_intent(&mut record);
+            let intended = record.intent.filter(|_| record.phase.is_on_gpus());
+            let cancelled = record.cancelled.then_some(Ending::Over(TaskState::Cancelled));
+            let ending = intended.map_or(cancelled, |intent| intent.ending(&record));
+            if record.phase.is_on_gpus() {
+                self.on_gpus.insert(record.id);
+            }
+            self.user_usage.came(&record);
+            self.keep(Live { record, spec, in_core: false, ending });
+        }
     }
 
     /// What was wanted of a running task when the journal had no room for it.

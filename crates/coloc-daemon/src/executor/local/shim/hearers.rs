@@ -35,7 +35,8 @@ pub(super) fn hearers(program: u32, signal: i32) -> Vec<u32> {
     found
 }
 
-fn is_shell(pid: u32) -> bool {
+/// Whether a process runs one of these programs.
+pub(super) fn is_shell(pid: u32) -> bool {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     SHELLS.contains(&name.trim())
 }
@@ -80,15 +81,10 @@ mod tests {
                 .expect("read");
             let heard = hearers(shell.id(), 10);
             let inner = line.trim().parse().unwrap_or(0);
-            let _ = crate::executor::local::shim::tree::descendants(shell.id())
-                .iter()
-                .map(|&pid| {
-                    nix::sys::signal::kill(
-                        nix::unistd::Pid::from_raw(pid as i32),
-                        nix::sys::signal::Signal::SIGKILL,
-                    )
-                })
-                .count();
+            for pid in crate::executor::local::shim::tree::descendants(shell.id()) {
+                let pid = nix::unistd::Pid::from_raw(pid as i32);
+                let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+            }
             shell.kill().expect("it is ours");
             shell.wait().expect("it ends");
             (shell.id(), inner, heard)

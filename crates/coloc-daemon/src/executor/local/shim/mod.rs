@@ -139,16 +139,7 @@ impl Prepared {
         let mut log = open_log(dir, &order);
         // Before the claim: from then on clients may come.
         let listener = visit::listener_in(dir);
-        let started = Started {
-            shim: process(std::process::id()),
-            main,
-            at: Moment::now(),
-            in_group: group.is_some(),
-            can_warn: true,
-            can_change_limit: true,
-            boot: boot_id(),
-        };
-        if !dir.claim(&started)? {
+        if !dir.claim(&started(main, group.is_some()))? {
             // The daemon gave this attempt up. The process that waits to become the program goes with its pipe.
             return Ok(());
         }
@@ -195,18 +186,32 @@ impl Prepared {
 
 /// A process that is there.
 fn process(pid: u32) -> Process {
-    Process { pid, began: ProcessTable::default().started(pid).unwrap_or(0) }
+    let began = ProcessTable::default().started(pid).unwrap_or(0);
+    Process { pid, began }
 }
 
-/// Opens what takes the output; says what is in the way.
-fn open_log(dir: &RunDir, order: &Order) -> Result<Log, String> {
-    match no_directory(order) {
-        // A file for its output may not be there either: what is wrong is told as what it is.
-        Some(why) => Err(why),
-        None => Log::open(dir, order).map_err(|(place, error)| {
-            format!("cannot write the output to {}: {error}", place.display())
-        }),
+/// What a claim says of this shim.
+fn started(main: Option<Process>, in_group: bool) -> Started {
+    Started {
+        shim: process(std::process::id()),
+        main,
+        at: Moment::now(),
+        in_group,
+        can_warn: true,
+        can_change_limit: true,
+        boot: boot_id(),
     }
+}
+
+/// Opens the task's output; says what was in the way.
+fn open_log(dir: &RunDir, order: &Order) -> Result<Log, String> {
+    // A file for its output may not be there either: what is wrong is told as what it is.
+    if let Some(why) = no_directory(order) {
+        return Err(why);
+    }
+    Log::open(dir, order).map_err(|(place, error)| {
+        format!("cannot write the output to {}: {error}", place.display())
+    })
 }
 
 /// Says how it ended. The shim alone knows, so a file system that cannot be written just now is tried again.
