@@ -184,6 +184,7 @@ impl Prepared {
     }
 }
 
+/// A process that is there.
 fn process(pid: u32) -> Process {
     let began = ProcessTable::default().started(pid).unwrap_or(0);
     Process { pid, began }
