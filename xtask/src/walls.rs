@@ -109,11 +109,12 @@ const EMULATED: &[&str] = &["tokio", "coloc-core", "coloc-estimate", "coloc-sim"
 
 /// The only sources of the command line that name the daemon's crate: they run one, set one up or read the files that
 /// one left. All others take what goes over the wire from coloc-api.
-const NAMES_DAEMON: [&str; 21] = [
+const NAMES_DAEMON: [&str; 23] = [
     "crates/coloc/src/args/accounts.rs",
     "crates/coloc/src/args/administration.rs",
     "crates/coloc/src/args/bounds.rs",
     "crates/coloc/src/args/log.rs",
+    "crates/coloc/src/args/notify.rs",
     "crates/coloc/src/args/pool.rs",
     "crates/coloc/src/args/slurm.rs",
     "crates/coloc/src/config/mod.rs",
@@ -124,6 +125,7 @@ const NAMES_DAEMON: [&str; 21] = [
     "crates/coloc/src/verbs/api.rs",
     "crates/coloc/src/verbs/config.rs",
     "crates/coloc/src/verbs/daemon.rs",
+    "crates/coloc/src/verbs/deliver.rs",
     "crates/coloc/src/verbs/doctor.rs",
     "crates/coloc/src/verbs/estimate/error.rs",
     "crates/coloc/src/verbs/estimate/ladder.rs",
