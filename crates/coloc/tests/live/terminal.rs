@@ -150,7 +150,7 @@ fn a_terminal_is_its_owners() {
 
 #[test]
 fn a_shell_that_waits_says_why_and_is_given_up_by_ctrl_c() {
-    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let home = Home::new(&["--emulate", "1xA100-40GB", "--grace", "600"]);
     let first = home.submit(&["--exclusive", "-t", "10", "--", "sleep", "1000"]).to_string();
     home.wait_for_state(1, "running");
     let mut screen = Screen::of(&home, &["shell", "--exclusive"]);
@@ -166,6 +166,15 @@ fn a_shell_that_waits_says_why_and_is_given_up_by_ctrl_c() {
     screen.types("echo $COLOC_TASK_ID $COLOC_TASK_NAME $0 here; exit\r");
     screen.wait_for("3 mine");
     assert_eq!(screen.code(), Some(0), "{}", screen.shown());
+    let mut screen = Screen::with(&["env", "SHELL=/bin/bash"], {
+        let mut command = coloc();
+        command.arg("shell").env("COLOC_SOCKET", home.socket());
+        command
+    });
+    screen.types("echo re''ady\r");
+    screen.wait_for("ready");
+    home.run(&["cancel", "4"]);
+    assert_eq!(screen.code(), Some(125), "a shell goes with its terminal: {}", screen.shown());
 }
 
 #[test]

@@ -2,11 +2,11 @@
 //! The whole list is never held at once.
 
 use crate::owner::commands::view::task_view;
-use crate::owner::{Live, Owner};
+use crate::owner::{Live, Owner, Shown};
 use crate::record::Uid;
 use coloc_api::lines;
 use coloc_api::view::TaskView;
-use coloc_model::{TaskId, TaskState};
+use coloc_model::{TaskId, TaskState, Time};
 
 /// Rows of one page.
 const LONGEST_PAGE: usize = 2048;
@@ -41,8 +41,27 @@ pub struct Page {
 }
 
 impl Owner {
+    /// All tasks that have not ended, with what they wait for now.
+    pub(in crate::owner) fn fresh_list(&mut self, now: Time) -> Vec<TaskView> {
+        self.look_at_waiting(now);
+        self.tasks.values().map(|live| self.view(live)).collect()
+    }
+
+    /// A page of them, with what they wait for now.
+    pub(in crate::owner) fn fresh_page(&mut self, now: Time, request: &PageRequest) -> Page {
+        self.look_at_waiting(now);
+        self.page(request)
+    }
+
+    /// A task, with what it waits for now.
+    pub(in crate::owner) fn shown(&mut self, now: Time, task: TaskId) -> Option<Shown> {
+        self.look_at_waiting(now);
+        self.find_codes(now, std::iter::once(task));
+        self.detail(task)
+    }
+
     /// A page of the tasks that have not ended, by id.
-    pub(in crate::owner) fn page(&self, request: &PageRequest) -> Page {
+    fn page(&self, request: &PageRequest) -> Page {
         let mut rows = Vec::with_capacity(LONGEST_PAGE * USUAL_ROW);
         let mut user = (Uid(u32::MAX), crate::users::name(Uid(u32::MAX)));
         let (mut tasks, awaited) = (self.tasks.range(request.from..), self.awaited());

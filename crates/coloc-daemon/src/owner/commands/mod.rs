@@ -274,15 +274,9 @@ impl Owner {
                     each.map(|task| (task, self.change(now, caller, task, &change, effects)));
                 changed(reply, each.collect(), change.tells())
             }
-            Command::List(reply) => {
-                self.look_at_waiting(now);
-                reply.anyway(Ok(self.tasks.values().map(|live| self.view(live)).collect()))
-            }
-            Command::Page(request, reply) => {
-                self.look_at_waiting(now);
-                reply.anyway(Ok(self.page(&request)))
-            }
-            Command::Show(task, reply) => reply.anyway(Ok(self.show(now, task).map(Box::new))),
+            Command::List(reply) => reply.anyway(Ok(self.fresh_list(now))),
+            Command::Page(request, reply) => reply.anyway(Ok(self.fresh_page(now, &request))),
+            Command::Show(task, reply) => reply.anyway(Ok(self.shown(now, task).map(Box::new))),
             Command::Visit(task, visit, reply) => {
                 reply.once_written(self.visit(caller, task, &visit), Refused::NotKept)
             }

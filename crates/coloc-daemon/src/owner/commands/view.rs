@@ -181,12 +181,6 @@ impl Owner {
         self.draining.then(|| draining.to_owned()).or_else(|| self.machine_trouble())
     }
 
-    /// A task with what it waits for, which is found out for the first tasks of the queue alone until one is asked about.
-    pub(in crate::owner) fn show(&mut self, now: Time, task: TaskId) -> Option<Shown> {
-        self.find_codes(now, std::iter::once(task));
-        self.detail(task)
-    }
-
     pub(in crate::owner) fn detail(&mut self, task: TaskId) -> Option<Shown> {
         let (promised_bytes, memory) = self.memory_view(task);
         let live = self.tasks.get(&task)?;

@@ -35,7 +35,8 @@ pub(super) fn hearers(program: u32, signal: i32) -> Vec<u32> {
     found
 }
 
-fn is_shell(pid: u32) -> bool {
+/// Whether a process runs one of these programs.
+pub(super) fn is_shell(pid: u32) -> bool {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     SHELLS.contains(&name.trim())
 }

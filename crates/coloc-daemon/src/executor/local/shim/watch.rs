@@ -1,6 +1,6 @@
 //! The program while it runs: its time limit, what the daemon asks of it, its end.
 
-use super::hearers::hearers;
+use super::hearers::{hearers, is_shell};
 use super::visit::Visits;
 use super::{Asked, Group, LONGEST_FAREWELL, ShimError, kill_all, system};
 use crate::executor::local::run::{Ended, Order, RunDir, Stopped};
@@ -71,7 +71,7 @@ impl Watch<'_> {
                 if !asked {
                     let _ = self.dir.write_stopping(why);
                 }
-                self.signal(Some(Signal::SIGTERM));
+                self.ask_to_end();
                 end = None;
                 kill = Some(Instant::now() + Duration::from_millis(self.order.grace.0));
             }
@@ -136,6 +136,14 @@ impl Watch<'_> {
                 Ok(has_come(&watched[0]))
             }
             Err(error) => Err(system("wait for the program")(error)),
+        }
+    }
+
+    /// A shell at a terminal does not hear SIGTERM: it goes when its terminal does, and tells what it runs.
+    fn ask_to_end(&self) {
+        self.signal(Some(Signal::SIGTERM));
+        if self.order.terminal.is_some() && is_shell(self.program.as_raw_pid() as u32) {
+            self.signal(Some(Signal::SIGHUP));
         }
     }
 
