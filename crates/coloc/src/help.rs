@@ -36,7 +36,8 @@ const EXAMPLES: [(&str, &[&str]); 44] = [
         "report",
         &[
             "coloc report --since 7d --by user",
-            "coloc report --since 30d --by day --csv > month.csv",
+            "coloc report --since 2027-01-01 --until 2027-02-01 --by day --csv > january.csv",
+            "coloc report --since 30d --html report.html",
         ],
     ),
     ("show", &["coloc show last", "coloc show 7 --json"]),

@@ -16,9 +16,6 @@ use std::path::PathBuf;
 
 /// Tell what was promised and used of the GPUs, by user, group, GPU or day
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Examples: coloc report --since 7d --by user\n          coloc report --since 2027-01-01 --until 2027-02-01 --by day --csv > january.csv\n          coloc report --since 30d --html report.html"
-)]
 pub(crate) struct ReportVerb {
     /// What ran since: 12h or 7d ago, today, yesterday, 2027-01-20
     #[arg(short = 'S', long, value_name = "WHEN", default_value = "7d", value_parser = past_moment)]
