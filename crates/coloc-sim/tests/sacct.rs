@@ -84,6 +84,9 @@ fn a_bad_row_is_named_with_its_line_and_column() {
 #[test]
 fn a_header_is_needed() {
     let message = parse(ROWS).expect_err("no header").to_string();
-    assert!(message.contains(r#"line 1: no columns "Submit", "JobID", "State" in the header"#), "{message}");
+    assert!(
+        message.contains(r#"line 1: no columns "Submit", "JobID", "State" in the header"#),
+        "{message}"
+    );
     assert!(message.contains("sacct -P -X -a -o"), "what to do: {message}");
 }
