@@ -18,10 +18,10 @@ pub(crate) struct AdministrationArgs {
     /// A group of the system whose members are administrators, beside root and the user that runs the daemon
     #[arg(long, value_name = "GROUP")]
     admin_group: Option<String>,
-    /// The time limit of a task that asks for none, such as 8h [default: --max-time]
+    /// The time limit of a task that asks for none, such as 8h; without it, that is --max-time
     #[arg(long, value_name = "TIME", value_parser = slurm::limit)]
     default_time: Option<Limit>,
-    /// The largest time limit that a task may have, such as 7d [default: none]
+    /// The largest time limit that a task may have, such as 7d; none without it
     #[arg(long, value_name = "TIME", value_parser = slurm::limit)]
     max_time: Option<Limit>,
     /// A pool of GPUs that submissions name, the preferred first; in a configuration file a [[pool]]
