@@ -19,13 +19,19 @@ export function parseRoute(hash: string): Route {
 
 export const route = signal<Route>(parseRoute(typeof location === "undefined" ? "" : location.hash));
 
+function readAddress(): void {
+  const next = parseRoute(location.hash);
+  if (next.view === route.value.view && next.id === route.value.id) return;
+  route.value = next;
+  scrollTo(0, 0);
+}
+
+/** Shows a view at once: the browser tells of a new address later, and a key pressed between would meet the old view. */
 export function go(path: string): void {
   location.hash = `#/${path}`;
+  readAddress();
 }
 
 export function followAddress(): void {
-  addEventListener("hashchange", () => {
-    route.value = parseRoute(location.hash);
-    scrollTo(0, 0);
-  });
+  addEventListener("hashchange", readAddress);
 }
