@@ -198,7 +198,8 @@ describe("each view equals the interface", () => {
     await page.waitForSelector("[data-saved=gpu_hours]", { timeout: 60_000 });
     const s = await jobAnswer<Savings>(`/v1/savings?since_s=${now() - 30 * 86_400}`, null);
     const shown = await fields("[data-user]", "user");
-    expect(Object.fromEntries(Object.entries(shown).map(([user, f]) => [user, f.tasks]))).toEqual(Object.fromEntries(s.by_user.map((u) => [u.user, whole(u.tasks)])));
+    const figures = (f: Record<string, string>): string[] => [f.tasks ?? "", f.energy_j ?? ""];
+    expect(Object.fromEntries(Object.entries(shown).map(([user, f]) => [user, figures(f)]))).toEqual(Object.fromEntries(s.by_user.map((u) => [u.user, [whole(u.tasks), energy(u.energy_j).join(" ")]])));
   });
 });
 
@@ -208,7 +209,7 @@ async function jobAnswer<T>(path: string, body: unknown): Promise<T> {
   while (response.status === 202) {
     const { job } = (await response.json()) as { job: string };
     await new Promise((resolve) => setTimeout(resolve, 200));
-    response = await fetch(`${daemon.origin}/v1/whatif/${job}`, { headers });
+    response = await fetch(`${daemon.origin}${body === null ? path : `${path}/${job}`}`, { headers });
   }
   return (await response.json()) as T;
 }

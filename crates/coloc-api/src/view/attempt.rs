@@ -93,7 +93,7 @@ pub struct NeighbourView {
     pub until_s: Option<f64>,
     /// The most memory that it was seen with.
     pub used_bytes: u64,
-    /// How many times as long the task takes because of it, as is predicted.
+    /// How many times as long the task takes because of it, as is predicted; null where that is not known, as after the end of the task.
     pub slows_this: Option<f64>,
     /// How many times as long it takes because of the task.
     pub slowed_by_this: Option<f64>,

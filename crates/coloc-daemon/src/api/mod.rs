@@ -14,6 +14,7 @@ mod list;
 mod log;
 mod maxima;
 mod metrics;
+mod neighbours;
 mod openapi;
 mod past;
 mod report;
