@@ -228,7 +228,7 @@ function People({ s }: { s: Savings }): JSX.Element {
             <th scope="col" class="end">
               exclusively
             </th>
-            <th scope="col" class="end">
+            <th scope="col" class="end wide-only">
               GPU hours
             </th>
             <th scope="col" class="end wide-only">
@@ -255,7 +255,7 @@ function People({ s }: { s: Savings }): JSX.Element {
               <td class="end">
                 <span class="predicted">{span(u.tasks ? u.would_have_waited_s / u.tasks : null)}</span>
               </td>
-              <td class="end" data-f="shared_gpu_h">
+              <td class="end wide-only" data-f="shared_gpu_h">
                 {hoursText(u.shared_gpu_h)}
               </td>
               <td class="end wide-only" data-f="exclusive_gpu_h">

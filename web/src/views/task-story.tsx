@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import type { TaskDetail } from "../api/wire.ts";
-import { clock, clockSeconds, gib, times } from "../model/format.ts";
+import { clock, clockSeconds, gib, span, times } from "../model/format.ts";
 import { storyOf } from "../model/story.ts";
 import { Swatch } from "../parts/common.tsx";
 import { isEnded, isRunning } from "../store/apply.ts";
@@ -90,7 +90,7 @@ export function Neighbours({ detail }: { detail: TaskDetail }): JSX.Element | nu
               {ended ? "from" : "slows this"}
             </th>
             <th scope="col" class="end">
-              {ended ? "to" : "slowed by this"}
+              {ended ? "for" : "slowed by this"}
             </th>
           </tr>
         </thead>
@@ -110,7 +110,7 @@ export function Neighbours({ detail }: { detail: TaskDetail }): JSX.Element | nu
               </td>
               <td class="end wide-only">{gib(n.used_bytes)}</td>
               <td class="end">{ended ? clock(n.since_s, store.now.value) : <span class="predicted">{times(n.slows_this)}</span>}</td>
-              <td class="end">{ended ? clock(n.until_s, store.now.value) : <span class="predicted">{times(n.slowed_by_this)}</span>}</td>
+              <td class="end">{ended ? span((n.until_s ?? n.since_s) - n.since_s) : <span class="predicted">{times(n.slowed_by_this)}</span>}</td>
             </tr>
           ))}
         </tbody>

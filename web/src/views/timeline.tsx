@@ -14,7 +14,7 @@ import * as store from "../store/store.ts";
 import { phone } from "../store/width.ts";
 
 /** Where tasks run many times as fast as in life, minutes are hours. */
-const FAST = 10;
+const FAST = 4;
 const SHORT: readonly [string, number][] = [
   ["2 min", 120],
   ["10 min", 600],

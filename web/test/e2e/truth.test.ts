@@ -203,6 +203,24 @@ describe("each view equals the interface", () => {
   });
 });
 
+it("the output of the attempt that was chosen", async () => {
+  const { tasks } = await daemon.get<Listed>("/v1/tasks", token);
+  const id = tasks.find((t) => t.name === "third")!.id;
+  await daemon.coloc("requeue", String(id));
+  await until("a second attempt", async () => {
+    const d = await daemon.get<TaskDetail>(`/v1/tasks/${id}`, token);
+    return d.attempts === 2 && d.state === "running";
+  });
+  await show(page, `task/${id}`);
+  await page.waitForSelector("[data-log][data-shows='2'] select");
+  await page.selectOption("[data-log] select", "1");
+  await page.waitForSelector("[data-log][data-shows='1'] .log");
+  const response = await fetch(`${daemon.origin}/v1/tasks/${id}/log?attempt=1`, { headers: { authorization: `Bearer ${token}` } });
+  const said = (await response.text()).trimEnd().split("\n");
+  expect(response.headers.get("x-attempt")).toBe("1");
+  await until("the first attempt's last line", async () => (await page.locator(".log > div").last().textContent()) === said.at(-1));
+});
+
 async function jobAnswer<T>(path: string, body: unknown): Promise<T> {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   let response = await fetch(`${daemon.origin}${path}`, body === null ? { headers } : { method: "POST", headers, body: JSON.stringify(body) });

@@ -123,8 +123,40 @@ fn the_past_is_played_on_a_thread_of_its_own() {
     assert_eq!(played["rows"][0]["tasks"][0]["id"], task, "{played}");
     assert!(played["agreement"].as_f64() > Some(0.2), "{played}");
     let saved = answer(&home, "GET /v1/savings", "").json();
-    assert_eq!((&saved["tasks"], &saved["by_user"][0]["tasks"]), (&json!(1), &json!(1)), "{saved}");
+    let user = &saved["by_user"][0];
+    assert_eq!((&saved["tasks"], &user["tasks"]), (&json!(1), &json!(1)), "{saved}");
+    assert_eq!(user["exclusive_gpu_h"], saved["by_day"][0]["exclusive_gpu_h"], "{saved}");
+    assert!(user["exclusive_gpu_h"].as_f64() > Some(0.0), "{saved}");
+    let said = saved["assumptions"].to_string();
+    assert!(said.contains("a task's part of the hours is its SM activity"), "{said}");
     let wrong = answer(&home, "POST /v1/whatif", r#"{"policies": ["guess"]}"#);
     assert_eq!(wrong.status, 422);
     assert_eq!(answer(&home, "GET /v1/whatif/999", "").status, 404);
+    // Of the answers so far, those to other policies are found by their number, and savings are not.
+    let found =
+        (1..=9).filter(|job| answer(&home, &format!("GET /v1/whatif/{job}"), "").status != 404);
+    assert_eq!(found.count(), 2, "nothing had run, and two policies");
+}
+
+#[test]
+fn tasks_that_ended_have_the_neighbours_that_they_had() {
+    let home = Home::new(&["--emulate", "1xA100-40GB", "--time-scale", "20"]);
+    let coloc = env!("CARGO_BIN_EXE_coloc");
+    let train = ["--gpu-mem", "10G", "--", coloc, "emu", "train", "--memory", "8G", "--sm", "0.2"];
+    let short = home.submit(&[&train[..], &["--seconds", "60"]].concat());
+    let long = home.submit(&[&train[..], &["--seconds", "4000"]].concat());
+    home.wait_for_state(short, "completed");
+    let beside = |task: u32| {
+        let shown = get(&home, &format!("/v1/tasks/{task}"));
+        let all = shown["neighbours"].as_array().expect("neighbours").clone();
+        assert!(all.iter().all(|n| n["until_s"].as_f64() > n["since_s"].as_f64()), "{shown}");
+        all.iter().map(|n| n["id"].as_u64().expect("an id") as u32).collect::<Vec<_>>()
+    };
+    let alone = home.submit(&["--hold", "--", "true"]);
+    home.run(&["cancel", &alone.to_string()]);
+    assert_eq!(beside(short), [long], "it still runs");
+    home.run(&["cancel", &long.to_string()]);
+    home.wait_for_state(long, "cancelled");
+    assert_eq!(beside(long), [short], "both have ended");
+    assert!(beside(alone).is_empty(), "it never ran");
 }
