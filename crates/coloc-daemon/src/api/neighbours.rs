@@ -8,6 +8,7 @@ use coloc_api::moment::Moment;
 use coloc_api::view::{AttemptView, GpuView, NeighbourView, TaskDetail};
 use coloc_model::TaskId;
 use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 
 /// Attempts of the task that are looked at, the last ones.
 const MOST_ATTEMPTS: usize = 8;
@@ -29,8 +30,8 @@ fn ended(
     task: TaskId,
     attempts: &[AttemptView],
 ) -> Result<Vec<NeighbourView>, JournalError> {
-    let (mut found, mut names, mut specs) =
-        (Vec::new(), FxHashMap::default(), FxHashMap::default());
+    let (mut found, mut specs) = (Vec::new(), FxHashMap::default());
+    let mut names: FxHashMap<TaskId, (String, String)> = FxHashMap::default();
     for attempt in attempts.iter().rev().take(MOST_ATTEMPTS) {
         let (Some(began), Some(end)) = (attempt.started_s, attempt.ended_s) else { continue };
         let moment = |seconds: f64| Moment((seconds * 1000.0) as u64);
@@ -40,12 +41,15 @@ fn ended(
             let Some((since_s, until_s)) = span else { continue };
             let shared = theirs.gpus.iter().filter(|gpu| attempt.gpus.contains(gpu));
             for &gpu in shared.take(MOST.saturating_sub(found.len())) {
-                if !names.contains_key(&other) {
-                    let Some(record) = journal.task(other)? else { continue };
-                    let spec = journal.once_of(record.spec, &mut specs, |spec| spec)?;
-                    names.insert(other, (spec.name.clone(), crate::users::name(record.owner)));
-                }
-                let Some((name, user)) = names.get(&other).cloned() else { continue };
+                let (name, user) = match names.entry(other) {
+                    Entry::Occupied(known) => known.get().clone(),
+                    Entry::Vacant(unknown) => {
+                        let Some(record) = journal.task(other)? else { continue };
+                        let spec = journal.once_of(record.spec, &mut specs, |spec| spec)?;
+                        let named = (spec.name.clone(), crate::users::name(record.owner));
+                        unknown.insert(named).clone()
+                    }
+                };
                 found.push(NeighbourView {
                     id: other.0,
                     name,

@@ -35,7 +35,7 @@ pub(super) fn assumed(past: &Past, as_observed: bool, usual: f64) -> Vec<String>
         said.push(format!("of {} that ran more than once, the last run counts", tasks_of(again)));
     }
     if past.never_ran > 0 {
-        let never = tasks_of(past.never_ran as usize);
+        let never = tasks_of(past.never_ran);
         said.push(format!("{never} that ended without having run are left out"));
     }
     said
