@@ -51,6 +51,19 @@ function LinkState(): JSX.Element {
   );
 }
 
+/** The machine, and how it schedules: pages of two daemons are told apart by it. */
+function Host(): JSX.Element {
+  const status = store.status.value;
+  const policy = status?.policy;
+  const parts = policy ? `${policy.queue} / ${policy.place} / ${policy.share}` : "";
+  return (
+    <span class="host wide-only" title={status ? `coloc ${status.version ?? ""}: ${parts}` : undefined}>
+      {status?.host ?? ""}
+      {policy ? <small>{policy.preset ?? policy.share}</small> : null}
+    </span>
+  );
+}
+
 function Header(): JSX.Element {
   const { view } = route.value;
   const count = store.running.value.length + store.waiting.value.length;
@@ -72,9 +85,7 @@ function Header(): JSX.Element {
       <span class="grow" />
       <Find />
       <LinkState />
-      <span class="host wide-only" title={store.status.value?.version ? `coloc ${store.status.value.version}` : undefined}>
-        {store.status.value?.host ?? ""}
-      </span>
+      <Host />
       <button type="button" class="icon phone-only" aria-label="Find" onClick={() => (findOpen.value = true)}>
         <svg width="15" height="15" viewBox="0 0 13 13" fill="none" stroke="currentColor" stroke-width="1.5" aria-hidden="true">
           <circle cx="5.5" cy="5.5" r="4" />

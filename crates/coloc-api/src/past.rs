@@ -107,4 +107,7 @@ pub struct PastTask {
     pub activity: Option<Activity>,
     /// How many times as long it took as alone, as the scheduler believes.
     pub slowdown: f64,
+    /// Energy of its GPUs that is laid to it; `None` if it was never seen, and in the answers of older daemons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
 }

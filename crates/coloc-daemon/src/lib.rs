@@ -8,6 +8,7 @@ pub mod bounds;
 pub mod clock;
 mod descriptors;
 pub mod executor;
+pub mod file_changes;
 pub mod forecast;
 pub mod hardware;
 mod heap;

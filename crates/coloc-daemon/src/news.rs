@@ -62,8 +62,10 @@ pub(crate) struct Told {
     pub(crate) seq: u64,
     /// What it is about.
     pub(crate) kind: Kind,
-    /// The task that has ended, if it says so.
-    pub(crate) ended: Option<TaskId>,
+    /// The task that is no longer as it was, if it says so.
+    pub(crate) task: Option<TaskId>,
+    /// That task has ended.
+    pub(crate) ended: bool,
     /// The event as the stream has it.
     pub(crate) text: Bytes,
 }
@@ -144,8 +146,7 @@ impl News {
 
     /// A task is like this now.
     pub(crate) fn task(&self, view: &TaskView) {
-        let ended = view.state.is_over().then_some(TaskId(view.id));
-        self.tell(Kind::Task, ended, &data(view));
+        self.tell(Kind::Task, Some(view), &data(view));
     }
 
     /// How the daemon is now.
@@ -183,12 +184,14 @@ impl News {
         self.samples.send_replace(Bytes::from(text));
     }
 
-    fn tell(&self, kind: Kind, ended: Option<TaskId>, data: &str) {
+    fn tell(&self, kind: Kind, about: Option<&TaskView>, data: &str) {
         let mut kept = self.kept();
         kept.seq += 1;
         let seq = kept.seq;
         let text = format!("id: {}.{seq}\nevent: {}\ndata: {data}\n\n", self.epoch, kind.name());
-        let told = Arc::new(Told { seq, kind, ended, text: Bytes::from(text) });
+        let task = about.map(|view| TaskId(view.id));
+        let ended = about.is_some_and(|view| view.state.is_over());
+        let told = Arc::new(Told { seq, kind, task, ended, text: Bytes::from(text) });
         #[cfg(test)]
         {
             kept.encoded += 1;

@@ -74,6 +74,7 @@ fn past_task(record: &Record, spec: &TaskSpec, kind: &str, user: String) -> Opti
         basis: Some(basis(record, spec)),
         activity: record.usage.activity_alone(),
         slowdown: record.usage.slowdown(),
+        energy_j: record.accounting.energy_j(),
     })
 }
 

@@ -242,6 +242,7 @@ mod tests {
             basis: None,
             activity: Some(Activity { sm: Fraction::new(0.4), ..Activity::default() }),
             slowdown,
+            energy_j: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use clap::Command;
 
 /// Each verb with examples.
-const EXAMPLES: [(&str, &[&str]); 44] = [
+const EXAMPLES: [(&str, &[&str]); 45] = [
     ("daemon", &["coloc daemon &", "coloc daemon --emulate 4xA100-40GB --time-scale 20"]),
     (
         "submit",
@@ -38,6 +38,13 @@ const EXAMPLES: [(&str, &[&str]); 44] = [
             "coloc report --since 7d --by user",
             "coloc report --since 2027-01-01 --until 2027-02-01 --by day --csv > january.csv",
             "coloc report --since 30d --html report.html",
+        ],
+    ),
+    (
+        "export",
+        &[
+            "coloc export mlflow 450 --to mlruns",
+            "coloc export mlflow 3-9 --to mlruns --experiment sweep",
         ],
     ),
     ("show", &["coloc show last", "coloc show 7 --json"]),

@@ -18,6 +18,7 @@ mod live {
     mod events;
     mod exec;
     mod expected;
+    mod export;
     mod fairness;
     mod gpu_models;
     mod groups;

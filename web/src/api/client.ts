@@ -82,7 +82,7 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> =>
     });
   });
 
-/** Asks for something that takes the daemon a while: it answers with a job first, which is asked for until it is done. */
+/** Asks for something that takes the daemon a while: it answers with a job first. A job that was posted is asked for until it is done; what was asked for with GET, in the same words. */
 export async function job<T>(path: string, body: unknown | null, signal: AbortSignal): Promise<T> {
   let response = await request(path, {
     method: body === null ? "GET" : "POST",
@@ -93,7 +93,8 @@ export async function job<T>(path: string, body: unknown | null, signal: AbortSi
   for (let tries = 0; response.status === 202; tries++) {
     const { job: id } = (await response.json()) as Job;
     await pause(Math.min(2000, 200 * 1.5 ** tries), signal);
-    response = await request(`/v1/whatif/${encodeURIComponent(id)}`, { signal, headers: { accept: "application/json" } });
+    const next = body === null ? path : `${path}/${encodeURIComponent(id)}`;
+    response = await request(next, { signal, headers: { accept: "application/json" } });
   }
   return (await response.json()) as T;
 }

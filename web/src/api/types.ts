@@ -94,6 +94,7 @@ export interface DecisionNews {
   gpus: DecisionGpu[];
   kind: DecisionKind;
   left_out: number;
+  reason_code: ReasonCode | null;
   task: number;
 }
 
@@ -105,6 +106,7 @@ export interface DecisionView {
   gpus: DecisionGpu[];
   kind: DecisionKind;
   left_out: number;
+  reason_code: ReasonCode | null;
 }
 
 /** A task that must end first. */
@@ -212,6 +214,7 @@ export interface ExecRequest {
 export interface Expected {
   expected_basis: string;
   expected_end_s: number | null;
+  expected_gpus: number[];
   expected_start_s: number | null;
   id: number;
 }
@@ -220,6 +223,7 @@ export interface Expected {
 export interface ExpectedAnswer {
   expected_basis: string;
   expected_end_s: number | null;
+  expected_gpus: number[];
   expected_start_s: number | null;
   id: number;
   schema: number;
@@ -469,6 +473,7 @@ export interface PastTask {
   bound_bytes: number | null;
   declared_bytes: number | null;
   ended_s: number;
+  energy_j: number | null;
   estimate_bytes: number | null;
   exclusive: boolean;
   first_started_s: number;
@@ -632,6 +637,9 @@ export interface SavedDay {
 
 /** A user. */
 export interface SavedUser {
+  energy_j: number | null;
+  exclusive_gpu_h: number;
+  shared_gpu_h: number;
   tasks: number;
   user: string;
   waited_s: number;

@@ -123,7 +123,7 @@ export function groups(all: Iterable<TaskView>, expected: ReadonlyMap<number, Ex
 }
 
 /** A reason that says no more than that there is no GPU; the code then says why. */
-const BARE = "waiting for a GPU";
+export const BARE = "waiting for a GPU";
 
 /** Why a task waits, in a sentence with an amount where one is known. */
 export function reasonText(task: TaskView): string {
@@ -152,6 +152,10 @@ export function reasonText(task: TaskView): string {
       return "GPUs that it may use take nothing new";
     case "lost_gpu":
       return "GPUs that it may use are lost";
+    case "quota":
+      return "Its user or group holds as much as it may";
+    case "host":
+      return "The machine’s CPUs or memory are taken";
     default:
       return "Waits for a GPU";
   }

@@ -1,5 +1,6 @@
 // A task's story: the daemon's lines and its decisions, in the order in which they happened. Pure.
 import type { Decision, DecisionGpu, TaskDetail } from "../api/wire.ts";
+import { BARE, reasonText } from "./queue.ts";
 
 export interface StoryEntry {
   at: number;
@@ -21,11 +22,12 @@ function split(what: string): [string, string] {
 
 const list = (gpus: readonly number[]): string => (gpus.length === 1 ? `GPU ${gpus[0]}` : `GPUs ${gpus.join(", ")}`);
 
-function decided(d: Decision): StoryEntry {
+/** What a decision says: where an attempt starts, or what the task waits for. */
+function decided(detail: TaskDetail, d: Decision): StoryEntry {
   const starts = d.kind === "starts";
   const head = starts ? `${d.attempt ? `Attempt ${d.attempt}` : "Starts"} on ${list(d.chosen)}.` : "Waits.";
   const gpus = [...d.gpus].sort((a, b) => Number(d.chosen.includes(b.gpu)) - Number(d.chosen.includes(a.gpu)) || Number(b.fits) - Number(a.fits) || (a.score ?? Infinity) - (b.score ?? Infinity) || a.gpu - b.gpu);
-  const text = starts ? "" : d.gpus.some((g) => g.fits) ? "" : "No GPU would take it.";
+  const text = starts ? "" : `${reasonText({ ...detail, reason: BARE, reason_code: d.reason_code ?? null })}.`;
   return { at: d.at_s, head, text, trouble: false, gpus, chosen: d.chosen };
 }
 
@@ -34,7 +36,7 @@ export function storyOf(detail: TaskDetail): StoryEntry[] {
     const [head, text] = split(what);
     return { at, head, text, trouble: TROUBLE.test(what), gpus: [], chosen: [] };
   });
-  const decisions = (detail.decisions ?? []).map(decided);
+  const decisions = (detail.decisions ?? []).map((d) => decided(detail, d));
   // Lines come first at the same moment: they say what the decision was made on.
   return [...lines.map((l, k) => ({ ...l, k })), ...decisions.map((d, k) => ({ ...d, k: 1e6 + k }))].sort((a, b) => a.at - b.at || a.k - b.k);
 }

@@ -38,7 +38,7 @@ function figures(): Figure[] {
   const recovered = status?.recovered_today;
   return [
     { key: "running", title: "Running", value: whole(running), unit: "", under: `on ${busy} of ${gpus.length} GPUs` },
-    { key: "waiting", title: "Waiting", value: whole(waiting.length), unit: "", under: longest === null ? "nobody waits" : `longest ${span(longest)}` },
+    { key: "waiting", title: "Waiting", value: whole(waiting.length), unit: "", under: longest === null ? "no task waits" : `longest ${span(longest)}` },
     { key: "memory", title: "Memory used", value: whole(gibNumber(used)), unit: `of ${whole(gibNumber(total))} GiB`, under: `${whole(gibNumber(promised))} GiB promised` },
     { key: "activity", title: "SM activity", value: percent(activity), unit: activity === null ? "" : "%", under: seen.length > 0 ? `mean of ${seen.length}` : "not seen" },
     { key: "power", title: "Power", value: power === null ? "–" : fixed(power / 1000, 2), unit: limit === null ? "kW" : `of ${fixed(limit / 1000, 2)} kW`, under: status?.energy_today_j == null ? "" : `${today} ${unit} since midnight` },

@@ -102,7 +102,7 @@ function NoTasks(): JSX.Element {
       {queueFilter.value.word === "ended" ? (
         <Empty title="No task has ended today." />
       ) : queueFilter.value.word === "all" || queueFilter.value.word === "waiting" ? (
-        <Empty title="Nobody waits.">
+        <Empty title="No task waits.">
           <span>Submit a first task:</span>
           <span class="mono">coloc submit -- python train.py</span>
         </Empty>

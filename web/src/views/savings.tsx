@@ -6,11 +6,11 @@ import type { Savings } from "../api/wire.ts";
 import { date, energy, fixed, kwh, plural, span, whole } from "../model/format.ts";
 import { roundUp } from "../model/scale.ts";
 import { useAsked } from "../parts/asked.ts";
-import { Empty, Failure, Key, Later, Skeleton, Swatch } from "../parts/common.tsx";
+import { Key, Swatch } from "../parts/common.tsx";
+import { Assumptions, LastSpan, Simulated } from "../parts/simulated.tsx";
 import { useWidth } from "../parts/size.ts";
 import { prices } from "../store/choices.ts";
 import * as store from "../store/store.ts";
-import { SPANS } from "./whatif.tsx";
 
 export function SavingsView(): JSX.Element {
   const length = useSignal(30 * 86_400);
@@ -20,43 +20,15 @@ export function SavingsView(): JSX.Element {
     <>
       <div class="view-head">
         <h1>Savings</h1>
-        <label class="field">
-          the last
-          <select value={length.value} onChange={(e) => (length.value = Number(e.currentTarget.value))}>
-            {SPANS.map(([title, s]) => (
-              <option key={s} value={s}>
-                {title}
-              </option>
-            ))}
-          </select>
-        </label>
+        <LastSpan value={length.value} set={(seconds) => (length.value = seconds)} />
         <span class="chip outline wide-only">predicted by the simulator on this daemon’s journal</span>
         <span class="grow" />
         <Price label="energy" unit="€ / kWh" value={prices.value.kwh} set={(kwh) => (prices.value = { ...prices.value, kwh })} />
         <Price label="a GPU" unit="€ / h" value={prices.value.gpuHour} set={(gpuHour) => (prices.value = { ...prices.value, gpuHour })} />
       </div>
-      {known.word === "loading" ? (
-        <Later>
-          <div class="card">
-            <p class="pad muted" role="status">
-              The simulator runs…
-            </p>
-            <Skeleton />
-          </div>
-        </Later>
-      ) : known.word === "failed" ? (
-        <div class="card">
-          <Failure title="What was saved could not be worked out." why={known.error.message} retry={again} />
-        </div>
-      ) : known.value.by_user.length === 0 ? (
-        <div class="card">
-          <Empty title="Nothing has ended in that time.">
-            <span>Savings compare what ran with a GPU for each task.</span>
-          </Empty>
-        </div>
-      ) : (
-        <Shown s={known.value} />
-      )}
+      <Simulated known={known} failure="What was saved could not be worked out." retry={again} nothing="Savings compare what ran with a GPU for each task." isEmpty={(s) => s.by_user.length === 0}>
+        {(s) => <Shown s={s} />}
+      </Simulated>
     </>
   );
 }
@@ -231,12 +203,11 @@ function Cost({ s, tasks }: { s: Savings; tasks: number }): JSX.Element {
           </tr>
         </tbody>
       </table>
-      <p class="note">
-        <b>Against what?</b> {s.assumptions.length > 0 ? s.assumptions.join(" ") : "The same tasks, first come first served, a GPU each."}{" "}
+      <Assumptions title="Against what?" list={["the same tasks, first come first served, a GPU each", ...s.assumptions]}>
         <a href="#/whatif" class="text-link">
           See for yourself
         </a>
-      </p>
+      </Assumptions>
     </section>
   );
 }
@@ -257,6 +228,15 @@ function People({ s }: { s: Savings }): JSX.Element {
             <th scope="col" class="end">
               exclusively
             </th>
+            <th scope="col" class="end wide-only">
+              GPU hours
+            </th>
+            <th scope="col" class="end wide-only">
+              exclusively
+            </th>
+            <th scope="col" class="end wide-only">
+              energy
+            </th>
           </tr>
         </thead>
         <tbody>
@@ -274,6 +254,15 @@ function People({ s }: { s: Savings }): JSX.Element {
               <td class="end">{span(u.tasks ? u.waited_s / u.tasks : null)}</td>
               <td class="end">
                 <span class="predicted">{span(u.tasks ? u.would_have_waited_s / u.tasks : null)}</span>
+              </td>
+              <td class="end wide-only" data-f="shared_gpu_h">
+                {hoursText(u.shared_gpu_h)}
+              </td>
+              <td class="end wide-only" data-f="exclusive_gpu_h">
+                <span class="predicted">{hoursText(u.exclusive_gpu_h)}</span>
+              </td>
+              <td class="end wide-only" data-f="energy_j">
+                {energy(u.energy_j).join(" ")}
               </td>
             </tr>
           ))}

@@ -34,8 +34,8 @@ export function States(): JSX.Element {
         <p class="muted">for developers: not in the navigation</p>
       </div>
       <div class="states">
-        <State caption="Queue, nobody waits">
-          <Empty title="Nobody waits.">
+        <State caption="Queue, nothing waits">
+          <Empty title="No task waits.">
             <span>Submit a first task:</span>
             <span class="mono">coloc submit -- python train.py</span>
           </Empty>

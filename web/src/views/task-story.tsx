@@ -1,9 +1,9 @@
 import type { JSX } from "preact";
 import type { TaskDetail } from "../api/wire.ts";
-import { clock, clockSeconds, gib, times } from "../model/format.ts";
+import { clock, clockSeconds, gib, span, times } from "../model/format.ts";
 import { storyOf } from "../model/story.ts";
 import { Swatch } from "../parts/common.tsx";
-import { isRunning } from "../store/apply.ts";
+import { isEnded, isRunning } from "../store/apply.ts";
 import * as store from "../store/store.ts";
 
 /** The longest list of GPUs that a decision shows; the rest are counted. */
@@ -71,11 +71,13 @@ export function Story({ detail }: { detail: TaskDetail }): JSX.Element {
 export function Neighbours({ detail }: { detail: TaskDetail }): JSX.Element | null {
   const list = detail.neighbours ?? [];
   if (list.length === 0) return null;
+  // After the end of a task it is known which tasks were beside it, and no longer what they cost each other.
+  const ended = isEnded(detail);
   return (
-    <section class="card pad">
+    <section class="card pad" data-neighbours={list.length}>
       <div class="section-head">
         <h2>Neighbours</h2>
-        <span class="muted small">predicted</span>
+        <span class="muted small">{ended ? "while it ran" : "predicted"}</span>
       </div>
       <table class="table flush tasks-table">
         <thead>
@@ -85,10 +87,10 @@ export function Neighbours({ detail }: { detail: TaskDetail }): JSX.Element | nu
               GiB
             </th>
             <th scope="col" class="end">
-              slows this
+              {ended ? "from" : "slows this"}
             </th>
             <th scope="col" class="end">
-              slowed by this
+              {ended ? "for" : "slowed by this"}
             </th>
           </tr>
         </thead>
@@ -103,16 +105,12 @@ export function Neighbours({ detail }: { detail: TaskDetail }): JSX.Element | nu
                       {n.id} {n.name}
                     </b>
                   </a>
-                  {n.until_s == null ? null : <span class="muted small">until {clock(n.until_s, store.now.value)}</span>}
+                  {ended ? <span class="muted small">GPU {n.gpu}</span> : null}
                 </span>
               </td>
               <td class="end wide-only">{gib(n.used_bytes)}</td>
-              <td class="end">
-                <span class="predicted">{times(n.slows_this)}</span>
-              </td>
-              <td class="end">
-                <span class="predicted">{times(n.slowed_by_this)}</span>
-              </td>
+              <td class="end">{ended ? clock(n.since_s, store.now.value) : <span class="predicted">{times(n.slows_this)}</span>}</td>
+              <td class="end">{ended ? span((n.until_s ?? n.since_s) - n.since_s) : <span class="predicted">{times(n.slowed_by_this)}</span>}</td>
             </tr>
           ))}
         </tbody>

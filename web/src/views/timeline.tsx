@@ -13,13 +13,20 @@ import { useWidth } from "../parts/size.ts";
 import * as store from "../store/store.ts";
 import { phone } from "../store/width.ts";
 
-const SPANS: readonly [string, number][] = [
+/** Where tasks run many times as fast as in life, minutes are hours. */
+const FAST = 4;
+const SHORT: readonly [string, number][] = [
+  ["2 min", 120],
+  ["10 min", 600],
+];
+const USUAL: readonly [string, number][] = [
   ["30 min", 1800],
   ["3 h", 3 * 3600],
   ["6 h", 6 * 3600],
   ["12 h", 12 * 3600],
   ["24 h", 24 * 3600],
 ];
+const spans = (): readonly [string, number][] => ((store.status.value?.time_scale ?? 1) >= FAST ? [...SHORT, ...USUAL.slice(0, 3)] : USUAL);
 /** What is seen is asked for with a half on each side, so that small moves ask nothing. */
 const MARGIN = 0.5;
 const REFRESH_S = 5;
@@ -47,7 +54,7 @@ async function read(span: Span, gpus: readonly number[], now: number, signal: Ab
 function firstSpan(): Span {
   const now = store.now.peek();
   const oldest = Math.min(now, ...[...store.tasks.peek().values()].map((t) => t.submitted_s));
-  return around(now, spanSince(now - oldest, SPANS.map(([, s]) => s), phone.peek() ? 3 * 3600 : 12 * 3600));
+  return around(now, spanSince(now - oldest, spans().map(([, s]) => s), phone.peek() ? 3 * 3600 : 12 * 3600));
 }
 
 export function TimelineView(): JSX.Element {
@@ -115,7 +122,7 @@ function Controls({ span, follows }: { span: Cell<Span>; follows: Cell<boolean> 
   return (
     <>
       <div class="segmented" role="group" aria-label="Span">
-        {SPANS.map(([title, seconds]) => (
+        {spans().map(([title, seconds]) => (
           <button
             key={title}
             type="button"

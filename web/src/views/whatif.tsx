@@ -6,16 +6,10 @@ import type { PolicyOutcome, WhatIf } from "../api/wire.ts";
 import { change, duration, energy, percent, plural, whole } from "../model/format.ts";
 import { type Figure, beliefs, best, completions, doneWithin } from "../model/whatif.ts";
 import { useAsked } from "../parts/asked.ts";
-import { Empty, Failure, Later, Num, Skeleton } from "../parts/common.tsx";
+import { Empty, Num } from "../parts/common.tsx";
+import { Assumptions, LastSpan, Simulated } from "../parts/simulated.tsx";
 import { useWidth } from "../parts/size.ts";
 import * as store from "../store/store.ts";
-
-export const SPANS: readonly [string, number][] = [
-  ["hour", 3600],
-  ["day", 86_400],
-  ["7 days", 7 * 86_400],
-  ["30 days", 30 * 86_400],
-];
 
 /** What is compared at first: one task a GPU, a published system, and an order by attained service. */
 const POLICIES = ["exclusive", "carma-v2:oracle", "las2d/least-interference/mps"];
@@ -34,16 +28,7 @@ export function WhatIfView(): JSX.Element {
     <>
       <div class="view-head">
         <h1>What if</h1>
-        <label class="field">
-          the last
-          <select value={span.value} onChange={(e) => (span.value = Number(e.currentTarget.value))}>
-            {SPANS.map(([title, s]) => (
-              <option key={s} value={s}>
-                {title}
-              </option>
-            ))}
-          </select>
-        </label>
+        <LastSpan value={span.value} set={(seconds) => (span.value = seconds)} />
         <label class="field">
           of
           <select value={user.value} onChange={(e) => (user.value = e.currentTarget.value)}>
@@ -75,35 +60,18 @@ export function WhatIfView(): JSX.Element {
           </button>
         </form>
       </div>
-      {known.word === "loading" ? (
-        <Later>
-          <div class="card">
-            <p class="pad muted" role="status">
-              The simulator runs…
-            </p>
-            <Skeleton />
-          </div>
-        </Later>
-      ) : known.word === "failed" ? (
-        <div class="card">
-          <Failure
-            title="That could not be simulated."
-            why={known.error.message}
-            retry={() => {
-              policies.value = POLICIES;
-              again();
-            }}
-          />
-        </div>
-      ) : known.value.observed.tasks.length === 0 ? (
-        <div class="card">
-          <Empty title="Nothing has ended in that time.">
-            <span>What if begins with what was seen.</span>
-          </Empty>
-        </div>
-      ) : (
-        <Compared w={known.value} remove={(name) => (policies.value = policies.value.filter((p) => p !== name))} />
-      )}
+      <Simulated
+        known={known}
+        failure="That could not be simulated."
+        retry={() => {
+          policies.value = POLICIES;
+          again();
+        }}
+        nothing="What if begins with what was seen."
+        isEmpty={(w) => w.observed.tasks.length === 0}
+      >
+        {(w) => <Compared w={w} remove={(name) => (policies.value = policies.value.filter((p) => p !== name))} />}
+      </Simulated>
     </>
   );
 }
@@ -337,11 +305,7 @@ function Believed({ w }: { w: WhatIf }): JSX.Element {
           ))}
         </tbody>
       </table>
-      {w.assumptions.length > 0 ? (
-        <p class="note">
-          <b>Assumed.</b> {w.assumptions.join(" ")}
-        </p>
-      ) : null}
+      {w.assumptions.length > 0 ? <Assumptions title="Assumed." list={w.assumptions} /> : null}
     </section>
   );
 }

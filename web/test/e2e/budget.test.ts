@@ -57,3 +57,28 @@ it("stays within its budgets with 64 GPUs and 5,000 tasks", async () => {
   expect(weight).toBeLessThanOrEqual(FIRST_LOAD);
   expect(faults).toEqual([]);
 });
+
+it("weighs no more after an hour of events", async () => {
+  const { page, faults } = await watch(browser, origin);
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send("Performance.enable");
+  const heap = async (): Promise<number> => {
+    await cdp.send("HeapProfiler.collectGarbage");
+    return ((await cdp.send("Performance.getMetrics")).metrics.find((m) => m.name === "JSHeapUsedSize")?.value ?? 0) / 1e6;
+  };
+  await signIn(page, `${origin}/#c=once`);
+  await show(page, "fleet");
+  await page.waitForSelector("[data-gpu='63']");
+  const before = await heap();
+  const began = Date.now();
+  await server.replay(3600);
+  await page.waitForSelector(".banner.bad", { timeout: 60_000 });
+  const took = (Date.now() - began) / 1000;
+  const fleet = await heap();
+  await show(page, "queue");
+  await page.waitForSelector("tr[data-task]");
+  const queue = await heap();
+  console.log(`an hour of events in ${took.toFixed(1)} s: heap ${before.toFixed(1)} MB before, ${fleet.toFixed(1)} after, ${queue.toFixed(1)} with the queue`);
+  expect(Math.max(fleet, queue)).toBeLessThanOrEqual(60);
+  expect(faults).toEqual([]);
+});

@@ -198,8 +198,27 @@ describe("each view equals the interface", () => {
     await page.waitForSelector("[data-saved=gpu_hours]", { timeout: 60_000 });
     const s = await jobAnswer<Savings>(`/v1/savings?since_s=${now() - 30 * 86_400}`, null);
     const shown = await fields("[data-user]", "user");
-    expect(Object.fromEntries(Object.entries(shown).map(([user, f]) => [user, f.tasks]))).toEqual(Object.fromEntries(s.by_user.map((u) => [u.user, whole(u.tasks)])));
+    const figures = (f: Record<string, string>): string[] => [f.tasks ?? "", f.energy_j ?? ""];
+    expect(Object.fromEntries(Object.entries(shown).map(([user, f]) => [user, figures(f)]))).toEqual(Object.fromEntries(s.by_user.map((u) => [u.user, [whole(u.tasks), energy(u.energy_j).join(" ")]])));
   });
+});
+
+it("the output of the attempt that was chosen", async () => {
+  const { tasks } = await daemon.get<Listed>("/v1/tasks", token);
+  const id = tasks.find((t) => t.name === "third")!.id;
+  await daemon.coloc("requeue", String(id));
+  await until("a second attempt", async () => {
+    const d = await daemon.get<TaskDetail>(`/v1/tasks/${id}`, token);
+    return d.attempts === 2 && d.state === "running";
+  });
+  await show(page, `task/${id}`);
+  await page.waitForSelector("[data-log][data-shows='2'] select");
+  await page.selectOption("[data-log] select", "1");
+  await page.waitForSelector("[data-log][data-shows='1'] .log");
+  const response = await fetch(`${daemon.origin}/v1/tasks/${id}/log?attempt=1`, { headers: { authorization: `Bearer ${token}` } });
+  const said = (await response.text()).trimEnd().split("\n");
+  expect(response.headers.get("x-attempt")).toBe("1");
+  await until("the first attempt's last line", async () => (await page.locator(".log > div").last().textContent()) === said.at(-1));
 });
 
 async function jobAnswer<T>(path: string, body: unknown): Promise<T> {
@@ -208,7 +227,7 @@ async function jobAnswer<T>(path: string, body: unknown): Promise<T> {
   while (response.status === 202) {
     const { job } = (await response.json()) as { job: string };
     await new Promise((resolve) => setTimeout(resolve, 200));
-    response = await fetch(`${daemon.origin}/v1/whatif/${job}`, { headers });
+    response = await fetch(`${daemon.origin}${body === null ? path : `${path}/${job}`}`, { headers });
   }
   return (await response.json()) as T;
 }

@@ -19,7 +19,7 @@ export function detail(world, t) {
     estimator: "replay", estimate_flags: [{ kind: "assumption", detail: "Sequence length not given, 256 taken." }], memory_basis: "estimated", limit_bytes: null, settled: true, memory_rule: null, host_mem_bytes: null, enforcement: null,
     story, attempts_list: attempts,
     decisions: [
-      { at_s: t.submitted_s, attempt: null, kind: "waits", chosen: [], gpus: rejected, left_out: 0 },
+      { at_s: t.submitted_s, attempt: null, kind: "waits", reason_code: "memory", chosen: [], gpus: rejected, left_out: 0 },
       ...(begun ? [{ at_s: begun, attempt: t.attempts, kind: "starts", chosen: t.gpu_ids, gpus: [...rejected.filter((g) => g.gpu !== t.gpu_ids[0]), { gpu: t.gpu_ids[0], fits: true, score: 1.06, text: "fits; slows all by 1.06", refusals: [] }], left_out: 0 }] : []),
     ],
     neighbours: others.map((o) => ({ id: o.id, name: o.name, user: o.user, gpu: t.gpu_ids[0], since_s: begun, until_s: null, used_bytes: o.used_bytes, slows_this: 1.06, slowed_by_this: 1.02 })),
@@ -94,7 +94,7 @@ export function savings() {
   const saved = by_day.reduce((a, d) => a + d.exclusive_gpu_h - d.shared_gpu_h, 0);
   return {
     schema: 1, since_s: 0, tasks: 612, gpu_hours_saved: saved, jct_saved_mean_s: 8580, energy_saved_j: 84 * 3.6e6, by_day,
-    by_user: [["ana", 141, 14, 172], ["ben", 128, 16, 149], ["chen", 96, 22, 171], ["dara", 173, 11, 140], ["emil", 74, 31, 188]].map(([user, tasks, w, x]) => ({ user, tasks, waited_s: w * 60 * tasks, would_have_waited_s: x * 60 * tasks })),
-    cost: { oom_repeated_s: 11_160, slowed_tasks: 37, slowed_beyond: 1.1 }, assumptions: ["The same tasks, first come first served, a GPU each."],
+    by_user: [["ana", 141, 14, 172], ["ben", 128, 16, 149], ["chen", 96, 22, 171], ["dara", 173, 11, 140], ["emil", 74, 31, 188]].map(([user, tasks, w, x]) => ({ user, tasks, waited_s: w * 60 * tasks, would_have_waited_s: x * 60 * tasks, shared_gpu_h: tasks * 0.9, exclusive_gpu_h: tasks * 1.5, energy_j: tasks * 1.1e6 })),
+    cost: { oom_repeated_s: 11_160, slowed_tasks: 37, slowed_beyond: 1.1 }, assumptions: ["of a shared GPU, a task's part of the hours is its SM activity, and 0.5 for 3 tasks of which none was seen"],
   };
 }

@@ -20,6 +20,22 @@ export function fake({ gpus = 4, tasks = 60, seed = 1, token = "fake" } = {}) {
     for (const l of listeners) l.write(text);
   };
   const timer = setInterval(() => send("sample", sample(w, beat++)), 1000);
+  /** What some time brings, as fast as it is read: a look and five changed tasks a second, and a new task every six. In the end a fault says that it is over. */
+  const replay = async (seconds) => {
+    clearInterval(timer);
+    const begun = Date.now() / 1000;
+    for (let k = 1; k <= seconds; k++) {
+      const at = begun + k;
+      send("sample", { ...sample(w, beat++), at_s: at });
+      for (let n = 0; n < 5; n++) {
+        const t = w.tasks[(5 * k + n) % w.tasks.length];
+        send("task", { ...t, peak_bytes: t.peak_bytes + k, ...(n === 0 && t.started_s !== null ? { state: "completed", ended_s: at, exit_code: 0 } : {}) });
+      }
+      if (k % 6 === 0) send("task", { ...w.tasks.at(-1), id: 1_000_000 + k, name: `later-${k}`, submitted_s: at });
+      if (k % 20 === 0) await Promise.all([...listeners].filter((l) => l.writableNeedDrain).map((l) => new Promise((resolve) => l.once("drain", resolve))));
+    }
+    send("status", { now_s: begun + seconds, faults: [{ word: "over", text: "The replay is over." }] });
+  };
   const json = (res, value, code = 200) => res.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(value));
   const refuse = (res, code, word, error) => json(res, { schema: 1, error, code: word }, code);
   const api = (req, res, url, body) => {
@@ -66,6 +82,7 @@ export function fake({ gpus = 4, tasks = 60, seed = 1, token = "fake" } = {}) {
   return {
     world: w,
     send,
+    replay,
     server,
     listen: (port = 0) => new Promise((resolve) => server.listen(port, "127.0.0.1", () => resolve(server.address().port))),
     close: () => {

@@ -57,7 +57,7 @@ describe("queue", () => {
   const view = { filter: { word: "all" }, sort: null, me: "ana", now: 1000, unfolded: new Set<number>() } as const;
   it("puts waiting tasks in the order in which they are asked, and the running by their end", () => {
     const tasks = [task(1, { position: 2 }), task(2, { position: 1 }), task(3, { state: "running" }), task(4, { state: "running" }), task(5, { state: "completed" })];
-    const expected = new Map([[3, { id: 3, expected_start_s: 0, expected_end_s: 90, expected_basis: "" }], [4, { id: 4, expected_start_s: 0, expected_end_s: 50, expected_basis: "" }]]);
+    const expected = new Map([[3, { id: 3, expected_start_s: 0, expected_end_s: 90, expected_gpus: [], expected_basis: "" }], [4, { id: 4, expected_start_s: 0, expected_end_s: 50, expected_gpus: [], expected_basis: "" }]]);
     expect(groups(tasks, expected, view).map((g) => [g.word, g.rows.map((r) => r.task.id)])).toEqual([["running", [4, 3]], ["waiting", [2, 1]]]);
   });
   it("folds an array's tasks that wait for the same reason, and unfolds them", () => {
@@ -73,7 +73,7 @@ describe("queue", () => {
   });
   it("says what would help only where it would", () => {
     const why = { task: task(7, { reason_code: "memory" }), summary: "", ahead: 2, awaits: null, gpus: [{ gpu: 0, refusals: [], rules: [{ rule: "memory", have: 8 * GIB, limit: 8 * GIB, short: GIB, unit: "bytes", text: "" }] }, { gpu: 1, refusals: [], rules: [{ rule: "hot", have: 0.9, limit: 0.8, short: 0.1, unit: "", text: "" }, { rule: "memory", have: 20 * GIB, limit: 20 * GIB, short: GIB, unit: "bytes", text: "" }] }] } as unknown as WhyView;
-    expect(whatWouldHelp(why, { id: 7, expected_start_s: 50, expected_end_s: null, expected_basis: "" }).map((h) => h.command ?? h.text)).toEqual(["coloc update 7 --gpu-mem 8192M", "as it is: 2 tasks before it"]);
+    expect(whatWouldHelp(why, { id: 7, expected_start_s: 50, expected_end_s: null, expected_gpus: [], expected_basis: "" }).map((h) => h.command ?? h.text)).toEqual(["coloc update 7 --gpu-mem 8192M", "as it is: 2 tasks before it"]);
   });
 });
 

@@ -1,6 +1,6 @@
 //! Attempts, decisions and neighbours of a task, as data.
 
-use crate::view::RuleView;
+use crate::view::{ReasonCode, RuleView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +38,9 @@ pub struct DecisionView {
     pub attempt: Option<u32>,
     /// What.
     pub kind: DecisionKind,
+    /// What it waits for; null if it starts.
+    #[serde(default)]
+    pub reason_code: Option<ReasonCode>,
     /// GPUs that it got.
     pub chosen: Vec<u32>,
     /// What each GPU said; of very many GPUs, the chosen ones and those that were nearest.
@@ -51,7 +54,7 @@ pub struct DecisionView {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionKind {
-    /// No GPU would take it.
+    /// It is not started, and what it waits for is another than at the decision before.
     #[default]
     Waits,
     /// It is launched.
@@ -90,7 +93,7 @@ pub struct NeighbourView {
     pub until_s: Option<f64>,
     /// The most memory that it was seen with.
     pub used_bytes: u64,
-    /// How many times as long the task takes because of it, as is predicted.
+    /// How many times as long the task takes because of it, as is predicted; null where that is not known, as after the end of the task.
     pub slows_this: Option<f64>,
     /// How many times as long it takes because of the task.
     pub slowed_by_this: Option<f64>,

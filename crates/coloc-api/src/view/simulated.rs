@@ -123,6 +123,15 @@ pub struct SavedUser {
     pub waited_s: f64,
     /// How long they would have waited.
     pub would_have_waited_s: f64,
+    /// Hours of GPUs if each task had had its own.
+    #[serde(default)]
+    pub exclusive_gpu_h: f64,
+    /// Their part of the hours in which GPUs had tasks.
+    #[serde(default)]
+    pub shared_gpu_h: f64,
+    /// Energy that was laid to them; null if none was seen.
+    #[serde(default)]
+    pub energy_j: Option<f64>,
 }
 
 /// What sharing cost.

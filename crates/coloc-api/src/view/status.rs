@@ -100,7 +100,7 @@ pub enum Scope {
 /// How a daemon schedules, in words.
 #[derive(Clone, PartialEq, Eq, Default, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct PolicyView {
-    /// The preset, if one was chosen.
+    /// The preset; null if another queue, placement or way to share was chosen.
     pub preset: Option<String>,
     /// The order of waiting tasks.
     pub queue: String,

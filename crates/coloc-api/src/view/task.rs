@@ -352,6 +352,9 @@ pub struct Expected {
     pub expected_start_s: Option<f64>,
     /// When it will end.
     pub expected_end_s: Option<f64>,
+    /// The GPUs that it will start on; none if it runs, or that cannot be told.
+    #[serde(default)]
+    pub expected_gpus: Vec<u32>,
     /// What was assumed, or why it cannot be told.
     pub expected_basis: String,
 }

@@ -44,7 +44,7 @@ pub(super) async fn wait(
         }
         loop {
             match tokio::time::timeout_at(until, news.recv()).await {
-                Ok(Ok(told)) if told.ended == Some(TaskId(id)) => break,
+                Ok(Ok(told)) if told.ended && told.task == Some(TaskId(id)) => break,
                 Ok(Ok(told)) if told.kind == Kind::Missed => break,
                 Ok(Ok(_)) => {}
                 // Something was missed, or the time is over: look again.

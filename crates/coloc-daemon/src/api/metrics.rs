@@ -2,15 +2,17 @@
 
 use super::answer::Failure;
 use super::connections::{MOST_SCRAPERS, serve_open};
+use super::web::is_this_machine;
 use super::{ApiState, State};
 use crate::owner::{Caller, Command};
 use axum::Router;
 use axum::extract::Request;
-use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, HeaderValue};
-use axum::middleware::Next;
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::net::TcpListener;
@@ -42,11 +44,25 @@ pub(super) async fn count(api: State, request: Request, next: Next) -> Response 
     answer
 }
 
+/// On this machine alone, names that name servers decide about are refused: a page of another site could read what is here by one.
+async fn own_name(own: SocketAddr, request: Request, next: Next) -> Response {
+    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    match host.is_some_and(|host| is_this_machine(host) || host == own.to_string()) {
+        true => next.run(request).await,
+        false => Failure::WrongHost.into_response(),
+    }
+}
+
 /// Serves the page and nothing else, without asking who reads it, for ever.
 pub async fn serve(listener: TcpListener, api: ApiState) {
+    let loopback = listener.local_addr().ok().filter(|address| address.ip().is_loopback());
     let router = Router::new()
         .route("/metrics", get(page))
         .fallback(|| async { (axum::http::StatusCode::NOT_FOUND, "see /metrics\n") })
         .with_state(Arc::new(api));
+    let router = match loopback {
+        Some(own) => router.layer(from_fn(move |request, next| own_name(own, request, next))),
+        None => router,
+    };
     serve_open(listener, router, MOST_SCRAPERS).await;
 }

@@ -14,6 +14,7 @@ mod list;
 mod log;
 mod maxima;
 mod metrics;
+mod neighbours;
 mod openapi;
 mod past;
 mod report;
@@ -45,6 +46,7 @@ pub use tokens::Reach;
 pub use user_limits::UserLimits;
 pub use web::Codes;
 
+use crate::file_changes::FileChanges;
 use crate::journal::Journal;
 use crate::metrics::Exporter;
 use crate::news::News;
@@ -106,6 +108,8 @@ pub struct ApiState {
     pub metrics: Arc<Exporter>,
     /// Changes of tasks.
     pub news: Arc<News>,
+    /// Changes of files that clients read on.
+    pub file_changes: Arc<FileChanges>,
 }
 
 /// An answer of the owner's that is on its way.

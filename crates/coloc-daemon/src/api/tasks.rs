@@ -2,7 +2,7 @@
 
 use super::answer::Failure;
 use super::request::{Body, Path};
-use super::{ApiState, Peer, State};
+use super::{ApiState, Peer, State, neighbours};
 use crate::executor::local::output_of;
 use crate::executor::local::run::RunDir;
 use crate::owner::{self, Command, Invalid, Refused, Shown, memory_view};
@@ -29,7 +29,9 @@ pub(super) async fn show(
     peer: Peer,
     Path(id): Path<u32>,
 ) -> Result<Json<Versioned<TaskDetail>>, Failure> {
-    detail(&api, peer, id).await.map(|shown| Json(Versioned::new(shown.detail)))
+    let mut shown = detail(&api, peer, id).await?;
+    neighbours::add(&api, peer, &mut shown.detail).await?;
+    Ok(Json(Versioned::new(shown.detail)))
 }
 
 pub(super) async fn detail(api: &ApiState, peer: Peer, id: u32) -> Result<Shown, Failure> {

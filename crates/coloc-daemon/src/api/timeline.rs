@@ -110,7 +110,7 @@ pub(super) async fn read(
             task: task.id,
             name: task.name.clone(),
             user: task.user.clone(),
-            gpus: Vec::new(),
+            gpus: foreseen.map(|task| task.expected_gpus.clone()).unwrap_or_default(),
             expected_start_s: foreseen.and_then(|task| task.expected_start_s),
             expected_end_s: foreseen.and_then(|task| task.expected_end_s),
         }

@@ -79,6 +79,13 @@ pub fn forecast(
             id: id.0,
             expected_start_s: start.map(moment),
             expected_end_s: end.map(moment),
+            expected_gpus: foreseen
+                .places
+                .get(&id)
+                .into_iter()
+                .flatten()
+                .map(|gpu| gpu.0)
+                .collect(),
             expected_basis,
         }
     };

@@ -6,13 +6,20 @@ use crate::journal::{EndedAttempt, Entry};
 use crate::owner::commands::gpus::slowed_by;
 use crate::record::{Exit, Intent, Record};
 use coloc_api::view::{
-    AttemptView, DecisionGpu, DecisionKind, DecisionNews, DecisionView, NeighbourView,
+    AttemptView, DecisionGpu, DecisionKind, DecisionNews, DecisionView, NeighbourView, ReasonCode,
 };
 use coloc_core::{Decided, GpuVerdict, Opinion};
-use coloc_model::{Bytes, Placement, TaskId};
+use coloc_model::{Bytes, Placement, TaskId, Time};
 
 /// GPUs of one decision that are kept: the chosen ones, and those that came nearest.
 const MOST_GPUS: usize = 16;
+
+/// Tasks of the queue of which is kept why they wait: the others wait for those.
+const FIRST: usize = 32;
+/// Decisions to wait that are kept at once; what is left has its turn a second later.
+const MOST_AT_ONCE: usize = 8;
+/// Decisions to wait that are kept of a task until it starts: a reason may come and go every second.
+const MOST_WAITS: u32 = 12;
 
 /// The MIG instance of a placement, if it has one.
 fn instance(placement: Option<&Placement>) -> Option<String> {
@@ -55,13 +62,46 @@ impl Owner {
         for decided in self.scheduler.take_decisions() {
             let Some(live) = self.tasks.get(&decided.task) else { continue };
             let (task, attempt) = (decided.task, Some(live.record.attempt + 1));
-            let decision = self.decision(decided, attempt);
-            self.pending.push(Entry::Decision(task, Box::new(decision.clone())));
-            self.note_decision(DecisionNews { task: task.0, decision });
+            let decision = DecisionView { attempt, ..self.decision(decided, DecisionKind::Starts) };
+            self.waiting.has_started(task);
+            self.keep_decision(task, decision);
         }
     }
 
-    fn decision(&self, decided: Decided, attempt: Option<u32>) -> DecisionView {
+    /// Keeps what GPUs say to the first tasks of the queue, of those that wait for something else than before.
+    pub(super) fn keep_waits(&mut self, now: Time) {
+        // These are told of the daemon, not of each task.
+        if self.draining || self.disk_full || self.is_paused() {
+            return;
+        }
+        let first: Vec<TaskId> = self.scheduler.waiting().take(FIRST).collect();
+        let mut room = MOST_AT_ONCE;
+        for task in first {
+            if self.find_code(now, task) {
+                self.note_news(task);
+            }
+            // Tasks that go first are no rule of a GPU, and change with every start.
+            let code = self.reason_code(task).filter(|code| *code != ReasonCode::Order);
+            let Some(code) = code else { continue };
+            if room == 0 || !self.waiting.is_to_be_kept(task, code, MOST_WAITS) {
+                continue;
+            }
+            room -= 1;
+            let Some(explained) = self.scheduler.explain(now, task) else { continue };
+            let opinion = |GpuVerdict { gpu, refusals }| Opinion { gpu, refusals, score: None };
+            let opinions = explained.verdicts.into_iter().map(opinion).collect();
+            let decided = Decided { task, chosen: Vec::new(), opinions };
+            let decision = self.decision(decided, DecisionKind::Waits);
+            self.keep_decision(task, DecisionView { reason_code: Some(code), ..decision });
+        }
+    }
+
+    fn keep_decision(&mut self, task: TaskId, decision: DecisionView) {
+        self.pending.push(Entry::Decision(task, Box::new(decision.clone())));
+        self.note_decision(DecisionNews { task: task.0, decision });
+    }
+
+    fn decision(&self, decided: Decided, kind: DecisionKind) -> DecisionView {
         let Decided { chosen, mut opinions, .. } = decided;
         let all = opinions.len();
         if all > MOST_GPUS {
@@ -79,6 +119,7 @@ impl Owner {
             let refusals = self.rules(&GpuVerdict { gpu, refusals });
             let text = match (chosen.contains(&gpu), refusals.first()) {
                 (true, _) => "chosen".to_owned(),
+                (false, None) if kind == DecisionKind::Waits => "would take it".to_owned(),
                 (false, None) => "would have taken it".to_owned(),
                 (false, Some(first)) => first.text.clone(),
             };
@@ -86,8 +127,9 @@ impl Owner {
         });
         DecisionView {
             at_s: self.clock.world_now().secs(),
-            attempt,
-            kind: DecisionKind::Starts,
+            attempt: None,
+            kind,
+            reason_code: None,
             gpus: gpus.collect(),
             chosen: chosen.iter().map(|gpu| gpu.0).collect(),
             left_out,

@@ -23,6 +23,8 @@ pub(super) struct Waiting {
     codes: FxHashMap<TaskId, ReasonCode>,
     places: FxHashMap<TaskId, u32>,
     at: Option<Instant>,
+    /// What was last kept of tasks as a decision, and how many were since they came.
+    kept: FxHashMap<TaskId, (ReasonCode, u32)>,
 }
 
 impl Waiting {
@@ -35,6 +37,22 @@ impl Waiting {
     pub(super) fn forget(&mut self, task: TaskId) {
         self.codes.remove(&task);
         self.places.remove(&task);
+        self.kept.remove(&task);
+    }
+
+    /// A task waits no more.
+    pub(super) fn has_started(&mut self, task: TaskId) {
+        self.kept.remove(&task);
+    }
+
+    /// Notes that this is kept of a task as a decision; says whether it is to be.
+    pub(super) fn is_to_be_kept(&mut self, task: TaskId, code: ReasonCode, most: u32) -> bool {
+        let (last, count) = self.kept.get(&task).copied().unwrap_or((code, 0));
+        let is_new = count == 0 || (last != code && count < most);
+        if is_new {
+            self.kept.insert(task, (code, count + 1));
+        }
+        is_new
     }
 }
 
@@ -119,7 +137,7 @@ impl Owner {
     }
 
     /// Asks the GPUs; says whether the answer is new.
-    fn find_code(&mut self, now: Time, task: TaskId) -> bool {
+    pub(super) fn find_code(&mut self, now: Time, task: TaskId) -> bool {
         let code = match self.scheduler.hindrance(now, task) {
             Some(Hindrance::Quota) => ReasonCode::Quota,
             Some(Hindrance::Host(_)) => ReasonCode::Host,
@@ -154,5 +172,24 @@ impl Owner {
                 self.note_news(task);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_that_comes_and_goes_is_kept_so_often_and_no_more() {
+        let mut waiting = Waiting::default();
+        let mut kept = 0;
+        for round in 0..100 {
+            let code = if round % 2 == 0 { ReasonCode::Memory } else { ReasonCode::Hot };
+            kept += u32::from(waiting.is_to_be_kept(TaskId(1), code, 12));
+            assert!(!waiting.is_to_be_kept(TaskId(1), code, 12), "it is known");
+        }
+        assert_eq!(kept, 12);
+        waiting.has_started(TaskId(1));
+        assert!(waiting.is_to_be_kept(TaskId(1), ReasonCode::Hot, 12), "it waits once more");
     }
 }

@@ -12,32 +12,38 @@ pub(super) fn assumed(past: &Past, as_observed: bool, usual: f64) -> Vec<String>
     said.push(match (as_observed, shared) {
         (true, 0) | (false, 0) => "run times are as observed; no task shared a GPU".to_owned(),
         (true, shared) => {
-            format!("run times are as observed, although {shared} tasks shared GPUs")
+            format!("run times are as observed, although {} shared GPUs", tasks_of(shared))
         }
         (false, shared) => format!(
-            "run times are those alone: {shared} tasks that shared GPUs are shortened by what the scheduler believed of sharing"
+            "run times are those alone, those of {} that shared GPUs shortened by what the scheduler believed of sharing",
+            tasks_of(shared)
         ),
     });
     let unseen = count(|task| task.activity.is_none());
     if unseen > 0 {
-        said.push(format!(
-            "{unseen} tasks were never seen at work and are taken for SM {usual:.2}"
-        ));
+        said.push(format!("{}, never seen at work, count as SM {usual:.2}", tasks_of(unseen)));
     }
     let unknown = count(|task| task.memory_bytes.is_none());
     if unknown > 0 {
         said.push(format!(
-            "{unknown} tasks were never seen with GPU memory and are taken for none"
+            "{}, never seen with GPU memory, count as without any",
+            tasks_of(unknown)
         ));
     }
     let again = count(|task| task.preemptions > 0 || task.ooms > 0);
     if again > 0 {
-        said.push(format!("of {again} tasks that ran more than once, the last run counts"));
+        said.push(format!("of {} that ran more than once, the last run counts", tasks_of(again)));
     }
     if past.never_ran > 0 {
-        said.push(format!("{} tasks ended without having run, and are left out", past.never_ran));
+        let never = tasks_of(past.never_ran);
+        said.push(format!("{never} that ended without having run are left out"));
     }
     said
+}
+
+/// A number of tasks in words.
+fn tasks_of(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "task" } else { "tasks" })
 }
 
 /// What schedulers are told of memory, unless another estimator is named.

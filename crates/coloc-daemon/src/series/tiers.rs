@@ -89,6 +89,11 @@ impl Tier {
         self.first.max((self.last + 1).saturating_sub(self.size as u64))
     }
 
+    /// All that was ever added is kept.
+    fn is_whole(&self) -> bool {
+        self.oldest() == self.first
+    }
+
     fn value(&self, slot: u64, column: usize, highest: bool) -> u16 {
         if slot < self.oldest() || slot > self.last || self.last == 0 {
             return GAP;
@@ -138,15 +143,17 @@ impl Tiers {
 
     /// When the first value was seen that is kept, and the last.
     pub(crate) fn span(&self) -> Option<(u64, u64)> {
-        let coarsest = self.tiers.last().filter(|tier| tier.last > 0)?;
-        Some((coarsest.oldest() * coarsest.step, self.tiers[0].last + 1))
+        // The finest tier that has all of it says most exactly when it began.
+        let whole = self.tiers.iter().find(|tier| tier.is_whole()).or(self.tiers.last());
+        let tier = whole.filter(|tier| tier.last > 0)?;
+        Some((tier.oldest() * tier.step, self.tiers[0].last + 1))
     }
 
     /// At most so many values between two times, from the finest tier that goes back far enough.
     pub(crate) fn cut(&self, from: u64, to: u64, points: usize) -> Option<Cut> {
         let (first, last) = self.span()?;
         let (from, to) = (from.max(first), to.min(last).max(from.max(first) + 1));
-        let reaches = |tier: &&Tier| tier.oldest() * tier.step <= from;
+        let reaches = |tier: &&Tier| tier.is_whole() || tier.oldest() * tier.step <= from;
         let fits = |tier: &Tier| ((to - from) / tier.step) as usize <= points.max(1);
         let tier = self.tiers.iter().filter(reaches).find(|tier| fits(tier));
         let tier = tier.or_else(|| self.tiers.iter().rev().find(reaches)).or(self.tiers.last())?;

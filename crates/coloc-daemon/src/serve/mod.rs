@@ -179,6 +179,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         user_limits,
         heavy_requests: api::HeavyRequests::new(api::HEAVY_AT_ONCE),
         metrics: Arc::new(exporter),
+        file_changes: Arc::default(),
         news,
     };
     listeners.serve(api, gone);

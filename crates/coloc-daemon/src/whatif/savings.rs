@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 /// A task that took so many times as long as alone counts as slowed.
 const SLOWED: f64 = 1.25;
 const DAY_S: f64 = 86_400.0;
+/// The part of a shared GPU that a task had of which no SM activity was seen.
+const UNSEEN_PART: f64 = 0.5;
 
 /// The day of a time, such as 2026-02-01, by UTC.
 fn day(at: f64) -> String {
@@ -31,8 +33,7 @@ fn day(at: f64) -> String {
 fn by_day(past: &Past, scale: f64) -> Vec<SavedDay> {
     let mut days: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     for task in &past.tasks {
-        let gpus = f64::from(task.gpus);
-        let (alone, shared) = gpu_hours(task, scale, gpus);
+        let (alone, shared) = gpu_hours(task, scale);
         let sums = days.entry(day(task.started_s)).or_default();
         *sums = (sums.0 + alone, sums.1 + shared);
     }
@@ -43,13 +44,14 @@ fn by_day(past: &Past, scale: f64) -> Vec<SavedDay> {
 
 /// Hours of GPUs that a task would have held alone, and its part of those that were held: of a GPU that was shared, the part of its
 /// SM activity, as far as is known.
-fn gpu_hours(task: &PastTask, scale: f64, gpus: f64) -> (f64, f64) {
+fn gpu_hours(task: &PastTask, scale: f64) -> (f64, f64) {
+    let gpus = f64::from(task.gpus);
     let ran = task.ran_s() * scale;
     let alone = ran / task.slowdown.max(1.0) * gpus / 3600.0;
     let held = ran * gpus / 3600.0;
     // A task that was not slowed had its GPUs to itself, as far as is believed.
     let part = match task.slowdown > 1.0 {
-        true => task.activity.map_or(0.5, |activity| activity.sm.get().clamp(0.05, 1.0)),
+        true => task.activity.map_or(UNSEEN_PART, |seen| seen.sm.get().clamp(0.05, 1.0)),
         false => 1.0,
     };
     (alone, held * part)
@@ -70,6 +72,10 @@ fn by_user(past: &Past, scale: f64, exclusive: &OutcomeRow) -> Vec<SavedUser> {
         user.tasks += 1;
         user.waited_s += (task.first_started_s - task.submitted_s) * scale;
         user.would_have_waited_s += would.get(&task.id).copied().unwrap_or(0.0);
+        let (alone, shared) = gpu_hours(task, scale);
+        user.exclusive_gpu_h += alone;
+        user.shared_gpu_h += shared;
+        user.energy_j = user.energy_j.into_iter().chain(task.energy_j).reduce(|a, b| a + b);
     }
     users.into_values().collect()
 }
@@ -99,7 +105,14 @@ pub(super) fn savings(
     let slowed = past.tasks.iter().filter(|task| task.slowdown > SLOWED).count();
     let mut assumptions = told.assumed(&fleet);
     assumptions.push("completion times and energy are the model's, for both policies".to_owned());
-    assumptions.push("of a shared GPU, a task's part of the hours is its SM activity".to_owned());
+    let is_unseen = |task: &&PastTask| task.slowdown > 1.0 && task.activity.is_none();
+    let unseen = match past.tasks.iter().filter(is_unseen).count() {
+        0 => String::new(),
+        unseen => format!(", and {UNSEEN_PART} for {unseen} tasks of which none was seen"),
+    };
+    assumptions
+        .push(format!("of a shared GPU, a task's part of the hours is its SM activity{unseen}"));
+    assumptions.push("energy of a user is what was laid to the tasks as they ran".to_owned());
     Ok(SavingsAnswer {
         schema: SCHEMA,
         since_s,

@@ -180,9 +180,10 @@ impl Worker {
         Some((id, standing))
     }
 
-    /// How a question stands; `None` if there is none such.
+    /// How a question about other policies stands; `None` if there is none such. What sharing saved is asked for in the same words again.
     pub(crate) fn standing(&self, id: u32) -> Option<Standing> {
-        self.jobs().all.iter().find(|job| job.id == id).map(|job| job.standing.clone())
+        let is_it = |job: &&Job| job.id == id && matches!(job.question, Question::Whatif { .. });
+        self.jobs().all.iter().find(is_it).map(|job| job.standing.clone())
     }
 }
 

@@ -46,6 +46,8 @@ impl Expectation {
 pub struct Foreseen {
     /// When tasks that wait are started first.
     pub starts: FxHashMap<TaskId, Time>,
+    /// On which GPUs.
+    pub places: FxHashMap<TaskId, Vec<GpuId>>,
     /// When tasks end.
     pub ends: FxHashMap<TaskId, Time>,
     /// It took too long to see further.
@@ -209,6 +211,7 @@ impl<'a> Forecast<'a> {
         let run = self.left.remove(&task).unwrap_or(expected.run);
         let end = run.map(|run| now + run.max(Millis(1)));
         let gpus: Vec<GpuId> = placement.gpus().collect();
+        self.foreseen.places.entry(task).or_insert_with(|| gpus.clone());
         self.arrive(task, placement, end);
         self.show(&gpus);
         self.will_train(task, expected);

@@ -2,6 +2,7 @@
 
 pub(crate) mod comparison;
 pub(crate) mod files;
+pub(crate) mod mlflow;
 pub(crate) mod progress;
 pub(crate) mod sanitize;
 pub(crate) mod summary;

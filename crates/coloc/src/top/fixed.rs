@@ -94,7 +94,7 @@ fn running(row: &Running) -> (TaskView, Expected) {
         ..TaskView::default()
     };
     let expected_end_s = Some(at(ends.0, ends.1));
-    (task, Expected { id, expected_start_s: None, expected_end_s, expected_basis: String::new() })
+    (task, Expected { id, expected_end_s, ..Expected::default() })
 }
 
 fn waiting(row: &Waiting) -> (TaskView, Expected) {
@@ -117,7 +117,8 @@ fn waiting(row: &Waiting) -> (TaskView, Expected) {
     let time = |when: Option<(u32, u32)>| when.map(|(hour, minute)| at(hour, minute));
     let basis = "as long as tasks of their kind ran before".to_owned();
     let (expected_start_s, expected_end_s) = (time(starts), time(ends));
-    (task, Expected { id, expected_start_s, expected_end_s, expected_basis: basis })
+    let expected = Expected { expected_basis: basis, ..Expected::default() };
+    (task, Expected { id, expected_start_s, expected_end_s, ..expected })
 }
 
 fn sweep(index: u32) -> TaskView {

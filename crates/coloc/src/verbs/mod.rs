@@ -19,6 +19,7 @@ pub(crate) mod estimate;
 pub(crate) mod exec;
 pub(crate) mod expected;
 pub(crate) mod experiment;
+pub(crate) mod export;
 pub(crate) mod gpus;
 pub(crate) mod history;
 pub(crate) mod init;

@@ -1,6 +1,7 @@
 //! When tasks will start and end, against when they do.
 
 use super::home::{Home, text};
+use super::http::ask;
 use serde_json::Value;
 
 fn at(task: &Value, field: &str) -> f64 {
@@ -24,6 +25,11 @@ fn a_waiting_task_starts_when_it_was_expected_to() {
     let expected = home.show(next);
     assert_eq!(expected["state"], "pending", "{expected}");
     assert!(basis(&expected).contains("time limit"), "{expected}");
+    let timeline = ask(&home, "GET /v1/timeline", "", b"").json();
+    let waiting = timeline["waiting"].as_array().expect("waiting").iter();
+    let places: Vec<_> = waiting.map(|w| (w["task"].as_u64(), w["gpus"].to_string())).collect();
+    let on_gpu_0 = |task: u32| (Some(u64::from(task)), "[0]".to_owned());
+    assert_eq!(places, [on_gpu_0(next), on_gpu_0(last)], "where they will start");
     let table = home.run(&["queue", "--expected"]);
     assert!(table.contains("END") && table.contains("by history"), "{table}");
     let after = home.show(last);

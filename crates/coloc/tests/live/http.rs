@@ -47,7 +47,13 @@ fn unchunked(mut rest: &[u8]) -> Vec<u8> {
 }
 
 /// Asks over any stream; lines of headers end with `\r\n`.
-pub(super) fn ask_over(
+pub(super) fn ask_over(stream: impl Read + Write, line: &str, headers: &str, body: &[u8]) -> Reply {
+    ask_host("coloc", stream, line, headers, body)
+}
+
+/// The same by another name of the daemon's machine.
+pub(super) fn ask_host(
+    host: &str,
     mut stream: impl Read + Write,
     line: &str,
     headers: &str,
@@ -55,7 +61,7 @@ pub(super) fn ask_over(
 ) -> Reply {
     let length = body.len();
     let head = format!(
-        "{line} HTTP/1.1\r\nhost: coloc\r\nconnection: close\r\ncontent-type: application/json\r\n\
+        "{line} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-type: application/json\r\n\
          content-length: {length}\r\n{headers}\r\n"
     );
     // A daemon that refuses early may have stopped listening.

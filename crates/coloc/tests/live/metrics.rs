@@ -1,7 +1,7 @@
 //! `/metrics`: what a scraper reads, what promtool says of it, and a real Prometheus.
 
 use super::home::{Home, skipped, text};
-use super::http::{Reply, ask, ask_over};
+use super::http::{Reply, ask, ask_host, ask_over};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -21,7 +21,21 @@ fn daemon(arguments: &[&str]) -> (Home, String) {
 
 fn get(address: &str, path: &str, headers: &str) -> Reply {
     let stream = TcpStream::connect(address).expect("it listens");
-    ask_over(stream, &format!("GET {path}"), headers, b"")
+    ask_host(address, stream, &format!("GET {path}"), headers, b"")
+}
+
+#[test]
+fn a_page_of_another_site_reads_no_metrics_by_a_name_of_its_own() {
+    let (_home, address) = daemon(&[]);
+    let port = address.rsplit(':').next().expect("a port");
+    let status = |host: &str| {
+        let stream = TcpStream::connect(&address).expect("it listens");
+        ask_host(host, stream, "GET /metrics", "", b"").status
+    };
+    assert_eq!(status(&format!("localhost:{port}")), 200);
+    for foreign in ["evil.example", &format!("evil.example:{port}"), "127.0.0.1.evil.example"] {
+        assert_eq!(status(foreign), 421, "{foreign}");
+    }
 }
 
 fn page(address: &str) -> String {

@@ -87,7 +87,7 @@ fn check(door: Door, headers: &HeaderMap, is_page: bool) -> Result<(), Failure> 
 }
 
 /// A name of this machine that no name server decides about, at any port: tunnels have others.
-fn is_this_machine(host: &str) -> bool {
+pub(in crate::api) fn is_this_machine(host: &str) -> bool {
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').unwrap_or((rest, "")),
         None => host.find(':').map_or((host, ""), |colon| host.split_at(colon)),

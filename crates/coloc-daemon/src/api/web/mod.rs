@@ -7,5 +7,5 @@ mod session;
 
 pub use codes::Codes;
 pub(super) use files::accepts_gzip;
-pub(super) use guard::{Door, with_page};
+pub(super) use guard::{Door, is_this_machine, with_page};
 pub(super) use session::{SESSION, code, session};

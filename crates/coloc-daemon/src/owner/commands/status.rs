@@ -16,6 +16,9 @@ pub struct About {
     pub emulated: bool,
 }
 
+/// Settings that make another policy of a preset.
+const PARTS: [&str; 3] = ["queue", "place", "share"];
+
 /// The name of a policy's part, as flags have it.
 fn name(part: impl Serialize) -> String {
     let text = serde_json::to_value(part).ok();
@@ -78,7 +81,10 @@ impl Owner {
             setting.and_then(|setting| setting.values.last().cloned())
         };
         PolicyView {
-            preset: chosen("preset").or_else(|| Some("coloc".to_owned())),
+            preset: match PARTS.iter().any(|part| chosen(part).is_some()) {
+                true => None,
+                false => chosen("preset").or_else(|| Some("coloc".to_owned())),
+            },
             queue: name(policy.queue),
             place: name(policy.place),
             share: policy.share.to_string(),

@@ -76,6 +76,7 @@ impl Owner {
         if self.news.is_heard(self.heard_at) {
             self.look_at_waiting(now);
         }
+        self.keep_waits(now);
         let views = self.gpu_views(now);
         self.series.add(self.clock.world_now(), &views, &self.last_seen);
         self.tell_samples(views);

@@ -4,6 +4,7 @@ use crate::top::app::{App, Page};
 use crate::top::keys::HELP;
 use crate::top::numbers::{UNKNOWN, clock, gib, gib_or, span};
 use crate::top::paint::{Line, Palette, left, wrapped};
+use crate::top::rows::waits;
 use coloc_api::view::{TaskDetail, TimelineAnswer};
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
@@ -62,7 +63,8 @@ fn fact(name: &str, text: &str, width: usize) -> Vec<Line> {
 fn task(app: &App, width: usize) -> Vec<Line> {
     let Some(detail) = &app.detail else { return vec![Line::of(left("  asking …", width))] };
     let mut lines = facts(app, detail, width);
-    if let Some(why) = app.why.as_ref().filter(|why| why.task.id == detail.task.id) {
+    let waits = waits(&detail.task);
+    if let Some(why) = app.why.as_ref().filter(|why| waits && why.task.id == detail.task.id) {
         lines.extend(fact("Waits", &why.summary, width));
         for gpu in why.gpus.iter().filter(|gpu| !gpu.refusals.is_empty()) {
             lines.extend(fact(&format!("  GPU {}", gpu.gpu), &gpu.refusals.join(", "), width));
@@ -153,7 +155,7 @@ fn bars(timeline: &TimelineAnswer) -> Vec<Bar<'_>> {
         let mark = match attempt.outcome.as_deref() {
             _ if attempt.ooms > 0 => '▲',
             Some("completed") | None => ' ',
-            Some("preempted") => '‖',
+            Some("preempted" | "requeued") => '‖',
             Some(_) => '✕',
         };
         all.extend(attempt.gpus.iter().map(|&gpu| Bar {

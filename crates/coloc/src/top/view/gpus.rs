@@ -174,7 +174,7 @@ fn verdict(gpu: &GpuView) -> String {
         return shortly(gpu);
     }
     let left = gpu.memory_total_bytes.saturating_sub(gpu.memory_promised_bytes);
-    format!("{} GiB are promised to nobody", gib(left))
+    format!("{} GiB are not promised", gib(left))
 }
 
 /// The daemon's sentence with its word first, and shorter where a line is short.

@@ -2,11 +2,11 @@
 
 use super::Form;
 use crate::top::app::{App, Data, Filter};
-use crate::top::numbers::{UNKNOWN, clock_or, gib_or, of, span};
+use crate::top::numbers::{UNKNOWN, clock_or, gib, gib_or, of, span};
 use crate::top::paint::{Line, Palette, left, right};
 use crate::top::rows::{Row, count, rows, waits};
 use crate::top::update::is_held;
-use coloc_api::view::{GpuView, ResidentView, TaskView, VerdictWord};
+use coloc_api::view::{GpuView, ReasonCode, ResidentView, TaskView, VerdictWord, WAITING};
 use coloc_model::TaskState;
 use ratatui_core::style::{Modifier, Style};
 
@@ -185,11 +185,33 @@ fn ordinal(n: u32) -> String {
     }
 }
 
+/// What a task waits for: its reason, and where that says no more than that there is no GPU, what keeps it from those there are.
+fn awaited(task: &TaskView) -> String {
+    let reason = task.reason.clone().unwrap_or_default();
+    let memory = task.gpu_mem_bytes.or(task.promised_bytes).or(task.bound_bytes);
+    match task.reason_code.filter(|_| reason == WAITING) {
+        Some(ReasonCode::Memory) => match memory {
+            Some(bytes) => format!("no GPU has {} GiB to promise", gib(bytes)),
+            None => "no GPU has room for it".to_owned(),
+        },
+        Some(ReasonCode::Gpus) => format!("wants {} GPUs at once", task.gpus),
+        Some(ReasonCode::Hot) => "GPUs with room for it are hot".to_owned(),
+        Some(ReasonCode::Sm) => "its SM demand is too much for GPUs".to_owned(),
+        Some(ReasonCode::Exclusive) => "wants an empty GPU; all have tasks".to_owned(),
+        Some(ReasonCode::Taken) => "other tasks have GPUs to themselves".to_owned(),
+        Some(ReasonCode::Settling) => "waits until neighbours have settled".to_owned(),
+        Some(ReasonCode::Order) => "others are asked before it".to_owned(),
+        Some(ReasonCode::Drained) => "its GPUs take nothing new".to_owned(),
+        Some(ReasonCode::LostGpu) => "its GPUs are lost".to_owned(),
+        _ => reason,
+    }
+}
+
 /// What is to be known of a task, or why it waits.
 fn note(data: &Data, row: &Row<'_>) -> String {
     let task = row.task;
     if waits(task) {
-        let why = task.reason.clone().unwrap_or_default();
+        let why = awaited(task);
         return match (task.state, row.ids.len()) {
             (TaskState::Recovering, _) => format!("▲ out of memory, comes again: {why}"),
             (_, 1) => why,

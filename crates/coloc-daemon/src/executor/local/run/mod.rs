@@ -26,7 +26,7 @@ pub use files::{Claim, RunDir, RunError};
 pub(crate) use files::{LOG, OLDER_LOG};
 pub(crate) use output::{LOG_START, Output, Part, tail};
 pub(crate) use own_dir::OwnDir;
-pub(crate) use readers::{NotRead, READERS};
+pub(crate) use readers::{NotRead, READERS, Reads};
 pub(crate) use visits::{Attaching, Visit};
 
 use crate::executor::outcome::HostMemory;

@@ -8,11 +8,13 @@ use super::RunDir;
 use super::files::{LOG, OLDER_LOG};
 use super::readers::{READERS, Reads};
 use crate::executor::local::as_user::with_identity;
+use crate::file_changes::{FileChanges, Watched};
 use crate::on_disk::is_on_disk;
 use crate::record::Uid;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -100,6 +102,19 @@ impl Output {
             Output::Chosen(path) => {
                 let bytes = read(open_as(owner, path), |_| position, most)?.1;
                 Ok(Part { from: position, bytes })
+            }
+        }
+    }
+
+    /// Watches it, once it is there.
+    pub(crate) fn watch(&self, owner: Uid, changes: &FileChanges) -> io::Result<Watched> {
+        match self {
+            // The folder: the log in it is turned over.
+            Output::Log(run) => changes.watch(&run.path()),
+            Output::Chosen(path) => {
+                // By what was opened with the user's rights, whatever is at its path by now.
+                let file = open_as(owner, path)?;
+                changes.watch(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::news::{Kind, Told};
-use coloc_api::view::{ReasonCode, TaskView};
+use coloc_api::view::{DecisionKind, DecisionView, ReasonCode, TaskView};
 use tokio::sync::broadcast::Receiver;
 
 fn heard(listener: &mut Receiver<Arc<Told>>) -> Vec<TaskView> {
@@ -114,4 +114,35 @@ fn many_changes_at_once_are_one_event_each_and_very_many_are_missed() {
     kit.advance(1);
     let all: Vec<_> = std::iter::from_fn(|| listener.try_recv().ok()).collect();
     assert!(all.iter().any(|told| told.kind == Kind::Missed) && all.len() < 100, "{}", all.len());
+}
+
+#[test]
+fn what_a_task_waits_for_is_kept_when_it_changes_with_what_gpus_said() {
+    let mut kit = OwnerKit::new("1xA100-40GB", whole());
+    let first = kit.submit(train());
+    let second = kit.submit(train());
+    let look = |kit: &mut OwnerKit| {
+        kit.advance(2);
+        kit.see(kit.sighting());
+    };
+    let told = |kit: &OwnerKit| {
+        let all = kit.owner().journal.decisions(second).expect("the journal is read");
+        let refused =
+            |d: &DecisionView| d.gpus.iter().filter(|gpu| !gpu.refusals.is_empty()).count();
+        all.iter().map(|d| (d.kind, d.reason_code, refused(d))).collect::<Vec<_>>()
+    };
+    look(&mut kit);
+    look(&mut kit);
+    let waits = (DecisionKind::Waits, Some(ReasonCode::Exclusive), 1);
+    assert_eq!(told(&kit), [waits], "once, also if there is no listener");
+    kit.lose_gpu(0, true);
+    look(&mut kit);
+    let lost = (DecisionKind::Waits, Some(ReasonCode::LostGpu), 1);
+    assert_eq!(told(&kit), [waits, lost]);
+    kit.lose_gpu(0, false);
+    look(&mut kit);
+    kit.change(first, Change::Cancel).expect("it has not ended");
+    kit.advance(2);
+    look(&mut kit);
+    assert_eq!(told(&kit).last(), Some(&(DecisionKind::Starts, None, 0)));
 }
