@@ -61,6 +61,11 @@ pub struct TaskSpec {
     /// It may run in memory that another task lends, and be requeued when that task wants it back.
     #[serde(default, skip_serializing_if = "is_off")]
     pub borrow: bool,
+    /// It saves its work this often, or whenever it is told to stop (zero), and goes on from there when it is run again: it
+    /// may be preempted for shorter tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u64>")]
+    pub checkpoint: Option<Millis>,
     /// It is taken although no GPU has the memory that was declared or is expected.
     #[serde(default, skip_serializing_if = "is_off")]
     pub force: bool,
@@ -278,6 +283,7 @@ impl TaskSpec {
             gpu_memory: None,
             reclaim: false,
             borrow: false,
+            checkpoint: None,
             force: false,
             host_memory: None,
             estimate: None,

@@ -90,7 +90,7 @@ impl SchedulerState {
 
     pub(crate) fn wait_again(&mut self, now: Time, task: TaskId) -> bool {
         let Some(record) = self.tasks.get_mut(task) else { return false };
-        self.waiting.insert(record.ticket, &record.task);
+        self.waiting.insert(record.ticket, &record.task, record.service_record.done);
         if self.policy.queue.is_ranked() {
             self.ranked.come_back(now, &self.policy, record);
         }

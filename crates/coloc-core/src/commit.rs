@@ -18,6 +18,7 @@ impl SchedulerState {
         if let Some(decided) = pass.decided.as_mut().filter(|kept| kept.len() < MOST_DECIDED) {
             decided.push(self.decided(now, demand, gpus));
         }
+        self.count_overtaking(task);
         let beside_others = gpus.iter().any(|&gpu| !self.gpus.get(gpu).is_idle());
         let slots: Arc<[Slot]> = gpus.iter().map(|&gpu| self.slot(gpu, demand)).collect();
         let placement = Placement { slots, share: demand.share };
@@ -38,6 +39,7 @@ impl SchedulerState {
     /// Books the GPUs of a task and takes it out of the queue.
     pub(crate) fn book_on(&mut self, now: Time, demand: &Demand, placement: Placement) {
         for slot in placement.slots.iter() {
+            self.learn_of_crowd(now, slot.gpu);
             self.book(now, *slot, demand);
         }
         let charge = self.charge(demand, &placement.slots);
@@ -145,7 +147,7 @@ impl SchedulerState {
         if in_recovery {
             self.recovery.remove(task);
         } else {
-            self.waiting.remove(ticket, &record.task);
+            self.waiting.remove(ticket, &record.task, record.service_record.done);
             if self.policy.queue.is_ranked() {
                 self.ranked.remove(&self.policy, record);
             }

@@ -65,6 +65,7 @@ mod tests {
             memory: Memory::Unknown,
             sm: None,
             borrows: false,
+            checkpoint: None,
             duration: None,
             priority: 0,
         }

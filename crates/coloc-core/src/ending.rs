@@ -5,7 +5,7 @@ use crate::policy::Queue;
 use crate::scheduler::SchedulerState;
 use crate::service::GpuTime;
 use crate::tasks::Record;
-use coloc_model::{Millis, Outcome, TaskId, TaskState, Time};
+use coloc_model::{Millis, Outcome, Task, TaskId, TaskState, Time};
 
 impl SchedulerState {
     pub(crate) fn ended(
@@ -15,6 +15,7 @@ impl SchedulerState {
         outcome: Outcome,
         effects: &mut Vec<Effect>,
     ) -> bool {
+        self.learn_of_neighbours(now, task);
         self.learn_from(now, task);
         let contract = self.policy.contract.is_some();
         if contract {
@@ -35,8 +36,9 @@ impl SchedulerState {
             }
         }
         if self.policy.learn && outcome == Outcome::Completed {
-            let signature = self.tasks.live(task).task.signature;
-            self.beliefs.learn_run_time(signature, now.since(run.started));
+            let Task { signature, user, .. } = self.tasks.live(task).task;
+            let ran = self.tasks.live(task).service_record.done;
+            self.beliefs.learn_run_time(signature, user, ran);
         }
         let cancelled = self.tasks.live(task).cancelled;
         let state = match outcome {
@@ -132,7 +134,9 @@ impl SchedulerState {
     }
 
     fn retire(&mut self, task: TaskId, state: TaskState, effects: &mut Vec<Effect>) {
-        self.tasks.remove(task);
+        if let Some(record) = self.tasks.remove(task) {
+            self.holdings.gone(record.task.user);
+        }
         self.overtaking.forget(task);
         self.host.forget(task);
         if self.reserved == Some(task) {

@@ -12,6 +12,7 @@ pub mod belief;
 mod choose;
 mod commit;
 pub mod contract;
+mod crowd;
 mod decided;
 pub mod demand;
 pub mod eligibility;

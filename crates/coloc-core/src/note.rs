@@ -94,15 +94,16 @@ impl Scheduler {
         let rank = Ticket::rank(&self.state.policy, &task);
         let ticket = Ticket { rank, submitted: now, number: self.next_ticket };
         self.next_ticket += 1;
-        self.state.waiting.insert(ticket, &task);
         let shape = self.state.shape(&task);
         let mut record = Record::new(task, ticket);
         let past = self.state.past.remove(&record.task.id).unwrap_or_default();
         (record.service_record, record.promised) = (past.service_record, past.promised);
+        self.state.waiting.insert(ticket, &record.task, record.service_record.done);
         if self.state.policy.queue.is_ranked() {
             self.state.ranked.arrive(now, &self.state.policy, &mut record, shape);
         }
         let id = record.task.id;
+        self.state.holdings.came(record.task.user);
         self.state.tasks.insert(record);
         self.state.recall_attempts(id, past.attempts);
         true

@@ -27,6 +27,8 @@ pub enum Queue {
     Gittins2d,
     /// The user who has had least for its weight first; tasks that do not fit are skipped.
     Fair,
+    /// The least expected work first, by what was learned of such tasks; tasks that do not fit are skipped.
+    LeastWork,
     /// AlloX: min-cost matching of one-device tasks to devices that differ in speed.
     Allox,
 }
@@ -35,7 +37,12 @@ impl Queue {
     /// Running tasks have a rank too.
     pub const fn is_ranked(self) -> bool {
         match self {
-            Queue::Fifo | Queue::BestEffort | Queue::Backfill | Queue::Fair | Queue::Allox => false,
+            Queue::Fifo
+            | Queue::BestEffort
+            | Queue::Backfill
+            | Queue::Fair
+            | Queue::LeastWork
+            | Queue::Allox => false,
             Queue::Sjf | Queue::Srtf | Queue::Srsf | Queue::Las2d | Queue::Gittins2d => true,
         }
     }
@@ -142,11 +149,9 @@ pub enum Gate {
         /// DRAM activity.
         dram: Fraction,
     },
-    /// Expected SM demand of the tasks on the GPU has reached `full`, or would exceed `limit` with the
-    /// newcomer; in devices.
+    /// SM demand on the GPU would exceed `limit` with the newcomer, in devices: what is expected of its tasks, or what the
+    /// device is seen to do if that is more.
     Expected {
-        /// A GPU with this much demand has nothing left to give.
-        full: f64,
         /// The most demand with the newcomer.
         limit: f64,
     },
@@ -199,6 +204,17 @@ pub struct Contract {
     pub unknown_instance: Option<Bytes>,
 }
 
+/// When tasks that can save their work make room for shorter ones.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Preemption {
+    /// The least time between two looks at what runs.
+    pub every: Millis,
+    /// Before so many runs have ended, too little is known of how long tasks take.
+    pub after_ends: u64,
+    /// A running task counts as this part of its rank, so that tasks do not take turns.
+    pub stays: f64,
+}
+
 /// A complete scheduling policy.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Policy {
@@ -228,14 +244,19 @@ pub struct Policy {
     pub pace: Pace,
     /// Out-of-memory recovery.
     pub recovery: Recovery,
-    /// How long a task may be passed over before GPUs are kept free for it.
+    /// How long a task may be passed over before GPUs are kept free for it. Under `overtaking` this is for tasks that ran
+    /// out of memory alone.
     #[serde(alias = "patience")]
     pub starvation_limit: Option<Millis>,
-    /// Tasks that are expected to be short go first: each is ordered as if submitted this many times its
-    /// expected run time later. Zero keeps the order of arrival; no task is overtaken for ever.
-    pub short_first: f64,
-    /// No task is overtaken by a task that came later by more than this.
-    pub overtake_limit: Option<Millis>,
+    /// Least work first: a task that has waited so long counts as half its work.
+    #[serde(default)]
+    pub ageing: Option<Millis>,
+    /// Once later tasks were started that do this many times the work of the oldest one, GPUs are reserved for that.
+    #[serde(default)]
+    pub overtaking: Option<f64>,
+    /// Least work first: tasks that can save their work are preempted for shorter ones.
+    #[serde(default)]
+    pub preemption: Option<Preemption>,
     /// Watch tasks settle: give back memory that was booked and never used, and learn how busy each kind
     /// of task keeps a GPU.
     pub learn: bool,
@@ -279,8 +300,9 @@ impl Policy {
                 stops_others: false,
             },
             starvation_limit: None,
-            short_first: 0.0,
-            overtake_limit: None,
+            ageing: None,
+            overtaking: None,
+            preemption: None,
             learn: false,
             service: Service::PLAIN,
             half_life: HALF_LIFE,
@@ -309,6 +331,11 @@ impl Policy {
     /// How fast usage is forgotten, where it is asked for.
     pub(crate) fn half_life(&self) -> Option<Millis> {
         (self.queue == Queue::Fair).then_some(self.half_life)
+    }
+
+    /// GPUs may be kept free for a task that starves.
+    pub(crate) fn reserves(&self) -> bool {
+        self.starvation_limit.is_some() || self.overtaking.is_some() || self.contract.is_some()
     }
 
     /// A GPU may become eligible by the mere passing of time.

@@ -8,6 +8,15 @@ use coloc_model::TaskId;
 impl SchedulerState {
     /// Sends a task whose bookings were lifted back to the queue; says in which class it waits.
     pub(crate) fn preempt(&mut self, pass: &mut Pass, task: TaskId, order_key: OrderKey) -> usize {
+        self.send_back(pass, task);
+        let Some(record) = self.tasks.get_mut(task) else {
+            unreachable!("preempted task {task} is alive");
+        };
+        self.ranked.preempted(&self.policy, record, order_key)
+    }
+
+    /// Sends a task whose bookings were lifted back to the queue.
+    pub(crate) fn send_back(&mut self, pass: &mut Pass, task: TaskId) {
         let now = pass.now;
         let Some(record) = self.tasks.get_mut(task) else {
             unreachable!("running task {task} is alive");
@@ -27,8 +36,7 @@ impl SchedulerState {
         let Some(record) = self.tasks.get_mut(task) else {
             unreachable!("preempted task {task} is alive");
         };
-        self.waiting.insert(record.ticket, &record.task);
+        self.waiting.insert(record.ticket, &record.task, record.service_record.done);
         pass.effects.push(Effect::Preempt(task));
-        self.ranked.preempted(&self.policy, record, order_key)
     }
 }

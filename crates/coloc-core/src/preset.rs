@@ -1,7 +1,8 @@
 //! Named policies. A preset sets defaults; whatever is asked for explicitly wins.
 
 use crate::policy::{
-    Contract, Gate, Knowledge, MemoryBasis, OnOom, Pace, Pack, Place, Policy, Queue, Recovery,
+    Contract, Gate, Knowledge, MemoryBasis, OnOom, Pace, Pack, Place, Policy, Preemption, Queue,
+    Recovery,
 };
 use crate::service::{GpuTime, RuleSet, Service, Thresholds};
 use coloc_model::{Bytes, Fraction, Millis, Share};
@@ -151,9 +152,10 @@ fn tiresias(service: Service, place: Place) -> Policy {
     Policy { service, ..Policy::plain(Queue::Las2d, place, Share::Exclusive) }
 }
 
-/// No task waits for nothing: tasks that do not fit are skipped, with room kept for a task that has been
-/// passed over too long; the ledger stands in for a settle time; demand on SMs is expected, not
-/// awaited; and a task that ran out of memory comes back with what it wanted.
+/// The least expected work goes first, by what was learned, and after users who hold less; tasks that do not fit are
+/// skipped, with room kept for one that was overtaken too often; tasks that can save make room for much shorter ones; the
+/// ledger stands in for a settle time; demand on SMs is learned of each task, not awaited; and a task that ran out of
+/// memory comes back with what it wanted.
 fn coloc(known: MemoryKnowledge) -> Policy {
     let knowledge = match known {
         MemoryKnowledge::Oracle | MemoryKnowledge::Estimate => {
@@ -164,11 +166,12 @@ fn coloc(known: MemoryKnowledge) -> Policy {
     Policy {
         knowledge,
         contract: Some(Contract::default()),
-        gate: Gate::Expected { full: 0.8, limit: 1.4 },
+        gate: Gate::Expected { limit: 1.5 },
         starvation_limit: Some(secs(2 * 3600)),
-        short_first: 3.0,
-        overtake_limit: Some(secs(90 * 60)),
+        ageing: Some(secs(24 * 3600)),
+        overtaking: Some(20.0),
+        preemption: Some(Preemption { every: secs(300), after_ends: 40, stays: 0.5 }),
         learn: true,
-        ..Policy::plain(Queue::BestEffort, Place::LeastInterference, Share::Mps)
+        ..Policy::plain(Queue::LeastWork, Place::LeastInterference, Share::Mps)
     }
 }

@@ -47,6 +47,8 @@ pub(crate) struct SchedulerState {
     pub(crate) watch: Watch,
     pub(crate) settling: Settling,
     pub(crate) overtaking: Overtaking,
+    /// Before then no task is preempted for shorter ones.
+    pub(crate) preempts_at: Time,
     /// GPUs that improved before this pass: a buffer, kept for its memory.
     pub(crate) improved: Vec<GpuId>,
     /// The head of the queue, once it was refused by every GPU.
@@ -111,12 +113,13 @@ impl Scheduler {
             speeds_seen: SpeedsSeen::default(),
             skews: BTreeMap::new(),
             recovery: RecoveryQueue::default(),
-            holdings: Holdings::new(Accounts::default(), policy.half_life()),
+            holdings: Holdings::of(Accounts::default(), &policy),
             host: HostAccount::default(),
             beliefs: Beliefs::default(),
             watch: Watch::default(),
             settling: Settling::default(),
             overtaking: Overtaking::default(),
+            preempts_at: Time::START,
             improved: Vec::new(),
             blocked_head: None,
             fleet: fleet.clone(),
@@ -165,7 +168,7 @@ impl Scheduler {
     #[must_use]
     pub fn with_accounts(mut self, accounts: Accounts) -> Self {
         let policy = self.state.policy;
-        self.state.holdings = Holdings::new(accounts, policy.half_life());
+        self.state.holdings = Holdings::of(accounts, &policy);
         self.state.waiting = Waiting::new(&policy, self.state.holdings.are_limited());
         self
     }
@@ -266,6 +269,9 @@ impl Scheduler {
         if let Some(at) = self.state.ranked.look_at {
             effects.push(Effect::WakeAt(at));
         }
+        if self.state.preempts_at > now && !self.state.waiting.is_empty() {
+            effects.push(Effect::WakeAt(self.state.preempts_at));
+        }
         let due = self.state.watch.next_due();
         if let Some(due) = due.into_iter().chain(self.state.settling.next_due()).min() {
             effects.push(Effect::WakeAt(due));
@@ -306,12 +312,16 @@ impl SchedulerState {
         }
         match self.policy.queue {
             Queue::Fifo => fifo::run(self, pass),
-            Queue::BestEffort | Queue::Fair => best_effort::run(self, pass),
+            Queue::BestEffort | Queue::Fair | Queue::LeastWork => best_effort::run(self, pass),
             Queue::Backfill => backfill::run(self, pass),
             Queue::Allox => allox::run(self, pass),
             Queue::Sjf | Queue::Srtf | Queue::Srsf | Queue::Las2d | Queue::Gittins2d => {
                 ranked::run(self, pass);
             }
+        }
+        let least_work = self.policy.queue == Queue::LeastWork;
+        if let Some(preemption) = self.policy.preemption.filter(|_| least_work && !pass.is_over()) {
+            self.preempt_longer_ones(pass, preemption);
         }
         if self.policy.contract.is_some() {
             self.bound_overtaking(pass.now);

@@ -106,9 +106,7 @@ pub enum Measure {
     MeanSm,
     /// The risk score of SM activity, with occupancy or DRAM activity above its limit too.
     RiskSm,
-    /// Expected SM demand of the tasks on it.
-    ExpectedSm,
-    /// Expected SM demand with the newcomer.
+    /// SM demand that is expected with the newcomer, or seen if that is more.
     ExpectedWithTask,
 }
 
@@ -194,7 +192,6 @@ impl fmt::Display for Refusal {
                 let what = match measure {
                     Measure::MeanSm => "mean SM activity",
                     Measure::RiskSm => "SM risk score",
-                    Measure::ExpectedSm => "expected SM demand",
                     Measure::ExpectedWithTask => "expected SM demand with this task",
                 };
                 write!(f, "{what} {value:.2} with a limit of {limit:.2}")
@@ -354,11 +351,8 @@ fn utilization(case: &Case<'_>, gpu: &GpuState) -> Option<Refusal> {
             busy(Measure::RiskSm, score.get(), limit.get())
         }
         Gate::Expected { .. } if gpu.is_idle() => None,
-        Gate::Expected { full, .. } if gpu.load >= full => {
-            busy(Measure::ExpectedSm, gpu.load, full)
-        }
-        Gate::Expected { limit, .. } => {
-            let expected = gpu.load + case.demand.load;
+        Gate::Expected { limit } => {
+            let expected = gpu.demand() + case.demand.load;
             if expected > limit { busy(Measure::ExpectedWithTask, expected, limit) } else { None }
         }
     }

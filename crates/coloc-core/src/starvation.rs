@@ -8,18 +8,59 @@ use crate::queue::backfill;
 use crate::scheduler::{Pass, SchedulerState};
 use coloc_model::{GpuId, TaskId, Time};
 
+/// Work of a task that is counted at least, in SM seconds: a short task may be overtaken too.
+const LEAST_WORK: f64 = 1800.0;
+
 impl SchedulerState {
+    /// A task is about to start: the first of each shape that came before it is overtaken by its work.
+    pub(crate) fn count_overtaking(&mut self, task: TaskId) {
+        if self.policy.overtaking.is_some() {
+            let (ticket, work) = (self.tasks.live(task).ticket, self.expected_work(task));
+            self.waiting.overtake(ticket, work);
+        }
+    }
+
+    /// Reserves GPUs for the task that was overtaken most, for the work that it does itself.
+    fn reserve_for_the_overtaken(&mut self, now: Time, times: f64) {
+        if self.reserved.is_some() {
+            return;
+        }
+        let mut most = (times, None);
+        for (task, overtaken) in self.waiting.overtaken() {
+            // By what it is expected to do at most, so that the dear look comes last.
+            if overtaken <= most.0 * LEAST_WORK {
+                continue;
+            }
+            let ratio = overtaken / self.expected_work(task).max(LEAST_WORK);
+            if ratio > most.0 && !self.is_barred(task) {
+                most = (ratio, Some(task));
+            }
+        }
+        if let (_, Some(task)) = most {
+            self.reserve_for(now, Some(task));
+        }
+    }
+
     /// Keeps GPUs of one node free for a task that has waited too long: the first of those that ran out of memory, since
     /// then, or the head of the queue.
     pub(crate) fn reserve_for_the_starving(&mut self, now: Time) {
-        let Some(limit) = self.policy.starvation_limit.filter(|_| self.reserved.is_none()) else {
+        if let Some(times) = self.policy.overtaking {
+            self.reserve_for_the_overtaken(now, times);
+        }
+        // A preemptive discipline promotes those that starve; GPUs kept free for one would idle.
+        let may_reserve = self.reserved.is_none() && !self.policy.queue.is_ranked();
+        let Some(limit) = self.policy.starvation_limit.filter(|_| may_reserve) else {
             return;
         };
         let starves = |since: Time| now.since(since) >= limit;
         let recovering = self.recovery.iter().find(|&task| !self.is_barred(task));
         let recovering =
             recovering.filter(|&task| starves(self.tasks.live(task).service_record.since));
-        let head = || self.head().filter(|&task| starves(self.tasks.live(task).ticket.submitted));
+        let by_time = self.policy.overtaking.is_none();
+        let head = || {
+            let head = self.head().filter(|_| by_time)?;
+            starves(self.tasks.live(head).ticket.submitted).then_some(head)
+        };
         if let Some(task) = recovering.or_else(head) {
             self.reserve_for(now, Some(task));
         }
@@ -49,7 +90,9 @@ impl SchedulerState {
         }
         let first = match self.policy.queue {
             queue if queue.is_ranked() => self.ranked.first_like(record),
-            Queue::BestEffort | Queue::Fair => self.waiting.first_like(&record.task),
+            Queue::BestEffort | Queue::Fair | Queue::LeastWork => {
+                self.waiting.first_like(&record.task, record.service_record.done)
+            }
             _ => self.waiting.head(),
         };
         first != Some(task)

@@ -2,15 +2,15 @@
 //! how busy such tasks keep a GPU is remembered.
 
 use crate::belief::NOTICEABLE;
+use crate::crowd::LEAST_WATCH;
 use crate::event::Effect;
+use crate::gpus::Booking;
 use crate::scheduler::SchedulerState;
 use coloc_model::{Bytes, Fraction, GpuId, Millis, SignatureId, TaskId, Time};
 use std::collections::VecDeque;
 
 /// A task that has been on its GPUs this long has warmed up.
 const WARM_UP: Millis = Millis::from_secs(60);
-/// Activity is believed once it was watched for this long without a task coming or going.
-const LEAST_WATCH: Millis = Millis::from_secs(20);
 /// Above this a GPU is saturated: what one of several tasks contributes cannot be told.
 const SATURATED: f64 = 0.75;
 /// Kept above what was seen, for what a task may still allocate.
@@ -57,6 +57,10 @@ impl SchedulerState {
         if contract {
             self.gather_evidence(now, task, used, activity);
         }
+        if self.policy.learn {
+            let level = activity.map(Fraction::get);
+            gpus.iter().for_each(|&(gpu, _)| self.gpus.see_own(now, gpu, task, level));
+        }
         let before = effects.len();
         for (gpu, instance) in gpus {
             if contract {
@@ -87,6 +91,7 @@ impl SchedulerState {
     }
 
     fn end_warm_up(&mut self, now: Time, task: TaskId) {
+        self.learn_of_neighbours(now, task);
         self.learn_from(now, task);
         // By the contract time alone settles nothing.
         if self.policy.contract.is_some() {
@@ -142,6 +147,11 @@ impl SchedulerState {
             return;
         }
         let seen = state.mean_sm_of_crowd(now);
+        let told = |b: &Booking| state.mean_own(now, b).is_some();
+        if state.residents().iter().all(told) {
+            // What each does itself is known, and was learned.
+            return;
+        }
         let others: f64 = state.residents().iter().filter(|b| b.task != task).map(|b| b.load).sum();
         let alone = state.residents().len() == 1;
         let believed = state.residents().iter().find(|b| b.task == task).map_or(0.0, |b| b.load);

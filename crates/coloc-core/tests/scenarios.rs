@@ -15,6 +15,7 @@ mod scenarios {
     mod host;
     mod inherit;
     mod learning;
+    mod least_work;
     mod ledger;
     mod mig;
     mod placement;

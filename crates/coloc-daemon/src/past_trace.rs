@@ -107,6 +107,7 @@ impl PastTrace {
                 phases: coloc_sim::Phases::NONE,
                 declared: task.declared_bytes.map(Bytes),
                 recorded: recorded(task),
+                checkpoint: None,
             }
         };
         let tasks = past.tasks.iter().map(&mut traced).collect();

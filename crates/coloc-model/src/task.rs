@@ -166,6 +166,9 @@ pub struct Task {
     /// CPUs and memory of the machine.
     #[serde(default, skip_serializing_if = "HostNeed::is_none")]
     pub host: HostNeed,
+    /// It saves its work this often, or whenever it is told to (zero), and goes on from there; without it, it starts anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Millis>,
     /// How long the user says it runs when alone.
     pub duration: Option<Millis>,
     /// Among waiting tasks, higher goes first; 0 is the default.

@@ -17,7 +17,9 @@ pub mod trace;
 
 pub use bound::makespan_bound;
 pub use coloc_physics::{Phases, Profile};
-pub use engine::{Declarations, Observer, PreemptionCost, Silent, Simulation, SimulationError};
+pub use engine::{
+    Declarations, Observer, PreemptionCost, Silent, Simulation, SimulationError, SmError,
+};
 pub use estimator::{Estimator, NoEstimate, Surroundings};
 pub use metrics::{MemoryFigures, Summary, TaskResult};
 pub use names::Names;

@@ -20,6 +20,7 @@ fn task(id: u32) -> Task {
         memory: Memory::exact(Bytes::from_mib(1000)),
         sm: None,
         borrows: false,
+        checkpoint: None,
         host: coloc_model::HostNeed::NONE,
         duration: None,
         priority: 0,

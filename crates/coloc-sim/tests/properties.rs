@@ -46,7 +46,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
             occupancy: Fraction::new(0.2),
             dram: Fraction::new(0.2),
         },
-        Gate::Expected { full: 0.8, limit: 1.3 },
+        Gate::Expected { limit: 1.3 },
     ]);
     let plain = (queue, place, select(Share::ALL.to_vec()), gate, any::<bool>(), any::<bool>());
     let plain = plain.prop_map(|(queue, place, share, gate, learn, settles)| Policy {

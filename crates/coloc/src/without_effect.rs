@@ -57,7 +57,10 @@ fn of_queues(args: &PolicyArgs, policy: &Policy) -> [(bool, Idle); 10] {
         (tuning.learn_speeds && !allox, ("--learn-speeds", ALLOX)),
         (accounts.half_life.is_some() && !fair, ("--half-life", FAIR)),
         (accounts.fair_order.is_some() && !fair, ("--fair-order", FAIR)),
-        (!accounts.weight.is_empty() && !fair, ("--weight", FAIR)),
+        (
+            !accounts.weight.is_empty() && !fair && policy.queue != Queue::LeastWork,
+            ("--weight", "it belongs to --queue fair and least-work"),
+        ),
     ]
 }
 
@@ -65,13 +68,14 @@ const CONTRACT: &str = "it belongs to --contract on";
 const SHARED: &str = "no two tasks share a GPU";
 
 /// What depends on where tasks are put and whether they share, and whether it was given in vain.
-fn of_sharing(args: &PolicyArgs, physics: &PhysicsArgs, policy: &Policy) -> [(bool, Idle); 14] {
+fn of_sharing(args: &PolicyArgs, physics: &PhysicsArgs, policy: &Policy) -> [(bool, Idle); 15] {
     let tuning = &args.tuning;
     let (whole, spans) = (policy.needs_idle(), policy.spans_nodes());
     let blind = matches!(policy.knowledge, Knowledge::Unknown { .. });
     let contract = policy.contract.is_some();
     let preempts =
-        matches!(policy.queue, Queue::Srtf | Queue::Srsf | Queue::Las2d | Queue::Gittins2d);
+        matches!(policy.queue, Queue::Srtf | Queue::Srsf | Queue::Las2d | Queue::Gittins2d)
+            || policy.queue == Queue::LeastWork && policy.preemption.is_some();
     let free = "no task is preempted under this --queue";
     [
         (
@@ -94,6 +98,10 @@ fn of_sharing(args: &PolicyArgs, physics: &PhysicsArgs, policy: &Policy) -> [(bo
         (
             physics.spread_speed != 1.0 && !spans,
             ("--spread-speed", "gangs stay on one node under this --place"),
+        ),
+        (
+            tuning.starvation_limit.is_some() && policy.queue.is_ranked(),
+            ("--starvation-limit", "under this --queue tasks that starve are promoted"),
         ),
         (physics.preempt_cost != 0.0 && !preempts, ("--preempt-cost", free)),
         (physics.preempt_cost_per_gib != 0.0 && !preempts, ("--preempt-cost-per-gib", free)),

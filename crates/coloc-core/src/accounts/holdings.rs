@@ -5,6 +5,7 @@
 
 use super::{Account, Accounts, OverQuota, Quota, Resource, Whose};
 use crate::demand::Demand;
+use crate::policy::{Policy, Queue};
 use coloc_model::{Bytes, GroupId, Millis, Time, UserId};
 
 /// What a task takes from its user's account while it runs.
@@ -69,6 +70,18 @@ pub(crate) struct Holdings {
     half_life: Option<f64>,
     users: Vec<(Holding, Usage)>,
     groups: Vec<Holding>,
+    presence: Option<Presence>,
+}
+
+/// Who has tasks here, where users share GPUs evenly.
+#[derive(Clone, Default, Debug)]
+struct Presence {
+    /// Tasks of each user that wait or run.
+    tasks: Vec<u32>,
+    /// Weights of the users who have any.
+    weights: f64,
+    /// GPUs that all of them hold.
+    held: f64,
 }
 
 impl Holdings {
@@ -76,7 +89,60 @@ impl Holdings {
     pub(crate) fn new(accounts: Accounts, half_life: Option<Millis>) -> Self {
         let limited = accounts.have_quotas();
         let half_life = half_life.map(|span| span.secs().max(0.001));
-        Holdings { accounts, limited, half_life, users: Vec::new(), groups: Vec::new() }
+        Holdings {
+            accounts,
+            limited,
+            half_life,
+            users: Vec::new(),
+            groups: Vec::new(),
+            presence: None,
+        }
+    }
+
+    /// What a policy needs to know of users.
+    pub(crate) fn of(accounts: Accounts, policy: &Policy) -> Self {
+        let mut holdings = Holdings::new(accounts, policy.half_life());
+        if policy.queue == Queue::LeastWork {
+            holdings.keep_presence();
+        }
+        holdings
+    }
+
+    /// Keeps who has tasks here, for [`Holdings::has_more_than_its_share`].
+    pub(crate) fn keep_presence(&mut self) {
+        self.presence = Some(Presence::default());
+    }
+
+    /// A task of a user came.
+    pub(crate) fn came(&mut self, user: UserId) {
+        let weight = self.accounts.user(user).weight;
+        let Some(presence) = &mut self.presence else { return };
+        if presence.tasks.len() <= user.index() {
+            presence.tasks.resize(user.index() + 1, 0);
+        }
+        presence.tasks[user.index()] += 1;
+        if presence.tasks[user.index()] == 1 {
+            presence.weights += weight;
+        }
+    }
+
+    /// A task of a user is here no longer.
+    pub(crate) fn gone(&mut self, user: UserId) {
+        let weight = self.accounts.user(user).weight;
+        let Some(presence) = &mut self.presence else { return };
+        presence.tasks[user.index()] -= 1;
+        if presence.tasks[user.index()] == 0 {
+            presence.weights -= weight;
+        }
+    }
+
+    /// A user holds a larger part of what is held than its weight among the users who have tasks here.
+    pub(crate) fn has_more_than_its_share(&self, user: UserId) -> bool {
+        let Some(presence) = &self.presence else { return false };
+        let Some((_, usage)) = self.users.get(user.index()) else { return false };
+        let weight = self.accounts.user(user).weight;
+        // Rounding must not decide between users who hold the same.
+        usage.rate * presence.weights > presence.held * weight * (1.0 + 1e-9)
     }
 
     /// Agrees something with a user who holds nothing yet.
@@ -112,7 +178,7 @@ impl Holdings {
 
     /// The policy or a quota needs what users hold or have had.
     pub(crate) fn are_kept(&self) -> bool {
-        self.limited || self.half_life.is_some()
+        self.limited || self.half_life.is_some() || self.presence.is_some()
     }
 
     pub(crate) fn started(&mut self, now: Time, user: UserId, charge: &Charge) {
@@ -124,6 +190,9 @@ impl Holdings {
         holding.add(charge);
         usage.rate += charge.share;
         usage.tasks += 1;
+        if let Some(presence) = &mut self.presence {
+            presence.held += charge.share;
+        }
         if let Some(group) = self.accounts.user(user).group {
             self.group(group).add(charge);
         }
@@ -137,6 +206,9 @@ impl Holdings {
         let (holding, usage) = &mut self.users[user.index()];
         holding.remove(charge);
         usage.tasks -= 1;
+        if let Some(presence) = &mut self.presence {
+            presence.held = (presence.held - charge.share).max(0.0);
+        }
         usage.rate = if usage.tasks == 0 { 0.0 } else { (usage.rate - charge.share).max(0.0) };
         if let Some(group) = self.accounts.user(user).group {
             self.group(group).remove(charge);

@@ -1,6 +1,6 @@
 //! How tasks of a kind take neighbours and what they are to them, where that was measured.
 
-use super::{Beliefs, Learned, PRODUCT_PRIOR, slowdown};
+use super::{Beliefs, Learned, slowdown};
 use coloc_model::{InterferenceProfile, Lesson, SignatureId};
 
 /// A measurement counts as much as this many sightings.
@@ -18,9 +18,9 @@ pub fn profile_of_pair(lost: f64, others_lost: f64) -> InterferenceProfile {
 
 /// What a measured slow-down is, of the slow-down for neighbours that was believed; `None` where the believed one is too
 /// small to compare with, or where the device as a whole was the limit.
-pub fn lost(measured: f64, own: f64, others: f64) -> Option<f64> {
+pub fn lost(product: f64, measured: f64, own: f64, others: f64) -> Option<f64> {
     let stretched = (own + others).max(1.0);
-    let believed = PRODUCT_PRIOR * own * others;
+    let believed = product * own * others;
     let lost = (measured / stretched - 1.0) / believed;
     (believed > 0.01 && lost.is_finite()).then(|| lost.clamp(LEAST_FACTOR, WILDEST))
 }
@@ -68,6 +68,7 @@ impl Beliefs {
 
 /// [`super::predicted_harm`] among tasks of which some were measured. Each has its SM demand and its interference profile.
 pub fn harm_by_profile(
+    product: f64,
     incumbents: impl Iterator<Item = (f64, InterferenceProfile)> + Clone,
     newcomer: (f64, InterferenceProfile),
 ) -> f64 {
@@ -76,7 +77,7 @@ pub fn harm_by_profile(
     let felt: f64 =
         incumbents.clone().map(|(demand, interference)| demand * interference.pressure).sum();
     let takes = |own: f64, interference: InterferenceProfile, felt: f64, all: f64| {
-        (1.0 + PRODUCT_PRIOR * own * interference.sensitivity * felt) * all.max(1.0)
+        (1.0 + product * own * interference.sensitivity * felt) * all.max(1.0)
     };
     let own = takes(joining, interference, felt, load + joining) - 1.0;
     let others: f64 = incumbents
@@ -91,10 +92,11 @@ pub fn harm_by_profile(
 
 /// How many times as long a task of this interference profile takes beside others of that one.
 pub fn slowdown_by_profile(
+    product: f64,
     own: (f64, InterferenceProfile),
     others: (f64, InterferenceProfile),
 ) -> f64 {
-    let usual = slowdown(own.0, others.0);
+    let usual = slowdown(product, own.0, others.0);
     let stretched = (own.0 + others.0).max(1.0);
     (usual / stretched - 1.0) * own.1.sensitivity * others.1.pressure * stretched + stretched
 }
@@ -109,11 +111,11 @@ mod tests {
     #[test]
     fn what_was_measured_is_what_is_believed_afterwards() {
         let (own, measured) = (0.6, 1.5);
-        let factor = lost(measured, own, own).expect("a slow-down to speak of");
+        let factor = lost(0.33, measured, own, own).expect("a slow-down to speak of");
         let interference = profile_of_pair(factor, factor);
-        let believed = slowdown_by_profile((own, interference), (own, interference));
+        let believed = slowdown_by_profile(0.33, (own, interference), (own, interference));
         assert!((believed - measured).abs() < 1e-9, "{believed}");
-        assert_eq!(lost(1.0, 0.05, 0.05), None, "too small to compare with");
+        assert_eq!(lost(0.33, 1.0, 0.05, 0.05), None, "too small to compare with");
     }
 
     #[test]
@@ -147,11 +149,11 @@ mod tests {
             let profiles = || all.iter().chain([&newcomer]).map(|(_, interference)| *interference);
             let least = |of: fn(InterferenceProfile) -> f64| profiles().map(of).fold(1.0, f64::min);
             let least_factor = least(|t| t.sensitivity) * least(|t| t.pressure);
-            let harm = harm_by_profile(all.iter().copied(), newcomer);
-            prop_assert!(least_harm(load, newcomer.0, least_factor) <= harm + 1e-9);
+            let harm = harm_by_profile(0.33, all.iter().copied(), newcomer);
+            prop_assert!(least_harm(0.33, load, newcomer.0, least_factor) <= harm + 1e-9);
             let usual = all.iter().map(|(demand, _)| (*demand, InterferenceProfile::USUAL));
-            let plain = predicted_harm(all.iter().map(|(demand, _)| *demand), newcomer.0);
-            let same = harm_by_profile(usual, (newcomer.0, InterferenceProfile::USUAL));
+            let plain = predicted_harm(0.33, all.iter().map(|(demand, _)| *demand), newcomer.0);
+            let same = harm_by_profile(0.33, usual, (newcomer.0, InterferenceProfile::USUAL));
             prop_assert!((plain - same).abs() < 1e-9);
         }
     }

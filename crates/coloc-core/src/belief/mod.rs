@@ -3,21 +3,37 @@
 
 mod interference;
 mod peaks;
+mod run_times;
 
 pub use interference::{harm_by_profile, lost, profile_of_pair, slowdown_by_profile};
 pub use peaks::SeenPeak;
 
-use coloc_model::{Bytes, Fraction, InterferenceProfile, Millis, SignatureId, TaskId};
+use coloc_model::{
+    Bytes, Fraction, InterferenceProfile, Millis, Share, SignatureId, TaskId, UserId,
+};
 use peaks::Peaks;
+use run_times::RunTimes;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// SM demand expected of a task of which nothing at all is known, until anything has been learned.
 const FIRST_GUESS: f64 = 0.5;
 /// A new observation weighs at least this much, so that beliefs follow a task that changes.
 const LEAST_WEIGHT: f64 = 0.125;
-/// Slow-down of one task per product of its own and a neighbour's SM demand: the one-parameter model
-/// that does best on pairs that were not measured.
-const PRODUCT_PRIOR: f64 = 0.49;
+/// Slow-down of one task per product of its own and a neighbour's SM demand where contexts take turns: the one-parameter
+/// model that does best on pairs that were not measured.
+const PRODUCT_STREAMS: f64 = 0.49;
+/// The same under MPS, SMs and DRAM together.
+const PRODUCT_MPS: f64 = 0.33;
+
+/// Slow-down per product of SM demands, by how tasks share a GPU. MIG instances do not slow each other down; there it only
+/// prefers the emptier GPU.
+pub fn product(share: Share) -> f64 {
+    match share {
+        Share::Mps => PRODUCT_MPS,
+        Share::Streams | Share::Mig | Share::Exclusive => PRODUCT_STREAMS,
+    }
+}
+
 /// Beliefs that differ by less are the same.
 pub(crate) const NOTICEABLE: f64 = 1e-3;
 
@@ -44,6 +60,7 @@ pub struct Beliefs {
     warm_ups: FxHashMap<SignatureId, Learned>,
     run_times: FxHashMap<SignatureId, Learned>,
     any_run_time: Learned,
+    runs: RunTimes,
     profiles: FxHashMap<SignatureId, InterferenceProfile>,
     mildest: InterferenceProfile,
     taught: FxHashSet<SignatureId>,
@@ -132,7 +149,23 @@ impl Beliefs {
         self.run_time(signature).unwrap_or_else(like_others)
     }
 
-    pub(crate) fn learn_run_time(&mut self, signature: SignatureId, ran: Millis) {
+    /// Seconds that a task is expected to take from now on, given that it has run for `done`.
+    pub(crate) fn expected_left(&self, signature: SignatureId, user: UserId, done: Millis) -> f64 {
+        self.runs.expected_left(signature, user, done.secs())
+    }
+
+    /// The Gittins rank of a task that has run for `done` and can be interrupted, in seconds.
+    pub(crate) fn gittins(&self, signature: SignatureId, user: UserId, done: Millis) -> f64 {
+        self.runs.gittins(signature, user, done.secs())
+    }
+
+    /// How many runs have ended.
+    pub(crate) fn ends(&self) -> u64 {
+        self.runs.ends
+    }
+
+    pub(crate) fn learn_run_time(&mut self, signature: SignatureId, user: UserId, ran: Millis) {
+        self.runs.learn(signature, user, ran);
         self.run_times.entry(signature).or_default().add(ran.secs());
         self.any_run_time.add(ran.secs());
     }
@@ -150,15 +183,19 @@ impl Beliefs {
 
 /// Predicted harm of putting a newcomer beside incumbents: the newcomer's slow-down and what each
 /// incumbent loses, summed. Demands are SM shares.
-pub fn predicted_harm(incumbents: impl Iterator<Item = f64> + Clone, newcomer: f64) -> f64 {
+pub fn predicted_harm(
+    product: f64,
+    incumbents: impl Iterator<Item = f64> + Clone,
+    newcomer: f64,
+) -> f64 {
     let load: f64 = incumbents.clone().sum();
     let crowd = |total: f64| total.max(1.0);
     let stretched = crowd(load + newcomer);
-    let own = slowdown(newcomer, load) - 1.0;
+    let own = slowdown(product, newcomer, load) - 1.0;
     let others: f64 = incumbents
         .map(|demand| {
-            let before = (1.0 + PRODUCT_PRIOR * demand * (load - demand)) * crowd(load);
-            let after = (1.0 + PRODUCT_PRIOR * demand * (load - demand + newcomer)) * stretched;
+            let before = (1.0 + product * demand * (load - demand)) * crowd(load);
+            let after = (1.0 + product * demand * (load - demand + newcomer)) * stretched;
             after - before
         })
         .sum();
@@ -166,18 +203,18 @@ pub fn predicted_harm(incumbents: impl Iterator<Item = f64> + Clone, newcomer: f
 }
 
 /// How many times as long a task is believed to take beside others as alone. Demands are SM shares.
-pub fn slowdown(own: f64, others: f64) -> f64 {
-    (1.0 + PRODUCT_PRIOR * own * others) * (own + others).max(1.0)
+pub fn slowdown(product: f64, own: f64, others: f64) -> f64 {
+    (1.0 + product * own * others) * (own + others).max(1.0)
 }
 
 /// A lower bound of [`predicted_harm`] from the incumbents' total demand alone, which grows with it. Where tasks are known
 /// to interfere less than usual, `least_factor` is the least that a product can be of the usual.
-pub(crate) fn least_harm(load: f64, newcomer: f64, least_factor: f64) -> f64 {
+pub(crate) fn least_harm(product: f64, load: f64, newcomer: f64, least_factor: f64) -> f64 {
     let stretched = (load + newcomer).max(1.0);
-    let product = PRODUCT_PRIOR * least_factor * newcomer * load * stretched;
-    // At least one incumbent is stretched, and together they feel the newcomer's product.
-    let others = if load > 0.0 { product + stretched - load.max(1.0) } else { 0.0 };
-    product + stretched - 1.0 + others
+    let felt = product * least_factor * newcomer * load * stretched;
+    // At least one incumbent is stretched, and together they feel the newcomer.
+    let others = if load > 0.0 { felt + stretched - load.max(1.0) } else { 0.0 };
+    felt + stretched - 1.0 + others
 }
 
 #[cfg(test)]
@@ -198,7 +235,8 @@ mod tests {
 
     #[test]
     fn an_empty_gpu_harms_nobody_and_a_fuller_one_harms_more() {
-        let harm = |incumbents: &[f64]| predicted_harm(incumbents.iter().copied(), 0.4);
+        let harm =
+            |incumbents: &[f64]| predicted_harm(PRODUCT_MPS, incumbents.iter().copied(), 0.4);
         assert_eq!(harm(&[]), 0.0);
         assert!(harm(&[0.2]) < harm(&[0.5]));
         assert!(harm(&[0.5]) < harm(&[0.5, 0.3]));
@@ -212,8 +250,8 @@ mod tests {
             less in 0.0f64..1.0,
         ) {
             let load: f64 = incumbents.iter().sum();
-            let harm = predicted_harm(incumbents.iter().copied(), newcomer);
-            let least = |load| least_harm(load, newcomer, 1.0);
+            let harm = predicted_harm(PRODUCT_MPS, incumbents.iter().copied(), newcomer);
+            let least = |load| least_harm(PRODUCT_MPS, load, newcomer, 1.0);
             prop_assert!(least(load) <= harm + 1e-9);
             prop_assert!(least(load * less) <= least(load) + 1e-9);
         }

@@ -19,6 +19,9 @@ const NOTICEABLE: Bytes = Bytes::from_mib(1024);
 /// crowd say more of the one before.
 pub(crate) const LAG: Millis = Millis::from_secs(15);
 
+/// A crowd that was watched so long has shown what it asks of the device.
+const WATCHED: Millis = Millis::from_secs(60);
+
 /// One task's place on one GPU.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Booking {
@@ -46,6 +49,23 @@ pub struct Booking {
     pub alone: bool,
     /// The MIG instance made for it.
     pub instance: Option<Instance>,
+    /// SM activity that is its own, where a monitor can tell.
+    pub(crate) own: OwnActivity,
+}
+
+/// SM activity of one task, as a mean since the crowd on its GPU last changed.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub(crate) struct OwnActivity {
+    level: Option<f64>,
+    /// Activity times seconds, up to `since`.
+    seconds: f64,
+    since: Time,
+}
+
+impl OwnActivity {
+    fn seconds_until(&self, now: Time, from: Time) -> f64 {
+        self.level.unwrap_or(0.0) * now.since(self.since.max(from)).secs()
+    }
 }
 
 impl Booking {
@@ -107,6 +127,8 @@ pub struct GpuState {
     /// SM activity times seconds since [`LAG`] after that, up to `sm_since`.
     pub(crate) sm_seconds: f64,
     pub(crate) sm_since: Time,
+    /// Mean SM activity since then, once it was watched long enough to say something.
+    pub(crate) seen_load: f64,
 }
 
 impl GpuState {
@@ -137,6 +159,7 @@ impl GpuState {
             crowd_changed: Time::START,
             sm_seconds: 0.0,
             sm_since: Time::START,
+            seen_load: 0.0,
         }
     }
 }
@@ -268,12 +291,18 @@ impl GpuState {
             interference,
             alone,
             instance,
+            own: OwnActivity::default(),
         }
     }
 
     /// What processes that are not tasks hold of memory that was promised to tasks.
     pub fn encroached(&self) -> Bytes {
         (self.booked + self.foreign).saturating_sub(self.capacity).min(self.foreign)
+    }
+
+    /// SM demand on it: what is expected of its tasks, or what it is seen to do if that is more.
+    pub(crate) fn demand(&self) -> f64 {
+        self.load.max(self.seen_load)
     }
 
     /// What the monitor saw last.
@@ -357,6 +386,9 @@ impl GpuState {
         self.sm_seconds += self.sm_seconds_until(now);
         self.sm_since = now;
         self.signal = signal;
+        if now.since(self.crowd_changed) >= WATCHED {
+            self.seen_load = self.mean_sm_of_crowd(now);
+        }
         if let Some(window) = &mut self.window {
             window.record(now, signal.activity);
         }
@@ -369,6 +401,26 @@ impl GpuState {
             return self.signal.activity.sm.get();
         }
         (self.sm_seconds + self.sm_seconds_until(now)) / span
+    }
+
+    /// A monitor saw what a task does itself, or could not tell.
+    pub(crate) fn see_own(&mut self, now: Time, task: TaskId, level: Option<f64>) {
+        let from = self.crowd_changed + LAG;
+        let index = self.index_of(task);
+        let own = &mut self.residents[index].own;
+        own.seconds += own.seconds_until(now, from);
+        *own = OwnActivity { level, since: now, ..*own };
+    }
+
+    /// Mean SM activity of a task's own since the crowd last changed.
+    pub(crate) fn mean_own(&self, now: Time, booking: &Booking) -> Option<f64> {
+        let from = self.crowd_changed + LAG;
+        let level = booking.own.level?;
+        let span = now.since(from).secs();
+        if span == 0.0 {
+            return Some(level);
+        }
+        Some((booking.own.seconds + booking.own.seconds_until(now, from)) / span)
     }
 
     /// SM activity times seconds since it was last summed up.
@@ -386,6 +438,10 @@ impl GpuState {
         self.crowd_changed = now;
         self.sm_seconds = 0.0;
         self.sm_since = now;
+        self.seen_load = 0.0;
+        for booking in &mut self.residents {
+            (booking.own.seconds, booking.own.since) = (0.0, now);
+        }
     }
 
     /// Summed anew instead of adjusted, so that rounding never accumulates.

@@ -309,6 +309,11 @@ impl Gpus {
         self.states[gpu.index()].amend(task, |booking| booking.told = told);
     }
 
+    /// A monitor saw what a task does itself, or could not tell. No search goes by that.
+    pub(crate) fn see_own(&mut self, now: Time, gpu: GpuId, task: TaskId, level: Option<f64>) {
+        self.states[gpu.index()].see_own(now, task, level);
+    }
+
     /// Changes a task's booking.
     pub(crate) fn amend(&mut self, gpu: GpuId, task: TaskId, change: impl FnOnce(&mut Booking)) {
         let better = self.states[gpu.index()].amend(task, change);

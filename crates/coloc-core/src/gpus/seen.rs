@@ -50,12 +50,21 @@ impl Gpus {
 
     /// What was seen of a GPU so far says nothing of the tasks that are on it now.
     pub(crate) fn watch_anew(&mut self, now: Time, gpu: GpuId) {
-        self.states[gpu.index()].watch_anew(now);
+        let state = &mut self.states[gpu.index()];
+        let before = state.demand();
+        state.watch_anew(now);
+        if state.demand() < before {
+            self.note_improved(gpu);
+        }
     }
 
     pub(crate) fn see(&mut self, now: Time, gpu: GpuId, signal: GpuSignal) {
-        let before = self.states[gpu.index()].signal;
-        self.states[gpu.index()].see(now, signal);
+        let state = &mut self.states[gpu.index()];
+        let (before, demand) = (state.signal, state.demand());
+        state.see(now, signal);
+        if state.demand() < demand {
+            self.note_improved(gpu);
+        }
         if self.read_signals() {
             self.refresh(gpu);
             if signal.used < before.used || signal.activity.sm < before.activity.sm {

@@ -31,7 +31,7 @@ impl Question<'_> {
     /// No rule refuses an idle GPU.
     pub(crate) fn any_idle_will_do(&self) -> bool {
         let Question { policy, gpus, demand, .. } = self;
-        let any_time = !policy.time_matters() && policy.starvation_limit.is_none();
+        let any_time = !policy.time_matters() && !policy.reserves();
         demand.idle_only && demand.takes_any() && gpus.are_alike() && any_time
     }
 

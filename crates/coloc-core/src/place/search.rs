@@ -39,7 +39,7 @@ pub(crate) fn hopeful(policy: &Policy, demand: &Demand, gpus: &Summary) -> bool 
         return true;
     }
     let cool = match policy.gate {
-        Gate::Expected { full, limit } => gpus.min_load < full && gpus.min_load + load <= limit,
+        Gate::Expected { limit } => gpus.min_load + load <= limit,
         _ => true,
     };
     cool && gpus.max_available >= need

@@ -1,24 +1,23 @@
-//! In order of arrival, or with a head start for what is expected to be short, or by what users have had;
-//! tasks that do not fit are skipped.
+//! In order of arrival, by what users have had, or by expected work; tasks that do not fit are skipped.
 
-use super::{Ticket, fair};
+use super::{Ticket, fair, least_work};
 use crate::place::{Search, hopeful};
 use crate::policy::Queue;
 use crate::scheduler::{Pass, SchedulerState};
-use coloc_model::{GpuId, Millis, TaskId, Time};
+use coloc_model::{GpuId, TaskId, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The first waiting task of a shape.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Head {
+pub(super) struct Head {
     /// What goes before its turn: the priority. Under fair, only among tasks of one user.
-    rank: u64,
+    pub(super) rank: u64,
     /// When its turn is, by the discipline's measure.
-    due: u64,
+    pub(super) due: u64,
     ticket: Ticket,
-    shape: usize,
-    task: TaskId,
+    pub(super) shape: usize,
+    pub(super) task: TaskId,
 }
 
 pub(crate) fn run(scheduler: &mut SchedulerState, pass: &mut Pass) {
@@ -37,7 +36,7 @@ pub(crate) fn run(scheduler: &mut SchedulerState, pass: &mut Pass) {
     let mut heads = BinaryHeap::from(heads);
     while let Some(Reverse(Head { due: expected, shape, task, .. })) = heads.pop() {
         // Its user may have been served since.
-        if scheduler.policy.queue == Queue::Fair
+        if matches!(scheduler.policy.queue, Queue::Fair | Queue::LeastWork)
             && let Some(now) = head(scheduler, pass.now, shape).filter(|now| now.due != expected)
         {
             heads.push(Reverse(now));
@@ -76,9 +75,8 @@ pub(crate) fn run(scheduler: &mut SchedulerState, pass: &mut Pass) {
     scheduler.improved = improved;
 }
 
-/// The first of a shape and when its turn is: on arrival, plus a handicap for the time that it is
-/// expected to take. The handicap is the same for all of a shape, so among them arrival decides.
-fn head(scheduler: &SchedulerState, now: Time, shape: usize) -> Option<Head> {
+/// The first of a shape and when its turn is. Among tasks of a shape arrival decides.
+pub(super) fn head(scheduler: &SchedulerState, now: Time, shape: usize) -> Option<Head> {
     let queue = &scheduler.waiting.shapes[shape];
     let (&ticket, &task) = queue.tickets.first_key_value()?;
     if scheduler.policy.queue == Queue::Fair {
@@ -90,13 +88,11 @@ fn head(scheduler: &SchedulerState, now: Time, shape: usize) -> Option<Head> {
             task,
         });
     }
-    let mut due = ticket.submitted;
-    if scheduler.policy.short_first > 0.0 {
-        let expected = scheduler.beliefs.expected_run_time(queue.signature).secs();
-        let handicap = Millis::from_secs_f64(scheduler.policy.short_first * expected);
-        due = due + scheduler.policy.overtake_limit.map_or(handicap, |most| handicap.min(most));
+    if scheduler.policy.queue == Queue::LeastWork {
+        let due = least_work::due(scheduler, now, task);
+        return Some(Head { rank: ticket.rank, due, ticket, shape, task });
     }
-    Some(Head { rank: ticket.rank, due: due.0, ticket, shape, task })
+    Some(Head { rank: ticket.rank, due: ticket.submitted.0, ticket, shape, task })
 }
 
 /// Whether a task of the shape might fit: a blocked shape has a chance only on GPUs that improved. Asked

@@ -10,6 +10,7 @@ pub(crate) mod best_effort;
 mod fair;
 pub(crate) mod fifo;
 pub(crate) mod history;
+mod least_work;
 pub(crate) mod ranked;
 
 use crate::demand::Demand;
@@ -68,6 +69,8 @@ pub(crate) struct Shape {
     sm: Option<u64>,
     /// Only where users may not mix.
     user: Option<UserId>,
+    /// Of a task that was preempted, how long it has run: it has another rank than those that have not.
+    attained: u8,
 }
 
 impl Shape {
@@ -85,6 +88,7 @@ impl Shape {
             host: HostNeed::NONE,
             sm: None,
             user: None,
+            attained: 0,
         }
     }
 
@@ -104,6 +108,7 @@ impl Shape {
             host: task.host,
             sm: task.sm.map(|sm| sm.get().to_bits()),
             user: by_user.then_some(task.user),
+            attained: 0,
         }
     }
 }
@@ -139,13 +144,14 @@ impl SchedulerState {
 /// The waiting tasks of one shape.
 #[derive(Clone, Debug)]
 struct ShapeQueue {
-    signature: SignatureId,
     user: UserId,
     tickets: BTreeMap<Ticket, TaskId>,
     /// The last one tried did not fit anywhere.
     blocked: bool,
     /// What each of them asks for, and the version of the beliefs that says so.
     demand: Option<(u64, Demand)>,
+    /// Work of tasks that came after the first of them and were started before it.
+    overtaken: f64,
 }
 
 /// A waiting task, as far as it tells backfilling whether a closer look is worth it.
@@ -177,8 +183,10 @@ impl Waiting {
     /// Where users are limited, tasks of two users are never alike.
     pub(crate) fn new(policy: &Policy, limited: bool) -> Self {
         Waiting {
-            by_user: policy.same_user || limited || policy.queue == Queue::Fair,
-            by_shape: matches!(policy.queue, Queue::BestEffort | Queue::Fair),
+            by_user: policy.same_user
+                || limited
+                || matches!(policy.queue, Queue::Fair | Queue::LeastWork),
+            by_shape: matches!(policy.queue, Queue::BestEffort | Queue::Fair | Queue::LeastWork),
             count: 0,
             by_ticket: !policy.queue.is_ranked() || policy.starvation_limit.is_some(),
             order: BTreeMap::new(),
@@ -188,21 +196,27 @@ impl Waiting {
         }
     }
 
-    fn number(&mut self, task: &Task) -> usize {
-        let shape = Shape::of(task, self.by_user);
+    fn shape(&self, task: &Task, done: Millis) -> Shape {
+        let doublings = |done: Millis| 1 + (1.0 + done.secs()).log2() as u8;
+        let attained = if done == Millis::ZERO { 0 } else { doublings(done) };
+        Shape { attained, ..Shape::of(task, self.by_user) }
+    }
+
+    fn number(&mut self, task: &Task, done: Millis) -> usize {
+        let shape = self.shape(task, done);
         *self.numbers.entry(shape).or_insert_with(|| {
             self.shapes.push(ShapeQueue {
-                signature: task.signature,
                 user: task.user,
                 tickets: BTreeMap::new(),
                 blocked: false,
                 demand: None,
+                overtaken: 0.0,
             });
             self.shapes.len() - 1
         })
     }
 
-    pub(crate) fn insert(&mut self, ticket: Ticket, task: &Task) {
+    pub(crate) fn insert(&mut self, ticket: Ticket, task: &Task, done: Millis) {
         self.count += 1;
         if self.by_ticket {
             let entry = Entry { task: task.id, gpus: task.gpus, span: task.duration };
@@ -211,16 +225,20 @@ impl Waiting {
         if !self.by_shape {
             return;
         }
-        let number = self.number(task);
+        let number = self.number(task, done);
         if self.shapes[number].tickets.is_empty() {
             self.active.push(number);
             // No task of this shape was there to try the GPUs that improved meanwhile.
             self.shapes[number].blocked = false;
         }
-        self.shapes[number].tickets.insert(ticket, task.id);
+        let queue = &mut self.shapes[number];
+        if queue.tickets.first_key_value().is_none_or(|(&first, _)| ticket < first) {
+            queue.overtaken = 0.0;
+        }
+        queue.tickets.insert(ticket, task.id);
     }
 
-    pub(crate) fn remove(&mut self, ticket: Ticket, task: &Task) {
+    pub(crate) fn remove(&mut self, ticket: Ticket, task: &Task, done: Millis) {
         self.count -= 1;
         if self.by_ticket {
             self.order.remove(&ticket);
@@ -228,8 +246,12 @@ impl Waiting {
         if !self.by_shape {
             return;
         }
-        let number = self.number(task);
-        self.shapes[number].tickets.remove(&ticket);
+        let number = self.number(task, done);
+        let queue = &mut self.shapes[number];
+        if queue.tickets.first_key_value().is_some_and(|(&first, _)| ticket == first) {
+            queue.overtaken = 0.0;
+        }
+        queue.tickets.remove(&ticket);
         if self.shapes[number].tickets.is_empty() {
             self.active.retain(|&active| active != number);
         }
@@ -241,9 +263,27 @@ impl Waiting {
     }
 
     /// The first of the tasks that have the shape of this one.
-    pub(crate) fn first_like(&self, task: &Task) -> Option<TaskId> {
-        let number = *self.numbers.get(&Shape::of(task, self.by_user))?;
+    pub(crate) fn first_like(&self, task: &Task, done: Millis) -> Option<TaskId> {
+        let number = *self.numbers.get(&self.shape(task, done))?;
         self.shapes[number].tickets.first_key_value().map(|(_, &task)| task)
+    }
+
+    /// A task with this ticket is started before the tasks that came before it.
+    pub(crate) fn overtake(&mut self, ticket: Ticket, work: f64) {
+        for &shape in &self.active {
+            let queue = &mut self.shapes[shape];
+            if queue.tickets.first_key_value().is_some_and(|(&first, _)| first < ticket) {
+                queue.overtaken += work;
+            }
+        }
+    }
+
+    /// The first task of each shape, and the work of later ones that were started before it.
+    pub(crate) fn overtaken(&self) -> impl Iterator<Item = (TaskId, f64)> + '_ {
+        self.active.iter().filter_map(|&shape| {
+            let queue = &self.shapes[shape];
+            queue.tickets.first_key_value().map(|(_, &task)| (task, queue.overtaken))
+        })
     }
 
     /// The first of them.

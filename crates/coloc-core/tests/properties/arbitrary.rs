@@ -2,7 +2,9 @@
 
 use crate::testkit::{TaskBuilder, World, gib, mib, secs, share, task};
 use coloc_core::Policy;
-use coloc_core::policy::{Gate, Knowledge, MemoryBasis, OnOom, Pace, Place, Queue, Recovery};
+use coloc_core::policy::{
+    Gate, Knowledge, MemoryBasis, OnOom, Pace, Place, Preemption, Queue, Recovery,
+};
 use coloc_model::{Bytes, Millis, Share, TaskId};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -31,12 +33,15 @@ fn any_task() -> impl Strategy<Value = TaskBuilder> {
     let exclusive = prop_oneof![9 => Just(false), 1 => Just(true)];
     let models: Vec<&[&str]> = vec![&[], &[], &[], &["A100-80GB"], &["A100-40GB", "A30-24GB"]];
     let asks = (exclusive, select(models), estimate);
-    let goes = (select(vec![0u64, 50, 120]), select(vec![0i32, 0, 0, 0, -1, 2]));
+    let goes = (select(vec![0u64, 50, 120]), select(vec![0i32, 0, 0, 0, -1, 2]), any::<bool>());
     (0u32..5, 0u32..2, gpus, asks, goes).prop_map(
-        |(kind, user, gpus, (exclusive, models, estimate), (span, priority))| {
+        |(kind, user, gpus, (exclusive, models, estimate), (span, priority, saves))| {
             let mut built = task().kind(kind).user(user).gpus(gpus).priority(priority);
             if exclusive {
                 built = built.exclusive();
+            }
+            if saves {
+                built = built.saves();
             }
             if !models.is_empty() {
                 built = built.on(models);
@@ -99,12 +104,19 @@ pub(crate) fn any_gate() -> impl Strategy<Value = Gate> {
         Gate::Open,
         Gate::TumblingMean { limit: share(0.5), window: secs(90) },
         Gate::Risk { sm: share(0.5), occupancy: share(0.2), dram: share(0.9) },
-        Gate::Expected { full: 0.8, limit: 1.1 },
+        Gate::Expected { limit: 1.1 },
     ])
 }
 
 pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
-    let queue = select(vec![Queue::Fifo, Queue::BestEffort, Queue::Backfill, Queue::Fair]);
+    let queue = select(vec![
+        Queue::Fifo,
+        Queue::BestEffort,
+        Queue::Backfill,
+        Queue::Fair,
+        Queue::LeastWork,
+        Queue::LeastWork,
+    ]);
     let knowledge = select(vec![
         Knowledge::Estimated { margin: Bytes::ZERO },
         Knowledge::Estimated { margin: gib(1) },
@@ -117,7 +129,13 @@ pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
     let settle = select(vec![None, Some(secs(30))]);
     let pace = select(vec![0u64, 0, 10]);
     let limits = (select(vec![None, Some(1), Some(2)]), any::<bool>(), any::<bool>());
-    let order = (select(vec![None, Some(secs(60))]), select(vec![0.0, 2.0]), any::<bool>());
+    let preemption = Preemption { every: secs(30), after_ends: 1, stays: 0.5 };
+    let order = (
+        select(vec![None, Some(secs(60))]),
+        (select(vec![None, Some(secs(100))]), select(vec![None, Some(2.0)])),
+        select(vec![None, Some(preemption)]),
+        any::<bool>(),
+    );
     (
         (queue, any_place(), select(Share::ALL.to_vec())),
         (knowledge, memory, any_gate(), settle),
@@ -125,7 +143,7 @@ pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
     )
         .prop_map(|((queue, place, share), (knowledge, memory, gate, settle), rest)| {
             let ((max_tasks, same_user, idle_first), pace, recovery, order) = rest;
-            let (starvation_limit, short_first, learn) = order;
+            let (starvation_limit, (ageing, overtaking), preemption, learn) = order;
             Policy {
                 knowledge,
                 memory,
@@ -137,7 +155,9 @@ pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
                 pace: Pace { idle: secs(pace), shared: secs(2 * pace) },
                 recovery,
                 starvation_limit,
-                short_first,
+                ageing,
+                overtaking,
+                preemption,
                 learn,
                 ..Policy::plain(queue, place, share)
             }

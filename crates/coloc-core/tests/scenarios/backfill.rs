@@ -118,7 +118,7 @@ fn a_small_task_passes_where_memory_for_the_head_is_left() {
 
 #[test]
 fn expected_activity_counts_like_memory() {
-    let gate = Gate::Expected { full: 0.8, limit: 1.0 };
+    let gate = Gate::Expected { limit: 1.0 };
     let policy = Policy { gate, ..mps(Queue::Backfill, Place::FirstFit) };
     let mut world = World::new("1xA100-40GB", policy);
     world.submit(task().gib(1).sm(0.5).secs(100));

@@ -1,6 +1,6 @@
 //! Tasks that do not fit are skipped; what is expected to be short may go first.
 
-use crate::testkit::{World, exclusive, mps, secs, task};
+use crate::testkit::{World, mps, task};
 use coloc_core::Policy;
 use coloc_core::policy::{Place, Queue};
 
@@ -37,64 +37,10 @@ fn a_whole_backlog_of_one_kind_starts_one_by_one() {
     assert_eq!(world.gpus(e), [0]);
 }
 
-/// Kind 1 takes ten minutes and kind 2 one; the scheduler has seen both.
-fn after_seeing_long_and_short(short_first: f64) -> World {
-    let policy = Policy { short_first, learn: true, ..exclusive(Queue::BestEffort) };
-    let mut world = World::new("1xA100-40GB", policy);
-    for (kind, minutes) in [(1, 10), (2, 1)] {
-        let id = world.submit(task().kind(kind));
-        world.advance(secs(60 * minutes));
-        world.finish(id);
-    }
-    world
-}
-
-#[test]
-fn short_tasks_overtake_long_ones() {
-    let mut world = after_seeing_long_and_short(3.0);
-    let running = world.submit(task());
-    let [long, short] = world.submit_all([task().kind(1), task().kind(2)]);
-    world.finish(running);
-    assert!(world.runs(short) && world.waits(long));
-}
-
-#[test]
-fn without_a_handicap_arrival_decides() {
-    let mut world = after_seeing_long_and_short(0.0);
-    let running = world.submit(task());
-    let [long, short] = world.submit_all([task().kind(1), task().kind(2)]);
-    world.finish(running);
-    assert!(world.runs(long) && world.waits(short));
-}
-
-#[test]
-fn nobody_is_overtaken_for_ever() {
-    let mut world = after_seeing_long_and_short(3.0);
-    let running = world.submit(task());
-    let long = world.submit(task().kind(1));
-    // A head start of 3 x (10 - 1) minutes: a task that comes later than that comes after.
-    world.advance(secs(60 * 27 + 1));
-    let late_short = world.submit(task().kind(2));
-    world.finish(running);
-    assert!(world.runs(long) && world.waits(late_short));
-}
-
-#[test]
-fn kinds_never_seen_are_expected_to_run_like_the_others() {
-    let mut world = after_seeing_long_and_short(1.0);
-    let running = world.submit(task());
-    // Mean of all seen: 5.5 minutes, between the two.
-    let [long, unknown, short] = world.submit_all([task().kind(1), task().kind(3), task().kind(2)]);
-    world.finish(running);
-    assert!(world.runs(short));
-    world.finish(short);
-    assert!(world.runs(unknown) && world.waits(long));
-}
-
 #[test]
 fn tasks_that_differ_only_in_expected_activity_are_not_taken_for_one_another() {
     use coloc_core::policy::Gate;
-    let gate = Gate::Expected { full: 0.8, limit: 1.0 };
+    let gate = Gate::Expected { limit: 1.0 };
     let mut world = World::new("1xA100-40GB", Policy { gate, ..SKIPPING });
     world.submit(task().gib(1).sm(0.6));
     let same = task().kind(1).gib(1);

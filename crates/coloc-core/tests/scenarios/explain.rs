@@ -12,7 +12,7 @@ const PLAIN: Policy = mps(Queue::BestEffort, Place::FirstFit);
 #[test]
 fn every_rule_that_fails_is_named_with_its_amount() {
     let policy = Policy {
-        gate: Gate::Expected { full: 0.8, limit: 1.0 },
+        gate: Gate::Expected { limit: 1.0 },
         settle: Some(secs(30)),
         max_tasks: Some(1),
         same_user: true,
@@ -27,7 +27,7 @@ fn every_rule_that_fails_is_named_with_its_amount() {
         Refusal::Crowded { limit: 1 },
         Refusal::OtherUser { user: UserId(1) },
         Refusal::Memory { need: gib(20), available: gib(10) },
-        Refusal::Busy { measure: Measure::ExpectedSm, value: 0.9, limit: 0.8 },
+        Refusal::Busy { measure: Measure::ExpectedWithTask, value: 1.2, limit: 1.0 },
     ];
     assert_eq!(world.refusals(waiting, 0), refusals);
     let words = refusals.map(|refusal| refusal.to_string());
@@ -38,7 +38,7 @@ fn every_rule_that_fails_is_named_with_its_amount() {
             "has 1 tasks, the most allowed",
             "in use by user 1",
             "needs 20.0 GiB, 10.0 GiB available: 10.0 GiB short",
-            "expected SM demand 0.90 with a limit of 0.80",
+            "expected SM demand with this task 1.20 with a limit of 1.00",
         ]
     );
 }

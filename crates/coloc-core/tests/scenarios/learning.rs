@@ -164,7 +164,7 @@ fn a_gpu_elsewhere_that_now_suffices_is_found() {
 
 #[test]
 fn a_gate_opens_when_a_task_turns_out_to_be_calm() {
-    let gate = Gate::Expected { full: 0.8, limit: 1.0 };
+    let gate = Gate::Expected { limit: 1.0 };
     let mut world = World::new("1xA100-40GB", Policy { gate, ..LEARNING });
     world.submit(task().kind(1).gib(1).sm(0.9));
     let waiting = world.submit(task().gib(1).sm(0.5));

@@ -123,7 +123,7 @@ fn lug_takes_the_least_utilized() {
 
 #[test]
 fn lug_by_expected_load_prefers_a_gpu_that_emptied() {
-    let gate = Gate::Expected { full: 0.8, limit: 1.2 };
+    let gate = Gate::Expected { limit: 1.2 };
     let mut world = World::new("2xA100-40GB", Policy { gate, ..mps(Queue::Fifo, Place::Lug) });
     let [first, second] = world.submit_all([task().gib(1).sm(0.2); 2]);
     assert_eq!([first, second].map(|id| world.gpus(id)[0]), [0, 1]);

@@ -10,8 +10,8 @@ fn disciplines() -> [Policy; 4] {
         exclusive(Queue::Fifo),
         exclusive(Queue::Backfill),
         best_effort,
-        // A head start for the short does not count against a priority.
-        Policy { short_first: 1.0, ..best_effort },
+        // That work is short does not count against a priority.
+        mps(Queue::LeastWork, Place::FirstFit),
     ]
 }
 

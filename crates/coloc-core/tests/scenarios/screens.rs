@@ -203,8 +203,8 @@ fn the_second_gate_needs_sm_and_either_of_the_others() {
 }
 
 #[test]
-fn the_expected_gate_knows_a_full_gpu_and_one_that_would_be_too_full() {
-    let gate = Gate::Expected { full: 0.8, limit: 1.2 };
+fn the_expected_gate_closes_a_gpu_that_would_be_too_full() {
+    let gate = Gate::Expected { limit: 1.2 };
     let mut world = World::new("1xA100-40GB", Policy { gate, ..PLAIN });
     world.submit(task().gib(1).sm(0.5));
     let too_much = world.submit(task().gib(1).sm(0.75));
@@ -212,14 +212,28 @@ fn the_expected_gate_knows_a_full_gpu_and_one_that_would_be_too_full() {
     assert_eq!(world.refusals(too_much, 0), [value]);
     let fits = world.submit(task().gib(1).sm(0.5));
     assert!(world.runs(fits));
-    let late = world.submit(task().gib(1).sm(0.0));
-    let value = Refusal::Busy { measure: Measure::ExpectedSm, value: 1.0, limit: 0.8 };
-    assert_eq!(world.refusals(late, 0), [value]);
+    let calm = world.submit(task().gib(1).sm(0.2));
+    assert!(world.runs(calm), "the limit is the only rule");
+}
+
+#[test]
+fn the_expected_gate_reads_the_device_too() {
+    let gate = Gate::Expected { limit: 1.2 };
+    let mut world = World::new("1xA100-40GB", Policy { gate, ..PLAIN });
+    world.submit(task().gib(1).sm(0.3));
+    // Somebody else computes there, or the task asks for more than was believed.
+    world.advance(secs(1));
+    world.observe_gpu(0, 0.9, gib(1));
+    world.advance(secs(120));
+    world.observe_gpu(0, 0.9, gib(1));
+    let newcomer = world.submit(task().gib(1).sm(0.5));
+    let value = Refusal::Busy { measure: Measure::ExpectedWithTask, value: 1.4, limit: 1.2 };
+    assert_eq!(world.refusals(newcomer, 0), [value]);
 }
 
 #[test]
 fn an_empty_gpu_is_never_too_full() {
-    let gate = Gate::Expected { full: 0.1, limit: 0.2 };
+    let gate = Gate::Expected { limit: 0.2 };
     let mut world = World::new("1xA100-40GB", Policy { gate, ..PLAIN });
     let id = world.submit(task().gib(1).sm(0.9));
     assert!(world.runs(id));

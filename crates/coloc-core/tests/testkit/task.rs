@@ -17,6 +17,7 @@ pub(crate) struct TaskBuilder {
     sm: Option<f64>,
     duration: Option<Millis>,
     priority: i32,
+    checkpoint: Option<Millis>,
 }
 
 pub(crate) const fn task() -> TaskBuilder {
@@ -32,6 +33,7 @@ pub(crate) const fn task() -> TaskBuilder {
         sm: None,
         duration: None,
         priority: 0,
+        checkpoint: None,
     }
 }
 
@@ -107,6 +109,11 @@ impl TaskBuilder {
         TaskBuilder { host: HostNeed { cpus, memory }, ..self }
     }
 
+    /// It saves its work whenever it is told to.
+    pub(crate) const fn saves(self) -> Self {
+        TaskBuilder { checkpoint: Some(Millis::ZERO), ..self }
+    }
+
     /// Higher goes first.
     pub(crate) const fn priority(self, priority: i32) -> Self {
         TaskBuilder { priority, ..self }
@@ -125,6 +132,7 @@ impl TaskBuilder {
             memory: self.memory,
             sm,
             borrows: self.borrows,
+            checkpoint: self.checkpoint,
             host: self.host,
             duration: self.duration,
             priority: self.priority,

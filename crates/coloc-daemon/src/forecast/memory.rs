@@ -94,6 +94,7 @@ mod tests {
             memory: Memory::Unknown,
             sm: None,
             borrows: false,
+            checkpoint: None,
             host: coloc_model::HostNeed::NONE,
             duration: None,
             priority: 0,

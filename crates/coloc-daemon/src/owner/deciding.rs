@@ -168,7 +168,8 @@ impl Owner {
         let gpus = live.record.placement.iter().flat_map(Placement::gpus);
         let own_start = live.record.started;
         let beside = gpus.flat_map(|gpu| {
-            let residents = self.scheduler.gpus().get(gpu).residents();
+            let state = self.scheduler.gpus().get(gpu);
+            let (residents, share) = (state.residents(), state.share());
             let own = residents.iter().find(|booking| booking.task == task);
             let others = residents.iter().filter(move |booking| booking.task != task);
             others.filter_map(move |other| {
@@ -184,8 +185,10 @@ impl Owner {
                     since_s: began.secs(),
                     until_s: None,
                     used_bytes: seen.unwrap_or(neighbour.record.peak).0,
-                    slows_this: own.map(|own| if apart { 1.0 } else { slowed_by(own, other) }),
-                    slowed_by_this: own.map(|own| if apart { 1.0 } else { slowed_by(other, own) }),
+                    slows_this: own
+                        .map(|own| if apart { 1.0 } else { slowed_by(share, own, other) }),
+                    slowed_by_this: own
+                        .map(|own| if apart { 1.0 } else { slowed_by(share, other, own) }),
                 })
             })
         });

@@ -75,9 +75,7 @@ fn of_rule(why: &Ineligible) -> ReasonCode {
 fn of_refusal(refusal: &Refusal) -> ReasonCode {
     match refusal {
         Refusal::Memory { .. } | Refusal::NoInstance { .. } => ReasonCode::Memory,
-        Refusal::Busy { measure: Measure::ExpectedSm | Measure::ExpectedWithTask, .. } => {
-            ReasonCode::Sm
-        }
+        Refusal::Busy { measure: Measure::ExpectedWithTask, .. } => ReasonCode::Sm,
         Refusal::Busy { .. } => ReasonCode::Hot,
         Refusal::HeldAlone { until_settled: true, .. } | Refusal::Settling { .. } => {
             ReasonCode::Settling

@@ -7,7 +7,7 @@ use super::run::Run;
 use super::run_slots::RunSlot;
 use crate::event_loop::World as _;
 use coloc_core::Event;
-use coloc_model::{GpuId, Slot, Time};
+use coloc_model::{Fraction, GpuId, Slot, Time};
 use coloc_physics::Resident;
 
 /// Buffers that are used again and again.
@@ -88,6 +88,20 @@ impl<O: Observer> Run<'_, O> {
                 touched.push(gpu);
             }
         }
+        if self.watched {
+            self.show_task(now, run_slot);
+        }
+    }
+
+    /// Shows what a monitor sees of a task from now on that can tell what each process does.
+    pub(super) fn show_task(&mut self, now: Time, run_slot: RunSlot) {
+        let task = self.run_slots.progress(run_slot).task;
+        let gpu = self.run_slots.stay(run_slot).placement.slots[0].gpu;
+        let guest = self.devices[gpu.index()].guest_mut(run_slot);
+        let error = self.simulation.sm_error.factor(now, task);
+        let (used, seen) = (guest.held, (guest.sm() * error).min(1.0));
+        let activity = Some(Fraction::new(seen));
+        self.tell(now, Event::TaskSeen { task, used, activity });
     }
 
     /// Gives a task a speed, but for its luck, and works out when it will be done; says whether that is news.

@@ -26,7 +26,7 @@ pub(super) struct Guest {
 }
 
 impl Guest {
-    fn sm(&self) -> f64 {
+    pub(super) fn sm(&self) -> f64 {
         self.profile.activity.sm.get() * self.rate
     }
 }

@@ -9,7 +9,7 @@ use crate::event_loop::World as _;
 use crate::timeline::AttemptEnd;
 use coloc_core::Event;
 use coloc_model::{
-    Activity, Bytes, Fraction, GpuId, GpuModel, Millis, Outcome, Placement, Slot, TaskId, Time,
+    Activity, Bytes, GpuId, GpuModel, Millis, Outcome, Placement, Slot, TaskId, Time,
 };
 use coloc_physics::{Growth, MemoryCurve, Part, Phases, Profile};
 
@@ -149,8 +149,6 @@ impl<O: Observer> Run<'_, O> {
         let traced = &self.trace.tasks()[task.index()];
         let memory_curve = traced.memory_curve();
         let held = memory_curve.held(at);
-        // As a monitor sees it that can tell what each process does.
-        let own = if memory_curve.trains(at) { traced.profile.activity.sm } else { Fraction::ZERO };
         let fits = slots.iter().all(|slot| {
             let device = &mut self.devices[slot.gpu.index()];
             let (capacity, used) = (device.model.memory(), device.used());
@@ -171,7 +169,7 @@ impl<O: Observer> Run<'_, O> {
             self.show(now, slot.gpu);
         }
         if self.watched {
-            self.tell(now, Event::TaskSeen { task, used: held, activity: Some(own) });
+            self.show_task(now, run_slot);
         }
     }
 
@@ -206,7 +204,16 @@ impl<O: Observer> Run<'_, O> {
     /// Takes a task off its GPUs. What it has yet to do it does later.
     pub(super) fn preempt(&mut self, now: Time, task: TaskId) {
         let Some(run_slot) = self.run_slots.of(task) else { return };
-        let left = self.run_slots.progress(run_slot).left_at(now).max(0.0);
+        let mut left = self.run_slots.progress(run_slot).left_at(now).max(0.0);
+        let traced = &self.trace.tasks()[task.index()];
+        let whole = traced.duration.0 as f64;
+        match self.simulation.checkpoint(traced) {
+            None => left = whole,
+            Some(every) if every > Millis::ZERO => {
+                left = (left + (whole - left) % every.0 as f64).min(whole);
+            }
+            Some(_) => {}
+        }
         let before = std::mem::replace(&mut self.left[task.index()], left);
         self.fruitless = if left < before { 0 } else { self.fruitless + 1 };
         self.results[task.index()].preemptions += 1;

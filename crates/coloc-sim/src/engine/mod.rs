@@ -6,12 +6,15 @@ mod due;
 mod life;
 mod run;
 mod run_slots;
+mod sm_error;
 mod undisturbed;
+
+pub use sm_error::SmError;
 
 use crate::estimator::{Estimates, Estimator, NoEstimate, Surroundings};
 use crate::metrics::{Summary, TaskResult};
 use crate::timeline::AttemptEnd;
-use crate::trace::{Place, Trace, TraceTask};
+use crate::trace::{Checkpoint, Place, Trace, TraceTask};
 use coloc_core::accounts::Accounts;
 use coloc_core::service::GpuTime;
 use coloc_core::{Policy, RejectedTask, Scheduler};
@@ -144,6 +147,10 @@ pub struct Simulation {
     pub accounts: Accounts,
     /// What tasks declare whose trace does not say.
     pub declarations: Declarations,
+    /// Tasks keep their work when they are preempted, unless the trace says otherwise.
+    pub checkpoints: bool,
+    /// How wrong a monitor is that tells what each process does.
+    pub sm_error: SmError,
 }
 
 /// What the users of a trace declare.
@@ -173,6 +180,9 @@ impl Simulation {
             spread_speed: 1.0,
             accounts: Accounts::default(),
             declarations: Declarations::default(),
+            // Only preset coloc asks whether a task can save before it preempts.
+            checkpoints: policy.preemption.is_none(),
+            sm_error: SmError::default(),
         }
     }
 
@@ -194,6 +204,15 @@ impl Simulation {
         }
         let submissions = self.submissions(trace, &scheduler)?;
         run::Run::new(self, trace, submissions, scheduler, observer).play()
+    }
+
+    /// How often a task saves its work; zero if it can do so at any time.
+    fn checkpoint(&self, task: &TraceTask) -> Option<Millis> {
+        match task.checkpoint {
+            Some(Checkpoint::Never) => None,
+            Some(Checkpoint::Every(every)) => Some(every),
+            None => self.checkpoints.then_some(Millis::ZERO),
+        }
     }
 
     /// What the scheduler will be told of each task; refuses what could never run.
@@ -228,6 +247,7 @@ impl Simulation {
                 },
                 sm: estimate.and_then(|estimate| estimate.sm),
                 borrows: reclaim,
+                checkpoint: self.checkpoint(task),
                 host: HostNeed::NONE,
                 duration: Some(task.duration),
                 priority: task.priority,

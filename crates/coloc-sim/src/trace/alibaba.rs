@@ -56,5 +56,6 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Taken, Fault> {
         phases: Phases::NONE,
         declared: None,
         recorded: None,
+        checkpoint: None,
     }))
 }

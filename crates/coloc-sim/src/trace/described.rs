@@ -5,13 +5,13 @@
 
 use super::read::{Known, Taken};
 use super::table::{Fault, Layout, Row, empty, wrong};
-use super::{Recorded, TraceErrorKind, TraceTask};
+use super::{Checkpoint, Recorded, TraceErrorKind, TraceTask};
 use coloc_model::{Bytes, Millis, SignatureId};
 use coloc_physics::catalogue::{self, Workload};
 use coloc_physics::{Evaluate, LateGrowth, Load, Phases, Profile};
 
 /// The columns of the `coloc` format, in the order in which they are written.
-pub(super) const COLUMNS: [&str; 23] = [
+pub(super) const COLUMNS: [&str; 24] = [
     "submit_s",
     "task",
     "user",
@@ -35,6 +35,7 @@ pub(super) const COLUMNS: [&str; 23] = [
     "declared_mib",
     "estimate_mib",
     "bound_mib",
+    "checkpoint_s",
 ];
 /// Columns before those of phases, declarations and estimates.
 const USUAL: usize = 13;
@@ -80,6 +81,7 @@ fn submitted(row: &Row<'_>, at: &'static str, known: &mut Known) -> Result<Taken
         phases: if special { phases(row)? } else { Phases::NONE },
         declared: if special { mib(row, "declared_mib")? } else { None },
         recorded: if special { recorded(row)? } else { None },
+        checkpoint: if special { checkpoint(row)? } else { None },
     }))
 }
 
@@ -118,6 +120,16 @@ fn phases(row: &Row<'_>) -> Result<Phases, Fault> {
         None => None,
     };
     Ok(Phases { load, evaluate, late })
+}
+
+/// How often a task saves its work.
+fn checkpoint(row: &Row<'_>) -> Result<Option<Checkpoint>, Fault> {
+    if row.text("checkpoint_s") == Some("none") {
+        return Ok(Some(Checkpoint::Never));
+    }
+    let expected = "seconds from 0 (whenever it is told to) to 31536000, or none";
+    let every = row.number("checkpoint_s", expected, 0.0..=31_536_000.0)?;
+    Ok(every.map(|every| Checkpoint::Every(Millis::from_secs_f64(every))))
 }
 
 /// What was estimated of a task when it was submitted.

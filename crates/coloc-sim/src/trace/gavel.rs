@@ -67,6 +67,7 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Taken, Fault> {
         phases: coloc_physics::Phases::NONE,
         declared: None,
         recorded: None,
+        checkpoint: None,
     }))
 }
 

@@ -129,6 +129,7 @@ impl Generator {
             phases: coloc_physics::Phases::NONE,
             declared: None,
             recorded: None,
+            checkpoint: None,
         }
     }
 

@@ -63,6 +63,7 @@ pub fn mix90() -> Trace {
             phases: coloc_physics::Phases::NONE,
             declared: None,
             recorded: None,
+            checkpoint: None,
         })
     });
     let tasks = tasks.collect();

@@ -29,6 +29,8 @@ use coloc_model::{Bytes, Estimate, GroupId, Millis, SignatureId, TaskId, Time, U
 use coloc_physics::catalogue::{self, Class};
 use coloc_physics::{MemoryCurve, Phases, Profile};
 use origin::Source;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 
 /// One submission.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -55,6 +57,17 @@ pub struct TraceTask {
     pub declared: Option<Bytes>,
     /// What was estimated when it was submitted, for [`crate::Estimator::Recorded`].
     pub recorded: Option<Recorded>,
+    /// Whether it saves its work, where the trace says so.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+/// Whether a task saves its work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Checkpoint {
+    /// It starts anew whenever it is interrupted.
+    Never,
+    /// It goes on from the last time it saved: so often, or whenever it is told to (zero).
+    Every(Millis),
 }
 
 /// An estimate that came with a task.
@@ -129,6 +142,22 @@ impl Trace {
     /// Columns of its file that are of no use.
     pub fn unknown_columns(&self) -> Option<&UnknownColumns> {
         self.source.as_ref()?.columns.as_ref()
+    }
+
+    /// The same tasks dealt to the same arrivals anew: one trace alone says little of a policy, since a small change of one
+    /// decision changes all that follow.
+    #[must_use]
+    pub fn shuffled(&self, seed: u64) -> Trace {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let arrivals: Vec<Time> = self.tasks.iter().map(|task| task.submit).collect();
+        let mut tasks = self.tasks.clone();
+        for last in (1..tasks.len()).rev() {
+            tasks.swap(last, rng.random_range(0..=last));
+        }
+        for (task, submit) in tasks.iter_mut().zip(arrivals) {
+            task.submit = submit;
+        }
+        Trace { tasks, source: None, ..self.clone() }
     }
 
     /// Says which users belong to which groups.

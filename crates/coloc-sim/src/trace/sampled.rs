@@ -62,6 +62,7 @@ impl Sampled {
                 phases: coloc_physics::Phases::NONE,
                 declared: None,
                 recorded: None,
+                checkpoint: None,
             }
         };
         let mut tasks: Vec<TraceTask> = (0..self.tasks).map(|_| draw(&mut rng)).collect();

@@ -36,5 +36,6 @@ pub(super) fn task(row: &Row<'_>, known: &mut Known) -> Result<Taken, Fault> {
         phases: Phases::NONE,
         declared: None,
         recorded: None,
+        checkpoint: None,
     }))
 }

@@ -1,7 +1,7 @@
 //! Writing traces in our own format.
 
 use super::described::COLUMNS;
-use super::{Trace, TraceTask};
+use super::{Checkpoint, Trace, TraceTask};
 use coloc_model::{Bytes, Millis};
 use std::io::{self, Write};
 
@@ -34,6 +34,7 @@ fn is_special(task: &TraceTask, column: usize) -> bool {
         "grow_after_s" | "grow_mib" => task.phases.late.is_some(),
         "declared_mib" => task.declared.is_some(),
         "estimate_mib" | "bound_mib" => task.recorded.is_some(),
+        "checkpoint_s" => task.checkpoint.is_some(),
         _ => false,
     }
 }
@@ -67,5 +68,10 @@ fn row(trace: &Trace, task: &TraceTask) -> [String; COLUMNS.len()] {
         mib(task.declared),
         mib(task.recorded.map(|recorded| recorded.peak)),
         mib(task.recorded.map(|recorded| recorded.bound)),
+        match task.checkpoint {
+            Some(Checkpoint::Never) => "none".to_owned(),
+            Some(Checkpoint::Every(every)) => seconds(Some(every)),
+            None => String::new(),
+        },
     ]
 }

@@ -57,6 +57,7 @@ pub(crate) fn trace(tasks: &[(u64, u64, u32, u64, f64)]) -> Trace {
             phases: Phases::NONE,
             declared: None,
             recorded: None,
+            checkpoint: None,
         });
     let tasks = tasks.collect();
     Trace::new(tasks, names, users)

@@ -3,11 +3,20 @@
 use super::policy::positive;
 use crate::error::{CliError, UsageError};
 use crate::tables::{slowdowns, speeds};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use coloc_physics::{Interference, Noise, PairTable, SharedGpu};
 use coloc_sim::trace::published_speeds;
-use coloc_sim::{Declarations, PreemptionCost, Simulation, Trace};
+use coloc_sim::{Declarations, PreemptionCost, Simulation, SmError, Trace};
 use std::path::PathBuf;
+
+/// Tasks that save their work.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(crate) enum CheckpointFlag {
+    /// A preempted task starts anew
+    None,
+    /// A preempted task goes on where it was
+    All,
+}
 
 /// The model behind a simulation.
 #[derive(Args, Clone, Debug)]
@@ -37,6 +46,12 @@ pub(crate) struct PhysicsArgs {
     /// Seconds that it loses for each GiB that it holds on a GPU
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pub(crate) preempt_cost_per_gib: f64,
+    /// Whether a preempted task keeps what it did; a trace's column checkpoint_s wins [default: all; of preset coloc: none, so that it does not preempt]
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub(crate) checkpoint: Option<CheckpointFlag>,
+    /// Error of the SM activity that is told of each task: sigma of its logarithm, such as 0.25
+    #[arg(long, value_name = "SIGMA", default_value_t = 0.0)]
+    pub(crate) sm_error: f64,
     /// Every task declares so many times the memory that it truly needs, such as 1.5; a trace's column declared_mib wins
     #[arg(long, value_name = "FACTOR", value_parser = positive)]
     pub(crate) declare: Option<f64>,
@@ -56,6 +71,8 @@ impl Default for PhysicsArgs {
             speeds: None,
             preempt_cost: 0.0,
             preempt_cost_per_gib: 0.0,
+            checkpoint: None,
+            sm_error: 0.0,
             declare: None,
             reclaim: false,
         }
@@ -95,6 +112,13 @@ impl PhysicsArgs {
         }
         simulation.preemption =
             PreemptionCost { fixed_s: self.preempt_cost, per_gib_s: self.preempt_cost_per_gib };
+        if let Some(which) = self.checkpoint {
+            simulation.checkpoints = which == CheckpointFlag::All;
+        }
+        if !(0.0..=2.0).contains(&self.sm_error) {
+            return Err(UsageError::value("--sm-error", "0 to 2", self.sm_error).into());
+        }
+        simulation.sm_error = SmError { sigma: self.sm_error };
         if let Some(factor) = self.declare.filter(|factor| !(0.01..=100.0).contains(factor)) {
             return Err(UsageError::value("--declare", "0.01 to 100", factor).into());
         }

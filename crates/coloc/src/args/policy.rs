@@ -32,6 +32,8 @@ flag_values!(
         Gittins2d => Queue::Gittins2d,
         /// The user who has had the least GPU time for its weight first
         Fair => Queue::Fair,
+        /// Least expected work first, by what was learned of such tasks; users who hold less go first
+        LeastWork => Queue::LeastWork,
         /// AlloX: one-device tasks matched to devices of different speed
         Allox => Queue::Allox,
     }
@@ -216,14 +218,11 @@ impl PolicyArgs {
             policy.settle = Some(Millis::from_secs(seconds));
         }
         if let Some(limit) = tuning.sm_limit {
-            let full = match policy.gate {
-                Gate::Expected { full, .. } => full.min(limit),
-                _ => limit,
-            };
-            policy.gate = Gate::Expected { full, limit };
+            policy.gate = Gate::Expected { limit };
         }
         if let Some(minutes) = tuning.starvation_limit {
             policy.starvation_limit = Some(Millis::from_secs(60 * minutes));
+            policy.overtaking = None;
         }
         policy.max_tasks = tuning.max_tasks.or(policy.max_tasks);
         policy.same_user |= tuning.same_user;

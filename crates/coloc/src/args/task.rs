@@ -73,6 +73,9 @@ pub(crate) struct TaskArgs {
     /// Let it run in memory that another task lends: it is requeued when that one wants it back
     #[arg(long)]
     pub(crate) gpu_mem_borrow: bool,
+    /// It saves its work, every so often or when it is told to stop, and goes on from there: it may be preempted for shorter tasks
+    #[arg(long, value_name = "EVERY", num_args = 0..=1, require_equals = true, default_missing_value = "0", value_parser = slurm::time)]
+    pub(crate) checkpoint: Option<Millis>,
     /// Submit it although its program or the folder of its output is not there, or no GPU has the memory that it declares or is estimated to need
     #[arg(long)]
     pub(crate) force: bool,

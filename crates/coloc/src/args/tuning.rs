@@ -41,10 +41,10 @@ pub(crate) struct TuningArgs {
     /// Most tasks on one GPU
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     pub(crate) max_tasks: Option<u32>,
-    /// Most expected SM demand on one GPU, 1 being a full device [default: no limit; of preset coloc: 1.4]
+    /// Most expected SM demand on one GPU, 1 being a full device [default: no limit; of preset coloc: 1.5]
     #[arg(long, value_parser = positive, value_name = "DEMAND")]
     pub(crate) sm_limit: Option<f64>,
-    /// Minutes for which a task may be passed over before GPUs are kept free for it [default: for ever; of preset coloc: 120]
+    /// Minutes for which a task may be passed over before GPUs are kept free for it [default: for ever; of preset coloc: until later tasks that do 20 times its work were started]
     #[arg(long, alias = "patience", value_name = "MINUTES")]
     pub(crate) starvation_limit: Option<u64>,
     /// One user's tasks only on a GPU at a time, as an MPS server requires

@@ -62,6 +62,7 @@ impl TaskArgs {
             gpu_memory: args.gpu_mem,
             reclaim: args.gpu_mem_reclaim && args.gpu_mem.is_some(),
             borrow: args.gpu_mem_borrow,
+            checkpoint: args.checkpoint,
             force: args.force,
             host_memory: host_memory.filter(|&memory| memory > Bytes::ZERO),
             estimate: forecast.as_ref().map(|forecast| (&forecast.estimate).into()),

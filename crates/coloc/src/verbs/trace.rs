@@ -62,6 +62,9 @@ enum Action {
         /// Its format
         #[arg(long, value_enum, default_value = "coloc")]
         format: TraceFormat,
+        /// Deal the tasks to the arrivals anew, by this seed: policies are compared over several of them
+        #[arg(long, value_name = "SEED")]
+        shuffle: Option<u64>,
         /// Where to write it
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
@@ -85,8 +88,9 @@ impl TraceVerb {
                 let info = Info::of(&read_trace(&trace, format)?);
                 if json { Answer { body: &info, wall_s: None }.print() } else { info.print() }
             }
-            Action::Convert { trace, format, output } => {
+            Action::Convert { trace, format, shuffle, output } => {
                 let read = read_trace(&trace, format)?;
+                let read = shuffle.map_or(read.clone(), |seed| read.shuffled(seed));
                 files::write(&output, |out| trace::write(&read, out))
             }
         }

@@ -224,6 +224,7 @@ fn rank(
             | Queue::BestEffort
             | Queue::Backfill
             | Queue::Fair
+            | Queue::LeastWork
             | Queue::Allox,
             _,
         ) => shortest::job(asks.duration),

@@ -149,7 +149,7 @@ pub(super) fn gpus(running: &[Running]) -> u32 {
 }
 
 impl SchedulerState {
-    pub(super) fn lift_for_good(&mut self, task: TaskId) {
+    pub(crate) fn lift_for_good(&mut self, task: TaskId) {
         let SchedulerState { tasks, gpus, .. } = self;
         for gpu in tasks.live(task).run.iter().flat_map(|run| run.placement.gpus()) {
             gpus.lift(gpu, task);

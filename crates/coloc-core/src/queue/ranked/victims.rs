@@ -134,8 +134,7 @@ impl RankedPass {
     /// Idle GPUs of each node, where that is enough to say whether a task fits.
     fn idle_by_node(&self, scheduler: &SchedulerState, demand: &Demand) -> Option<IdleByNode> {
         let SchedulerState { policy, gpus: all, .. } = scheduler;
-        let any_time =
-            !policy.time_matters() && policy.starvation_limit.is_none() && !policy.idle_first;
+        let any_time = !policy.time_matters() && !policy.reserves() && !policy.idle_first;
         let any_gpu = demand.takes_any() && all.are_alike() && all.are_all_ours();
         // Every GPU in use is that of one of these tasks, and of one only.
         let counted = gpus(&self.running) + all.idle() == all.len() as u32;

@@ -8,7 +8,7 @@ use coloc_core::policy::Gate;
 use coloc_core::{Refusal, belief};
 use coloc_gpu::process::Owner as ProcessOwner;
 use coloc_gpu::sample::{Sample, Source};
-use coloc_model::{Bytes, Fraction, GpuId, TaskId, Time};
+use coloc_model::{Bytes, Fraction, GpuId, Share, TaskId, Time};
 
 /// A source in a word.
 fn source_name(source: Source, emulated: bool) -> String {
@@ -21,18 +21,22 @@ fn source_name(source: Source, emulated: bool) -> String {
 }
 
 /// How many times as long a task takes beside the others on a GPU, as is believed.
-fn slowdown(residents: &[Booking], own: &Booking) -> f64 {
+fn slowdown(state: &GpuState, own: &Booking) -> f64 {
     if own.instance.is_some() {
         return 1.0;
     }
-    let others = residents.iter().filter(|booking| booking.task != own.task);
+    let others = state.residents().iter().filter(|booking| booking.task != own.task);
     let load = others.map(|booking| booking.load).sum();
-    belief::slowdown(own.load, load)
+    belief::slowdown(belief::product(state.share()), own.load, load)
 }
 
 /// How many times as long a task takes because of one neighbour, as is believed.
-pub(in crate::owner) fn slowed_by(own: &Booking, other: &Booking) -> f64 {
-    slowdown_by_profile((own.load, own.interference), (other.load, other.interference))
+pub(in crate::owner) fn slowed_by(share: Share, own: &Booking, other: &Booking) -> f64 {
+    slowdown_by_profile(
+        belief::product(share),
+        (own.load, own.interference),
+        (other.load, other.interference),
+    )
 }
 
 impl Owner {
@@ -54,7 +58,7 @@ impl Owner {
             tasks: residents.iter().map(|booking| booking.task.0).collect(),
             residents: residents
                 .iter()
-                .filter_map(|booking| self.resident(gpu, booking, residents))
+                .filter_map(|booking| self.resident(gpu, state, booking))
                 .collect(),
             lost: self.away.contains_key(&gpu),
             sharing: state.share().to_string(),
@@ -135,7 +139,7 @@ impl Owner {
             .collect();
     }
 
-    fn resident(&self, gpu: GpuId, booking: &Booking, all: &[Booking]) -> Option<ResidentView> {
+    fn resident(&self, gpu: GpuId, state: &GpuState, booking: &Booking) -> Option<ResidentView> {
         let task = booking.task;
         let live = self.tasks.get(&task)?;
         let seen = self.sample(gpu).and_then(|sample| sample.memory_of(task));
@@ -153,7 +157,7 @@ impl Owner {
             instance: booking.instance.map(|instance| instance.to_string()),
             settled: booking.settled,
             sm_share: self.sm_share(gpu, task),
-            slowdown: Some(slowdown(all, booking)),
+            slowdown: Some(slowdown(state, booking)),
             ooms: live.record.ooms,
             gpus: live.spec.gpus,
         })

@@ -206,6 +206,7 @@ impl Owner {
             memory: memory_of(spec, self.scheduler.policy().contract.is_some()),
             sm: None,
             borrows: false,
+            checkpoint: None,
             host: host_need(spec),
             duration: None,
             priority: 0,
@@ -327,6 +328,7 @@ impl Owner {
             // How busy a GPU it keeps is worth knowing also where its memory was declared.
             sm: spec.estimate.and_then(|estimate| estimate.sm),
             borrows: spec.borrow,
+            checkpoint: spec.checkpoint,
             host: host_need(spec),
             duration: spec.time_limit,
             priority: spec.priority,

@@ -221,12 +221,13 @@ fn part(
         let Some((_, signal)) = sighting.gpus.iter().find(|(gpu, _)| *gpu == slot.gpu) else {
             continue;
         };
-        let residents = gpus.get(slot.gpu).residents();
+        let state = gpus.get(slot.gpu);
+        let (residents, product) = (state.residents(), belief::product(state.share()));
         let own = residents.iter().find(|booking| booking.task == task)?.load;
         let all: f64 = residents.iter().map(|booking| booking.load).sum();
         // An instance of its own has no neighbours.
         if slot.instance.is_none() {
-            slowest = slowest.max(belief::slowdown(own, (all - own).max(0.0)));
+            slowest = slowest.max(belief::slowdown(product, own, (all - own).max(0.0)));
         }
         let part = if all > 0.0 { own / all } else { 1.0 / residents.len() as f64 };
         let user_usage = signal.activity;

@@ -4,7 +4,7 @@ use crate::live::experiment::{Alone, Found, Plan, Together};
 use crate::submission::batch_script::Prepared;
 use coloc_api::request::Teaching;
 use coloc_api::text::RawText;
-use coloc_core::belief::{lost, profile_of_pair};
+use coloc_core::belief::{lost, product, profile_of_pair};
 use coloc_model::{Bytes, InterferenceProfile, Lesson, Share};
 use serde::Serialize;
 
@@ -60,9 +60,9 @@ fn profiles(found: &Found) -> Option<(InterferenceProfile, Option<InterferencePr
         let beside = own * (copies - 1.0) + with.unwrap_or(0.0);
         let mine = &together.slowdowns[..trial.copies as usize];
         let mean = mine.iter().sum::<f64>() / copies;
-        losses.extend(lost(mean, own, beside));
+        losses.extend(lost(product(telling), mean, own, beside));
         if let (Some(with), Some(&slowdown)) = (with, together.slowdowns.get(mine.len())) {
-            others.extend(lost(slowdown, with, own * copies));
+            others.extend(lost(product(telling), slowdown, with, own * copies));
         }
     }
     let mean = |all: &[f64]| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);

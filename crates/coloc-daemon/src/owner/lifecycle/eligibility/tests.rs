@@ -177,6 +177,7 @@ fn snapshot(live: &BTreeMap<TaskId, Live>, clock: Clock, now: Moment) -> Snapsho
             memory: Memory::Unknown,
             sm: None,
             borrows: false,
+            checkpoint: None,
             host: coloc_model::HostNeed::NONE,
             duration: None,
             priority: 0,
