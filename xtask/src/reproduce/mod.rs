@@ -7,6 +7,7 @@ mod combination;
 mod lab;
 mod page;
 mod plot;
+mod shuffles;
 mod tiresias;
 
 use crate::run::{self, Failed};
@@ -50,6 +51,7 @@ pub(crate) fn run(check: bool) -> Result<(), Failed> {
     allox::write(&lab, &mut page)?;
     combination::write(&lab, &mut page)?;
     carma::write(&lab, &mut page)?;
+    shuffles::write(&lab, &mut page)?;
     not_had(&mut page);
     if check { page.check(&root.join("docs")) } else { page.save(&root.join("docs")) }
 }

@@ -147,7 +147,7 @@ pub(crate) struct PolicyArgs {
     /// A named policy; the flags below override it [default: none, nothing is implicit; of the daemon: coloc]
     #[arg(long, value_enum)]
     pub(crate) preset: Option<PresetFlag>,
-    /// Order of the queue [default: fifo; of preset coloc: best-effort]
+    /// Order of the queue [default: fifo; of preset coloc: least-work]
     #[arg(long, value_enum, hide_possible_values = false)]
     pub(crate) queue: Option<QueueFlag>,
     /// Choice among the GPUs that may take a task [default: exclusive; of preset coloc: least-interference]
