@@ -183,6 +183,17 @@ impl HookUrl {
     }
 }
 
+/// Whether a text is a rule for [`HookUrl::is_allowed_by`].
+pub fn check_webhook_rule(rule: &str) -> Result<String, String> {
+    let host = rule.strip_suffix(":*").unwrap_or(rule);
+    let is_place =
+        !host.contains(['/', '?']) && format!("http://{host}/").parse::<HookUrl>().is_ok();
+    match rule == "*" || is_place {
+        true => Ok(rule.to_owned()),
+        false => Err(format!("{rule:?}: expected HOST, HOST:PORT, HOST:* or *, without http://")),
+    }
+}
+
 /// Addresses that reach no option of a mail program, and no header.
 fn is_address(text: &str) -> bool {
     let is_plain =

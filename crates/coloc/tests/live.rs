@@ -36,6 +36,7 @@ mod live {
     mod report;
     mod retention;
     mod scripts;
+    mod security;
     mod setup;
     mod slurm;
     mod slurm_scripts;

@@ -8,7 +8,6 @@ use crate::{Cli, Verb};
 use clap::{Args, Parser as _, Subcommand};
 use coloc_api::answer::ConfigInForce;
 use coloc_api::view::ChosenSetting;
-use coloc_daemon::administration::hooks::is_own;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -133,9 +132,7 @@ fn check_daemon(file: &Path, settings: &[Setting]) -> Result<(), CliError> {
     if !settings.iter().any(|setting| theirs(&setting)) {
         return Ok(());
     }
-    if !std::fs::metadata(file).is_ok_and(|found| is_own(&found)) {
-        return Err(ConfigError::Unsafe { file: file.to_owned() }.into());
-    }
+    config::check_owner(file)?;
     let words = settings.iter().filter(theirs).flat_map(Setting::words);
     let words = ["coloc".into(), "daemon".into()].into_iter().chain(words);
     let wrong = match Cli::try_parse_from(words).map(|cli| cli.verb) {

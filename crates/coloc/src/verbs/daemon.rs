@@ -136,14 +136,13 @@ impl Daemon {
             .map_err(|source| CliError::Write { file: state, source })?;
         let emulated = std::env::var_os(HOME_VARIABLE).map(PathBuf::from);
         if let (Some(fleet), None) = (&self.emulate, &emulated) {
+            serve::check_state(&state)?;
             // Whether a daemon has these GPUs is settled before the user is advised to remove them.
             serve::check_free(&state)?;
             return Err(self.start_again(fleet, &state.join("emulated")));
         }
         let _log = self.log.start();
-        if self.emulate.is_none() {
-            warn_of_system_daemon();
-        }
+        warn_of_system_daemon(self.emulate.is_some());
         let options = Options {
             socket: said_path(self.socket.as_ref()).cloned().unwrap_or_else(own_socket),
             listen: self.door(),
@@ -286,15 +285,20 @@ impl Daemon {
     }
 }
 
-/// Two daemons on one machine's GPUs promise the same memory twice.
-fn warn_of_system_daemon() {
+/// Two daemons on one machine's GPUs promise the same memory twice; and a user who tries one out on emulated GPUs should know
+/// where submissions go from now on.
+fn warn_of_system_daemon(emulated: bool) {
     let system = Path::new(SYSTEM_SOCKET);
-    if own_socket() != system && std::os::unix::net::UnixStream::connect(system).is_ok() {
-        eprintln!(
-            "coloc: a system daemon answers at {SYSTEM_SOCKET}: neither knows of the other's tasks, and both may promise the \
-             same memory; `coloc submit --socket {SYSTEM_SOCKET}` uses that one"
-        );
+    if own_socket() == system || std::os::unix::net::UnixStream::connect(system).is_err() {
+        return;
     }
+    let why = match emulated {
+        true => "tasks of this one run on emulated GPUs",
+        false => "neither knows of the other's tasks, and both may promise the same memory",
+    };
+    eprintln!(
+        "coloc: a system daemon answers at {SYSTEM_SOCKET}: {why}; `coloc submit --socket {SYSTEM_SOCKET}` uses that one"
+    );
 }
 
 fn prefixes(home: Option<&Path>) -> Vec<(&'static str, OsString)> {

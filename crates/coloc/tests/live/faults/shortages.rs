@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// No test fills it by accident.
-const DISK: &str = "size=16m";
+const DISK: &str = "size=16m,mode=755";
 
 /// A daemon whose state is on a small disk of its own, which goes away with it.
 fn on_a_small_disk() -> Option<Home> {
