@@ -1,6 +1,6 @@
 //! Adding up what the monitor sees of each task.
 
-use super::energy::{Drawn, Meters, parts};
+use super::energy::{Drawn, Meters, part_of_work, parts};
 use crate::accounting::GpuUsage;
 use crate::hardware::{EnergyReading, Sighting};
 use crate::journal::Entry;
@@ -209,7 +209,7 @@ fn held(sighting: &Sighting, gpu: GpuId, task: TaskId) -> Bytes {
 }
 
 /// How much longer a task takes for its neighbours, and its part of what its GPUs do, mean over them. What a shared GPU
-/// does is divided by what was expected of the tasks on it.
+/// does is divided by what was expected of the tasks that work on it.
 fn part(
     gpus: &Gpus,
     sighting: &Sighting,
@@ -228,7 +228,7 @@ fn part(
         if slot.instance.is_none() {
             slowest = slowest.max(belief::slowdown(own, (all - own).max(0.0)));
         }
-        let part = if all > 0.0 { own / all } else { 1.0 / residents.len() as f64 };
+        let part = part_of_work(gpus, sighting, slot.gpu, task);
         let user_usage = signal.activity;
         let user_usage = [user_usage.gpu, user_usage.sm, user_usage.occupancy, user_usage.dram];
         for (sum, share) in sums.iter_mut().zip(user_usage) {
