@@ -176,7 +176,8 @@ impl Daemon {
         let policy = PolicyArgs { preset, ..self.policy.clone() };
         let quotas = policy.accounts.quotas();
         quotas.look_up().map_err(UsageError::from)?;
-        let administration = self.administration.administration(&policy.policy())?;
+        let fleet = self.emulate.as_ref();
+        let administration = self.administration.administration(&policy.policy(), fleet)?;
         Ok(Settings {
             policy: policy.policy(),
             quotas,

@@ -86,6 +86,22 @@ fn a_task_without_a_process_on_the_gpu_has_no_part_of_its_work() {
 }
 
 #[test]
+fn a_task_that_ended_while_no_daemon_ran_ran_until_it_ended() {
+    let mut home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let id = home.submit(&["--gpu-mem", "1G", "--", "sleep", "1"]);
+    home.wait_for_state(id, "running");
+    home.kill();
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    home.boot();
+    home.wait_for_state(id, "completed");
+    let ran = home.json(&["history"])["tasks"][0]["ran_s"].as_f64().expect("it ran");
+    assert!((0.9..2.5).contains(&ran), "{ran}");
+    let shown = home.show(id);
+    let span = shown["ended_s"].as_f64().zip(shown["started_s"].as_f64()).map(|(e, s)| e - s);
+    assert!(span.is_some_and(|span| (0.9..2.5).contains(&span)), "{shown}");
+}
+
+#[test]
 fn senseless_times_are_refused() {
     let home = Home::new(&["--emulate", "1xA100-40GB"]);
     for (words, said) in [

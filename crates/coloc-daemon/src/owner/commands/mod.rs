@@ -32,7 +32,7 @@ use crate::owner::Shown;
 use crate::owner::commands::metrics::Metrics;
 use crate::owner::reply::{PendingAnswer, Reply};
 use crate::owner::{Owner, Page, PageRequest, Snapshot};
-use crate::record::Uid;
+use crate::record::{Record, Uid};
 use crate::report::LiveUsage;
 use crate::settings::Settings;
 use coloc_api::answer::code;
@@ -80,6 +80,8 @@ pub enum Command {
     Gpus(Reply<(Vec<GpuView>, HostView)>),
     /// How the daemon is.
     Status(Reply<StatusView>),
+    /// Tasks that have ended, while the journal cannot be written.
+    Unwritten(Reply<Vec<Record>>),
     /// What tasks used that have not ended.
     Usage(Reply<Box<LiveUsage>>),
     /// Everything that is counted and measured.
@@ -298,6 +300,7 @@ impl Owner {
             }
             Command::Gpus(reply) => reply.anyway(Ok((self.gpu_views(now), self.host_view()))),
             Command::Status(reply) => reply.anyway(Ok(self.status(caller))),
+            Command::Unwritten(reply) => reply.anyway(Ok(self.unwritten_ends())),
             Command::Usage(reply) => reply.anyway(Ok(Box::new(self.live_usage()))),
             Command::Metrics(reply) => reply.anyway(Ok(Box::new(self.metrics()))),
             Command::Drain(draining, reply) => {

@@ -115,15 +115,20 @@ impl Owner {
     }
 
     /// An attempt is off its GPUs: what it was promised counts to its end.
-    pub(in crate::owner) fn close_usage(&mut self, task: TaskId, ran_out_of_memory: bool) {
-        self.count_to_end(task, ran_out_of_memory);
+    pub(in crate::owner) fn close_usage(
+        &mut self,
+        task: TaskId,
+        ended: Moment,
+        ran_out_of_memory: bool,
+    ) {
+        self.count_to_end(task, ended, ran_out_of_memory);
         if ran_out_of_memory {
             self.notify(task, &[NotifyEvent::Oom]);
         }
     }
 
-    fn count_to_end(&mut self, task: TaskId, ran_out_of_memory: bool) {
-        let (moment, whole) = (self.clock.world_now(), self.scheduler.policy().needs_idle());
+    fn count_to_end(&mut self, task: TaskId, moment: Moment, ran_out_of_memory: bool) {
+        let whole = self.scheduler.policy().needs_idle();
         let Owner { tasks, scheduler, fleet, gpu_names, clock, .. } = self;
         let Some(live) = tasks.get_mut(&task) else { return };
         let record = &mut live.record;
