@@ -4,7 +4,7 @@ use crate::Verb;
 use crate::args::administration::AdministrationArgs;
 use crate::args::bounds::BoundArgs;
 use crate::args::host::HostArgs;
-use crate::args::live::{SYSTEM_SOCKET, own_socket, own_state, path, said as said_path};
+use crate::args::live::{own_socket, own_state, path, said as said_path, warn_of_system_daemon};
 use crate::args::log::LogArgs;
 use crate::args::notify::NotifyArgs;
 use crate::args::policy::{PolicyArgs, PresetFlag};
@@ -284,22 +284,6 @@ impl Daemon {
             .exec();
         CliError::Write { file: program, source: error }
     }
-}
-
-/// Two daemons on one machine's GPUs promise the same memory twice; and a user who tries one out on emulated GPUs should know
-/// where submissions go from now on.
-fn warn_of_system_daemon(emulated: bool) {
-    let system = Path::new(SYSTEM_SOCKET);
-    if own_socket() == system || std::os::unix::net::UnixStream::connect(system).is_err() {
-        return;
-    }
-    let why = match emulated {
-        true => "tasks of this one run on emulated GPUs",
-        false => "neither knows of the other's tasks, and both may promise the same memory",
-    };
-    eprintln!(
-        "coloc: a system daemon answers at {SYSTEM_SOCKET}: {why}; `coloc submit --socket {SYSTEM_SOCKET}` uses that one"
-    );
 }
 
 fn prefixes(home: Option<&Path>) -> Vec<(&'static str, OsString)> {

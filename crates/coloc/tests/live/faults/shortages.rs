@@ -30,6 +30,13 @@ fn as_the_daemon_sees(home: &Home, file: &str) -> PathBuf {
     root.join(state.strip_prefix("/").expect("an absolute path"))
 }
 
+/// How often a list has this task as one that failed.
+fn failed_in(home: &Home, list: &[&str], id: u32) -> usize {
+    let list = home.json(list);
+    let tasks = list["tasks"].as_array().expect("tasks");
+    tasks.iter().filter(|task| task["id"] == id && task["state"] == "failed").count()
+}
+
 #[test]
 fn a_full_disk_refuses_new_work_and_keeps_what_runs() {
     let Some(home) = on_a_small_disk() else { return };
@@ -87,12 +94,8 @@ fn a_full_disk_refuses_new_work_and_keeps_what_runs() {
     home.wait_for_state(runs, "failed");
     assert_eq!(home.show(runs)["exit_code"], 4);
     assert!(home.story(runs).contains("its end is not written down yet"), "{}", home.story(runs));
-    let has = |list: &serde_json::Value| {
-        let tasks = list["tasks"].as_array().expect("tasks");
-        tasks.iter().filter(|task| task["id"] == runs && task["state"] == "failed").count()
-    };
-    assert_eq!(has(&home.json(&["history"])), 1);
-    assert_eq!(has(&home.json(&["queue", "--all"])), 1);
+    assert_eq!(failed_in(&home, &["history"], runs), 1);
+    assert_eq!(failed_in(&home, &["queue", "--all"], runs), 1);
     let refused = home.try_run(&["submit", "--", "true"]);
     assert!(!refused.status.success(), "{}", text(&refused.stdout));
 
@@ -100,7 +103,7 @@ fn a_full_disk_refuses_new_work_and_keeps_what_runs() {
     home.wait_for("room again", |home| home.try_run(&["run", "--", "true"]).status.success());
     home.wait_for("its end in the journal", |home| !home.story(runs).contains("not written"));
     assert_eq!((home.state(runs).as_str(), &home.show(runs)["exit_code"]), ("failed", &4.into()));
-    assert_eq!(has(&home.json(&["history"])), 1, "once");
+    assert_eq!(failed_in(&home, &["history"], runs), 1, "once");
 }
 
 /// A disk that is there for as long as this is.
