@@ -295,6 +295,9 @@ fn the_unit_passes_systemds_own_check() {
     let written =
         coloc().args(["init", "--system", "--root"]).arg(place.path()).output().expect("it runs");
     assert!(written.status.success(), "{}", text(&written.stderr));
+    let file = std::fs::read_to_string(place.path().join("etc/coloc/coloc.toml")).expect("a file");
+    let has = |line: &&str| file.lines().any(|known| known == *line);
+    assert!(["[daemon]", "[api]", "[notify]", "#hook = \"\""].iter().all(has), "{file}");
     let unit = place.path().join("etc/systemd/system/coloc.service");
     let body = std::fs::read_to_string(&unit).expect("a unit");
     assert!(!body.contains("ProtectClock"), "it hides the GPUs before systemd 252");
