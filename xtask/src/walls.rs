@@ -109,7 +109,7 @@ const EMULATED: &[&str] = &["tokio", "coloc-core", "coloc-estimate", "coloc-sim"
 
 /// The only sources of the command line that name the daemon's crate: they run one, set one up or read the files that
 /// one left. All others take what goes over the wire from coloc-api.
-const NAMES_DAEMON: [&str; 23] = [
+const NAMES_DAEMON: [&str; 22] = [
     "crates/coloc/src/args/accounts.rs",
     "crates/coloc/src/args/administration.rs",
     "crates/coloc/src/args/bounds.rs",
@@ -123,7 +123,6 @@ const NAMES_DAEMON: [&str; 23] = [
     "crates/coloc/src/live/experiment/partition.rs",
     "crates/coloc/src/live/experiment/run.rs",
     "crates/coloc/src/verbs/api.rs",
-    "crates/coloc/src/verbs/config.rs",
     "crates/coloc/src/verbs/daemon.rs",
     "crates/coloc/src/verbs/deliver.rs",
     "crates/coloc/src/verbs/doctor.rs",

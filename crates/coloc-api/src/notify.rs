@@ -183,6 +183,17 @@ impl HookUrl {
     }
 }
 
+/// Whether a text is a rule for [`HookUrl::is_allowed_by`].
+pub fn check_webhook_rule(rule: &str) -> Result<String, String> {
+    let host = rule.strip_suffix(":*").unwrap_or(rule);
+    let is_place =
+        !host.contains(['/', '?']) && format!("http://{host}/").parse::<HookUrl>().is_ok();
+    match rule == "*" || is_place {
+        true => Ok(rule.to_owned()),
+        false => Err(format!("{rule:?}: expected HOST, HOST:PORT, HOST:* or *, without http://")),
+    }
+}
+
 /// Addresses that reach no option of a mail program, and no header.
 fn is_address(text: &str) -> bool {
     let is_plain =
@@ -331,5 +342,11 @@ mod tests {
         assert!(allowed("http://[::1]:9/", "[::1]:9") && allowed("http://x:1/", "*"));
         assert!(!allowed("http://169.254.169.254/", "hooks.example.org"));
         assert!(!allowed("http://hooks.example.org.evil.net/", "hooks.example.org"));
+        for rule in ["*", "a.org", "a.org:80", "a.org:*", "[::1]:9", "[::1]:*", "10.0.0.5"] {
+            assert!(check_webhook_rule(rule).is_ok(), "{rule}");
+        }
+        for wrong in ["", "http://foo", "a.org/x", "a.org:", "a.org:0", "a b", ":*", "a?b"] {
+            assert!(check_webhook_rule(wrong).is_err(), "{wrong}");
+        }
     }
 }

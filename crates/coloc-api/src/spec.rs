@@ -89,7 +89,7 @@ pub struct TaskSpec {
     /// It wants its GPUs to itself.
     #[serde(default)]
     pub exclusive: bool,
-    /// It is stopped after this long.
+    /// It is stopped after this long. 0 is never; without it, the default of the daemon counts.
     #[serde(default)]
     #[schemars(with = "Option<u64>")]
     pub time_limit: Option<Millis>,

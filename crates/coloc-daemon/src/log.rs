@@ -9,6 +9,9 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+/// So much is said at once: the kernel's PIPE_BUF.
+const MOST_SAID: usize = 4096;
+
 /// How a line is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogFormat {
@@ -55,6 +58,21 @@ pub fn start(format: LogFormat, level: LogLevel) -> LogGuard {
         LogFormat::Text => builder.try_init(),
     };
     guard
+}
+
+/// Says something on the standard error of a process that the daemon started, if it is read. Where it is not, or no longer, the
+/// process neither waits nor ends: it has more to do than to talk.
+pub(crate) fn say(text: &str) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use std::io::Write as _;
+    let errors = std::io::stderr();
+    let mut ready = [PollFd::new(&errors, PollFlags::OUT)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    if poll(&mut ready, Some(&at_once)).is_ok_and(|count| count > 0) {
+        // A pipe that is ready has room for so much at least.
+        let bytes = text.as_bytes();
+        let _ = errors.lock().write_all(&bytes[..bytes.len().min(MOST_SAID)]);
+    }
 }
 
 /// journald has a time for every line, and reads the level from its beginning: `<6>`.

@@ -37,6 +37,7 @@ mod live {
     mod report;
     mod retention;
     mod scripts;
+    mod security;
     mod setup;
     mod slurm;
     mod slurm_scripts;

@@ -1,4 +1,4 @@
-//! The users who may do everything: root, the user that the daemon runs as, and the members of a group.
+//! Administrators: root, the user that the daemon runs as, and the members of a group.
 //!
 //! Which user calls is the kernel's word or a token's; which groups that user is in is the system's (NSS). Nothing that a
 //! user can write has a part in it.
@@ -46,9 +46,14 @@ pub fn set_group(group: Option<&str>) -> Result<(), NoSuchGroup> {
     Ok(())
 }
 
-/// Whether a user may do everything.
+/// Root and the daemon's user: they may also act as other users. The group's members may not, or each would be root.
+pub fn is_superuser(uid: Uid) -> bool {
+    uid.0 == 0 || uid.0 == rustix::process::geteuid().as_raw()
+}
+
+/// Whether a user is an administrator: one who may touch the tasks of all users, and the GPUs.
 pub fn is_admin(uid: Uid) -> bool {
-    if uid.0 == 0 || uid.0 == rustix::process::geteuid().as_raw() {
+    if is_superuser(uid) {
         return true;
     }
     let mut admins = ADMINS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,6 +94,7 @@ mod tests {
     #[test]
     fn root_is_one_without_a_group_and_a_stranger_is_none() {
         assert!(is_admin(Uid(0)) && !is_admin(Uid(4_000_000)));
+        assert!(is_superuser(Uid(0)) && !is_superuser(Uid(4_000_000)));
         assert_eq!(find_group("no such group"), Err(NoSuchGroup("no such group".to_owned())));
     }
 }

@@ -1,16 +1,11 @@
 //! Programs of the administrator's that run before and after each attempt, with the daemon's rights.
 
+use super::trusted_path::changeable_part;
 use coloc_model::Millis;
-use rustix::process::geteuid;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// The sticky bit of a directory: only their owners remove files.
-const STICKY: u32 = 0o1000;
-/// Bits by which others than its owner write a file.
-const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Programs that run before and after each attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,16 +43,22 @@ pub enum HookError {
     NotExecutable(PathBuf),
     /// Another user could change it.
     #[error(
-        "{}: another user could change it: it and its directory must belong to root or to the daemon's user, and be writable by no other (chmod go-w)",
-        .0.display()
+        "{}: another user could change it: {} must belong to root or to the daemon's user, and be writable by no other (chmod go-w)",
+        program.display(),
+        part.display()
     )]
-    Unsafe(PathBuf),
+    Unsafe {
+        /// The program.
+        program: PathBuf,
+        /// The part of its path by which it could be changed.
+        part: PathBuf,
+    },
 }
 
 impl Hooks {
     /// Whether the programs can be run, and changed by no user but the daemon's and root.
     pub fn check(&self) -> Result<(), HookError> {
-        self.prolog.iter().chain(&self.epilog).try_for_each(|program| check(program))
+        self.prolog.iter().chain(&self.epilog).try_for_each(|program| check_program(program))
     }
 
     /// How long an attempt may take beyond its end, for its epilog.
@@ -66,30 +67,21 @@ impl Hooks {
     }
 }
 
-fn check(program: &Path) -> Result<(), HookError> {
+/// Whether a program can be run, and changed by no user but the daemon's and root: neither it nor a directory above it. It is
+/// asked again before each start, so that what was changed since is not run.
+pub fn check_program(program: &Path) -> Result<(), HookError> {
     if !program.is_absolute() {
         return Err(HookError::Relative(program.to_owned()));
     }
-    let look = |path: &Path| {
-        let found = std::fs::metadata(path);
-        found.map_err(|source| HookError::Io { path: path.to_owned(), source })
-    };
-    let file = look(program)?;
+    let fail = |source| HookError::Io { path: program.to_owned(), source };
+    let file = std::fs::metadata(program).map_err(fail)?;
     if !file.is_file() || file.mode() & 0o111 == 0 {
         return Err(HookError::NotExecutable(program.to_owned()));
     }
-    let directory = program.parent().unwrap_or(Path::new("/"));
-    let place = look(directory)?;
-    if !is_own(&file) || !(is_own(&place) || place.mode() & STICKY != 0) {
-        return Err(HookError::Unsafe(program.to_owned()));
+    match changeable_part(program).map_err(fail)? {
+        Some(part) => Err(HookError::Unsafe { program: program.to_owned(), part }),
+        None => Ok(()),
     }
-    Ok(())
-}
-
-/// A file belongs to root or to this process's user, and no other user can write it.
-pub fn is_own(file: &std::fs::Metadata) -> bool {
-    let owner = file.uid() == 0 || file.uid() == geteuid().as_raw();
-    owner && file.mode() & WRITABLE_BY_OTHERS == 0
 }
 
 #[cfg(test)]
@@ -110,11 +102,14 @@ mod tests {
         set(&file, 0o644);
         assert!(matches!(hooks(&file).check(), Err(HookError::NotExecutable(_))));
         set(&file, 0o775);
-        assert!(matches!(hooks(&file).check(), Err(HookError::Unsafe(_))));
+        assert!(matches!(hooks(&file).check(), Err(HookError::Unsafe { .. })));
         set(&file, 0o755);
         hooks(&file).check().unwrap();
         set(place.path(), 0o777);
-        assert!(matches!(hooks(&file).check(), Err(HookError::Unsafe(_))), "it could be replaced");
+        assert!(
+            matches!(hooks(&file).check(), Err(HookError::Unsafe { .. })),
+            "it could be replaced"
+        );
         assert!(matches!(hooks(Path::new("x")).check(), Err(HookError::Relative(_))));
     }
 }

@@ -4,6 +4,7 @@ pub mod admins;
 pub mod hooks;
 pub mod pools;
 mod time_limits;
+pub mod trusted_path;
 pub mod who;
 
 pub use hooks::Hooks;

@@ -1,5 +1,6 @@
 //! Pools of GPUs that submissions name.
 
+use super::TimeLimits;
 use super::who::{self, Unknown, Who};
 use crate::record::Uid;
 use coloc_api::request::GpuName;
@@ -53,8 +54,8 @@ pub enum PoolError {
         "GPU {gpu} is in pool {one} with {first} and in pool {other} with {second}: give both one way of sharing"
     )]
     TwoWays {
-        /// The GPU.
-        gpu: GpuId,
+        /// The GPU, as the pools name it.
+        gpu: String,
         /// A pool.
         one: String,
         /// How it shares.
@@ -63,6 +64,26 @@ pub enum PoolError {
         other: String,
         /// How that one shares.
         second: Share,
+    },
+    /// The second is never used.
+    #[error(
+        "pools {first} and {second} are both the default, and {first} is for all users: take `default` away from one, or say who may use {first} (allow)"
+    )]
+    TwoDefaults {
+        /// A pool.
+        first: String,
+        /// Another, after it.
+        second: String,
+    },
+    /// No task may have what the pool allows.
+    #[error("pool {pool}: its max-time of {limit} is more than the daemon's, {largest}")]
+    LongTime {
+        /// The pool.
+        pool: String,
+        /// Its largest limit.
+        limit: Millis,
+        /// That of all tasks.
+        largest: Millis,
     },
     /// The daemon gives whole GPUs.
     #[error(
@@ -84,6 +105,54 @@ pub enum PoolError {
     },
 }
 
+impl Pool {
+    /// A GPU that both pools name in the same way.
+    fn shared_gpu(&self, other: &Pool) -> Option<String> {
+        match (&self.gpus, &other.gpus) {
+            (None, None) => Some("0".to_owned()),
+            (Some(gpus), None) | (None, Some(gpus)) => gpus.first().map(GpuName::to_string),
+            (Some(own), Some(theirs)) => {
+                own.iter().find(|gpu| theirs.contains(gpu)).map(GpuName::to_string)
+            }
+        }
+    }
+
+    /// Whether this pool and an earlier one can be had together.
+    fn check_beside(&self, earlier: &Pool, policy: &Policy) -> Result<(), PoolError> {
+        if earlier.name == self.name {
+            return Err(PoolError::SameName(self.name.clone()));
+        }
+        if earlier.default && self.default && earlier.allow.is_empty() {
+            let (first, second) = (earlier.name.clone(), self.name.clone());
+            return Err(PoolError::TwoDefaults { first, second });
+        }
+        let share = |pool: &Pool| pool.share.unwrap_or(policy.share);
+        let (first, second) = (share(earlier), share(self));
+        if first == second || [first, second].contains(&Share::Exclusive) {
+            return Ok(());
+        }
+        match earlier.shared_gpu(self) {
+            Some(gpu) => {
+                let (one, other) = (earlier.name.clone(), self.name.clone());
+                Err(PoolError::TwoWays { gpu, one, first, other, second })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether pools allow no more time than all tasks may have.
+pub fn check_times(pools: &[Pool], times: TimeLimits) -> Result<(), PoolError> {
+    for pool in pools {
+        if let Some(limit) = pool.max_time.filter(|&limit| !times.allow(Some(limit)))
+            && let Some(largest) = times.largest
+        {
+            return Err(PoolError::LongTime { pool: pool.name.clone(), limit, largest });
+        }
+    }
+    Ok(())
+}
+
 /// What can be wrong with pools, whatever GPUs there are.
 pub fn check(pools: &[Pool], policy: &Policy) -> Result<(), PoolError> {
     if pools.len() > MOST_POOLS {
@@ -94,8 +163,8 @@ pub fn check(pools: &[Pool], policy: &Policy) -> Result<(), PoolError> {
         if pool.name.is_empty() || pool.name.len() > LONGEST_NAME || !pool.name.chars().all(fits) {
             return Err(PoolError::Name(pool.name.chars().take(LONGEST_NAME).collect()));
         }
-        if pools[..place].iter().any(|other| other.name == pool.name) {
-            return Err(PoolError::SameName(pool.name.clone()));
+        for earlier in &pools[..place] {
+            pool.check_beside(earlier, policy)?;
         }
         for who in &pool.allow {
             let unknown = |problem| PoolError::Who { pool: pool.name.clone(), problem };
@@ -141,6 +210,7 @@ impl PoolTable {
                 match *way {
                     Some((one, first)) if first != share => {
                         let (one, other) = (one.to_owned(), pool.name.clone());
+                        let gpu = gpu.to_string();
                         return Err(PoolError::TwoWays { gpu, one, first, other, second: share });
                     }
                     _ => *way = Some((&pool.name, share)),
@@ -279,6 +349,23 @@ mod tests {
         assert!(matches!(table(&two), Err(PoolError::TwoWays { .. })));
         let whole = [pool("a", &[0], Some(Share::Mps)), pool("b", &[0], Some(Share::Exclusive))];
         assert!(table(&whole).is_ok(), "a whole GPU is a GPU that is empty");
+        // Also where it is not known which GPUs there are.
+        let policy = Preset::Coloc.policy(MemoryKnowledge::Estimate);
+        let beside = |one: Pool, other: Pool| check(&[one, other], &policy);
+        let [one, other] = two;
+        assert!(matches!(beside(one.clone(), other.clone()), Err(PoolError::TwoWays { .. })));
+        let all = Pool { gpus: None, ..other.clone() };
+        assert!(matches!(beside(one.clone(), all), Err(PoolError::TwoWays { .. })));
+        assert_eq!(beside(one.clone(), pool("b", &[1], Some(Share::Mig))), Ok(()));
+        let default = |pool: Pool| Pool { default: true, ..pool };
+        let (first, second) = (default(pool("a", &[0], None)), default(pool("b", &[1], None)));
+        let some = Pool { allow: vec!["@root".parse().unwrap()], ..first.clone() };
+        assert!(matches!(beside(first, second.clone()), Err(PoolError::TwoDefaults { .. })));
+        assert_eq!(beside(some, second), Ok(()), "one for the group, one for all others");
+        let times = TimeLimits { default: None, largest: Some(Millis::from_secs(60)) };
+        let long = Pool { max_time: Some(Millis::from_secs(61)), ..one };
+        assert!(matches!(check_times(&[long], times), Err(PoolError::LongTime { .. })));
+        assert_eq!(check_times(&[other], times), Ok(()));
         let mig = [pool("a", &[3], Some(Share::Mig))];
         assert!(matches!(table(&mig), Err(PoolError::NoMig { .. })));
         let same = [pool("a", &[0], None), pool("a", &[1], None)];

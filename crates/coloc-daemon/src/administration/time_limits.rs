@@ -19,9 +19,13 @@ impl TimeLimits {
         TimeLimits { largest, ..self }
     }
 
-    /// The limit of a task that asks for this one, or for none.
+    /// The limit of a task that asks for this one, or says nothing. Zero asks for none at all.
     pub fn given(self, asked: Option<Millis>) -> Option<Millis> {
-        asked.or_else(|| self.default.into_iter().chain(self.largest).min())
+        match asked {
+            Some(Millis::ZERO) => None,
+            Some(limit) => Some(limit),
+            None => self.default.into_iter().chain(self.largest).min(),
+        }
     }
 
     /// Whether a task may have this limit, or none.
@@ -42,6 +46,7 @@ mod tests {
         let limits = TimeLimits { default: span(4), largest: span(24) };
         assert_eq!((limits.given(None), limits.given(span(9))), (span(4), span(9)));
         assert!(limits.allow(span(24)) && !limits.allow(span(25)) && !limits.allow(None));
+        assert_eq!(limits.given(Some(Millis::ZERO)), None, "no limit was asked for");
         let pool = limits.within(span(2));
         assert_eq!((pool.given(None), pool.allow(span(4))), (span(2), false));
         let only_largest = TimeLimits { default: None, largest: span(24) };

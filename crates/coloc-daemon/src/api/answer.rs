@@ -161,6 +161,7 @@ impl Failure {
             | Failure::Refused(
                 Refused::NotYours(_)
                 | Refused::NotAdmin
+                | Refused::TokenForOthers
                 | Refused::PriorityAboveZero
                 | Refused::LongerWhileRunning(_)
                 | Refused::PoolDenied(_),

@@ -47,6 +47,11 @@ impl Peer {
         Caller { uid, admin: !self.anonymous && admins::is_admin(uid) }
     }
 
+    /// The user's name.
+    pub(super) fn name(self) -> String {
+        crate::users::name(Uid(self.uid))
+    }
+
     /// The kernel says which user it is, and nothing else does.
     pub(super) fn is_named_by_kernel(self) -> bool {
         !self.by_token && !self.anonymous

@@ -48,5 +48,14 @@ pub(super) async fn show(api: State, peer: Peer) -> Result<Json<ConfigInForce>, 
 }
 
 pub(super) async fn reload(api: State, peer: Peer) -> Result<Json<Reload>, Failure> {
-    Ok(Json(api.reload(peer.caller()).await?))
+    let done = api.reload(peer.caller()).await;
+    match &done {
+        Ok(reloaded) => {
+            tracing::info!("{} has settings read again: {}", peer.name(), reloaded.told())
+        }
+        Err(refused) => {
+            tracing::warn!("{} cannot have settings read again: {refused}", peer.name())
+        }
+    }
+    Ok(Json(done?))
 }

@@ -37,6 +37,7 @@ pub(super) async fn history(
     });
     let ids = ids.transpose()?;
     let _permit = api.heavy_requests.take(peer.caller().uid).await?;
-    let read = move |journal: &_| report::history(journal, &request, ids.as_deref());
+    let unwritten = api.ask(peer.caller(), Command::Unwritten).await?;
+    let read = move |journal: &_| report::history(journal, &request, ids.as_deref(), unwritten);
     api.read(read).await.map(Json)
 }

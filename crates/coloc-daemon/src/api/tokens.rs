@@ -1,8 +1,9 @@
-//! Tokens: made by their user or an administrator, where the kernel says who that is.
+//! Tokens: made by their user, or by root for others, where the kernel says who that is.
 
 use super::answer::Failure;
 use super::request::{Body, Path};
 use super::{ApiState, Peer, State};
+use crate::administration::admins;
 use crate::owner::{Invalid, Refused};
 use crate::record::Uid;
 use crate::tokens::{TokenError, Tokens};
@@ -53,6 +54,7 @@ pub(super) async fn create(
     let now = Moment::now();
     let expires = lasts_s.map(|seconds| Moment(now.0 + (seconds * 1000.0) as u64));
     let (token, view) = away(&api, move |all| all.create(now, uid, label, expires, scope)).await?;
+    tracing::info!("{} made token {} of {}", peer.name(), view.id, view.user);
     let reach = api.reach;
     let (listens, fingerprint) =
         (reach.map(|r| r.address.to_string()), reach.map(|r| r.fingerprint.to_string()));
@@ -65,8 +67,9 @@ fn whose(peer: Peer, user: Option<&str>) -> Result<Uid, Failure> {
     let Some(user) = user else { return Ok(caller.uid) };
     let unknown = || Refused::from(Invalid::NoSuchUser(user.to_owned()));
     let uid = crate::users::find(user).ok_or_else(unknown)?;
-    if uid != caller.uid && !caller.admin {
-        return Err(Refused::NotAdmin.into());
+    // A token is as good as its user: an administrator with one of root's would be root.
+    if uid != caller.uid && !admins::is_superuser(caller.uid) {
+        return Err(Refused::TokenForOthers.into());
     }
     Ok(uid)
 }
@@ -85,5 +88,6 @@ pub(super) async fn revoke(
     let caller = peer.caller();
     let of = (!caller.admin).then_some(caller.uid);
     let revoked = away(&api, move |all| all.revoke(Moment::now(), id, of)).await?;
+    tracing::info!("{} revoked token {id} of {}", peer.name(), revoked.user);
     Ok(Json(Versioned::new(revoked)))
 }

@@ -17,6 +17,7 @@ use crate::administration::Hooks;
 use crate::hardware::Gpus;
 use crate::notices::Notice;
 use crate::record::{Exit, Record};
+use coloc_api::moment::Moment;
 use coloc_api::request::SignalRequest;
 use coloc_api::spec::TaskSpec;
 use coloc_api::view::{Containment, EnforcementView};
@@ -194,8 +195,8 @@ pub enum StopRequest {
 /// How an attempt ended.
 #[derive(Clone, PartialEq, Debug)]
 pub enum End {
-    /// In this way.
-    Ended(Verdict, Option<Exit>),
+    /// In this way; and when, where its shim tells.
+    Ended(Verdict, Option<Exit>, Option<Moment>),
     /// Its program never began, and this is what was wrong with the machine.
     NeverBegan(Option<String>),
     /// Its program never began, because the administrator's prolog failed, for this reason.

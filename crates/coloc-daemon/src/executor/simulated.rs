@@ -254,15 +254,15 @@ impl Machine {
 
 /// How a program that was asked to end does so.
 pub(crate) fn stopped() -> End {
-    End::Ended(Verdict::Stopped, Some(Exit::Signal(15)))
+    End::Ended(Verdict::Stopped, Some(Exit::Signal(15)), None)
 }
 
 /// How one does that has done its work.
 pub(crate) fn completed() -> End {
-    End::Ended(Verdict::Completed, Some(Exit::Code(0)))
+    End::Ended(Verdict::Completed, Some(Exit::Code(0)), None)
 }
 
 /// How one does that fails.
 pub(crate) fn failed() -> End {
-    End::Ended(Verdict::Failed, Some(Exit::Code(1)))
+    End::Ended(Verdict::Failed, Some(Exit::Code(1)), None)
 }

@@ -5,6 +5,7 @@ use crate::executor::outcome::Verdict;
 use crate::journal::{EndedAttempt, Entry};
 use crate::owner::commands::gpus::slowed_by;
 use crate::record::{Exit, Intent, Record};
+use coloc_api::moment::Moment;
 use coloc_api::view::{
     AttemptView, DecisionGpu, DecisionKind, DecisionNews, DecisionView, NeighbourView, ReasonCode,
 };
@@ -142,12 +143,12 @@ impl Owner {
         task: TaskId,
         verdict: Option<&Verdict>,
         exit: Option<Exit>,
+        ended: Moment,
     ) {
         let peak = self.attempt_peaks.remove(&task).unwrap_or(Bytes::ZERO);
         let Some(live) = self.tasks.get(&task) else { return };
         let record = &live.record;
         let Some(started) = record.started else { return };
-        let ended = self.clock.world_now();
         let outcome = outcome(record.intent, verdict);
         let view = AttemptView {
             ended_s: Some(ended.secs()),

@@ -23,6 +23,7 @@ mod shared_texts;
 mod start;
 mod telling;
 mod today;
+mod unwritten;
 mod user_usage;
 mod waiting;
 mod writing;

@@ -87,6 +87,15 @@ impl Owner {
         spec: &TaskSpec,
     ) -> Result<(), Refused> {
         let (share, bounds) = (self.user_usage.of_user(caller.uid), self.settings.bounds);
+        if tasks > bounds.tasks.min(bounds.pending) {
+            let (most, flag) = match bounds.tasks <= bounds.pending {
+                true => (bounds.tasks, "--max-user-tasks"),
+                false => (bounds.pending, "--max-user-pending"),
+            };
+            return Err(Refused::OverLimit(format!(
+                "the array has {tasks} tasks, and a user may have {most} ({flag}): submit it in parts of {most} or less"
+            )));
+        }
         if tasks > 0 && share.tasks + tasks > bounds.tasks {
             return Err(Refused::OverLimit(format!(
                 "you have {} tasks that have not ended, and may have {} (--max-user-tasks): wait until some end, or \

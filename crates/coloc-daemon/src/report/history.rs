@@ -38,11 +38,12 @@ pub fn ids(text: &str) -> Option<Vec<RangeInclusive<u32>>> {
     text.split(',').take(MOST_RANGES).map(range).collect()
 }
 
-/// Reads the newest ended tasks that fit a request.
+/// Reads the newest ended tasks that fit a request, with those whose ends are not in the journal yet.
 pub fn history(
     journal: &Journal,
     request: &HistoryRequest,
     ids: Option<&[RangeInclusive<u32>]>,
+    unwritten: Vec<Record>,
 ) -> Result<TaskHistory, JournalError> {
     let setup = journal.setup()?;
     let to = request.until_s.map_or(Moment(u64::MAX >> 1), moment);
@@ -51,7 +52,13 @@ pub fn history(
     let most = request.limit.unwrap_or(MOST_ENDED).min(MOST_ENDED) as usize;
     let mut specs: FxHashMap<_, TaskSpec> = FxHashMap::default();
     let (mut tasks, mut truncated) = (Vec::new(), false);
-    for record in journal.ended(window.from, MOST_ENDED)? {
+    let mut records = journal.ended(window.from, MOST_ENDED)?;
+    if !unwritten.is_empty() {
+        records.retain(|known| unwritten.iter().all(|record| record.id != known.id));
+        records.extend(unwritten);
+        records.sort_by_key(|record| std::cmp::Reverse((record.ended, record.id)));
+    }
+    for record in records {
         let fits = record.ended.is_some_and(|ended| window.has(ended)) && is_named(record.id);
         if !fits {
             continue;

@@ -51,6 +51,18 @@ pub enum DaemonError {
     /// Another one works there.
     #[error("another daemon uses {}: talk to that one, or give this one a --state and a --socket of its own", .0.display())]
     Taken(PathBuf),
+    /// Another user could change what the daemon believes, or read what it keeps.
+    #[error(
+        "{}: another user could change the daemon's state: {} must belong to root or to the daemon's user, and be writable by no other (chown, chmod go-w), or --state names another directory",
+        state.display(),
+        part.display()
+    )]
+    OpenState {
+        /// The directory.
+        state: PathBuf,
+        /// The part of its path that others can change.
+        part: PathBuf,
+    },
     /// The system says no.
     #[error("{}: {source}", path.display())]
     Io {

@@ -6,8 +6,8 @@ mod place;
 mod signals;
 
 pub use error::DaemonError;
-pub use place::check_free;
 pub(crate) use place::lock;
+pub use place::{check_free, check_state};
 
 use crate::administration::admins;
 use crate::api::{self, ApiState, router};
@@ -114,7 +114,10 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> DaemonError {
 pub fn run(options: Options) -> Result<(), DaemonError> {
     crate::descriptors::inherit_none();
     let runs = runs_below(&options.state);
+    check_state(&options.state)?;
     make_own(&runs).map_err(at(&runs))?;
+    // What was made may have been put there by another user in the meantime.
+    check_state(&options.state)?;
     let _lock = lock(&options.state)?;
     let journal_file = options.state.join("journal.db");
     let (mut journal, mut saved) = open_journal(&journal_file, &runs)?;

@@ -1,6 +1,7 @@
 //! The places that are one daemon's alone: its directories, their lock, its socket.
 
 use super::{DaemonError, at};
+use crate::administration::trusted_path::changeable_directory;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{
@@ -23,6 +24,15 @@ pub(super) fn make_own(runs: &Path) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
     }
     std::fs::set_permissions(runs, std::fs::Permissions::from_mode(0o711))
+}
+
+/// Whether no other user can change the state of a daemon: its journal says what runs as which user, and has environments.
+pub fn check_state(state: &Path) -> Result<(), DaemonError> {
+    let state = std::path::absolute(state).map_err(at(state))?;
+    match changeable_directory(&state).map_err(at(&state))? {
+        Some(part) => Err(DaemonError::OpenState { state, part }),
+        None => Ok(()),
+    }
 }
 
 /// One daemon a directory. The lock is the kernel's: it goes with the process, however that ends. A child that was forked and

@@ -6,9 +6,9 @@ use crate::parse::slurm::{self, Limit};
 use clap::{Args, ValueEnum};
 use coloc_core::Policy;
 use coloc_daemon::administration::{
-    Administration, ForeignPolicy, Hooks, Pool, TimeLimits, admins, pools,
+    Administration, ForeignPolicy, Hooks, Pool, PoolTable, TimeLimits, admins, pools,
 };
-use coloc_model::Millis;
+use coloc_model::{Fleet, Millis};
 use std::path::PathBuf;
 
 /// What the administrator decides
@@ -57,7 +57,12 @@ flag_values! {
 const LONGEST_HOOK: Millis = Millis::from_secs(3600);
 
 impl AdministrationArgs {
-    pub(crate) fn administration(&self, policy: &Policy) -> Result<Administration, CliError> {
+    /// The settings. What can be said of pools without a look at the machine's GPUs is said here; of an emulated fleet, all.
+    pub(crate) fn administration(
+        &self,
+        policy: &Policy,
+        fleet: Option<&Fleet>,
+    ) -> Result<Administration, CliError> {
         let limit = |flag: Option<Limit>| flag.and_then(|Limit(limit)| limit);
         let times = TimeLimits { default: limit(self.default_time), largest: limit(self.max_time) };
         if let Some(default) = times.default.filter(|&default| !times.allow(Some(default))) {
@@ -66,7 +71,12 @@ impl AdministrationArgs {
         }
         let known = self.admin_group.as_deref().map(admins::find_group).transpose();
         known.map_err(|error| UsageError::flag("--admin-group", error.to_string()))?;
-        pools::check(&self.pool, policy)
+        let checked = match fleet {
+            Some(fleet) => PoolTable::of(&self.pool, policy, fleet, &[]).map(|_| ()),
+            None => pools::check(&self.pool, policy),
+        };
+        checked
+            .and_then(|()| pools::check_times(&self.pool, times))
             .map_err(|error| UsageError::flag("--pool", error.to_string()))?;
         let (admin_group, pools) = (self.admin_group.clone(), self.pool.clone());
         if !(Millis::from_secs(1)..=LONGEST_HOOK).contains(&self.hook_timeout) {

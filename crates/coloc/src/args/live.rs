@@ -135,6 +135,22 @@ fn token(named: Option<&Path>) -> Result<Option<Secret>, CliError> {
     Ok(Some(Secret(token.to_owned())))
 }
 
+/// Two daemons on one machine's GPUs promise the same memory twice; and a user who tries one out on emulated GPUs should know
+/// where submissions go from now on.
+pub(crate) fn warn_of_system_daemon(emulated: bool) {
+    let system = Path::new(SYSTEM_SOCKET);
+    if own_socket() == system || std::os::unix::net::UnixStream::connect(system).is_err() {
+        return;
+    }
+    let why = match emulated {
+        true => "tasks of this one run on emulated GPUs",
+        false => "neither knows of the other's tasks, and both may promise the same memory",
+    };
+    eprintln!(
+        "coloc: a system daemon answers at {SYSTEM_SOCKET}: {why}; `coloc submit --socket {SYSTEM_SOCKET}` uses that one"
+    );
+}
+
 /// Where a daemon listens that this user starts.
 pub(crate) fn own_socket() -> PathBuf {
     if is_root() {

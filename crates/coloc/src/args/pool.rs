@@ -62,24 +62,39 @@ fn gpus(text: &str) -> Result<Option<Vec<GpuName>>, String> {
     if text == "all" {
         return Ok(None);
     }
-    let mut gpus = Vec::new();
-    for part in text.split(',').map(str::trim) {
-        let fail =
-            || format!("{part:?} is no GPU: expected a number, a range such as 0-3, a UUID or all");
-        let number = |text: &str| text.parse::<u32>().map_err(|_| fail());
-        match part.split_once('-') {
-            _ if part.starts_with("GPU-") => gpus.push(GpuName::Uuid(part.to_owned())),
-            None => gpus.push(GpuName::Index(number(part)?)),
-            Some((first, last)) => {
-                let (first, last) = (number(first)?, number(last)?);
-                if first > last || last - first > 1024 {
-                    return Err(fail());
-                }
-                gpus.extend((first..=last).map(GpuName::Index));
+    let parts = text.split(',').map(|part| some_gpus(part.trim()).map(|SomeGpus(gpus)| gpus));
+    let gpus: Vec<Vec<GpuName>> = parts.collect::<Result<_, _>>()?;
+    Ok(Some(gpus.concat()))
+}
+
+/// What one word names: a GPU, or a range of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SomeGpus(pub(crate) Vec<GpuName>);
+
+/// A number, a range such as 0-3, or a UUID.
+pub(crate) fn some_gpus(part: &str) -> Result<SomeGpus, String> {
+    let fail = || {
+        format!(
+            "{part:?} is no GPU: expected a number, a range such as 0-3 or a UUID, as `coloc gpus` lists them"
+        )
+    };
+    let number = |text: &str| text.parse::<u32>().map_err(|_| fail());
+    Ok(SomeGpus(match part.split_once('-') {
+        _ if part.starts_with("GPU-") => vec![GpuName::Uuid(part.to_owned())],
+        None => vec![GpuName::Index(number(part)?)],
+        Some((first, last)) => {
+            let (first, last) = (number(first)?, number(last)?);
+            if first > last || last - first > 1024 {
+                return Err(fail());
             }
+            (first..=last).map(GpuName::Index).collect()
         }
-    }
-    Ok(Some(gpus))
+    }))
+}
+
+/// All that some words name.
+pub(crate) fn all_gpus(words: &[SomeGpus]) -> Vec<GpuName> {
+    words.iter().flat_map(|SomeGpus(gpus)| gpus.clone()).collect()
 }
 
 #[cfg(test)]

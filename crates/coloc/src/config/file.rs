@@ -24,10 +24,11 @@ pub(crate) enum ConfigError {
     Read { file: PathBuf, source: io::Error },
     /// Another user could change what the daemon does with its rights.
     #[error(
-        "{}: another user could change it, and the daemon would do what it says: it must belong to root or to the daemon's user, and be writable by no other (chmod go-w)",
-        file.display()
+        "{}: another user could change it, and the daemon would do what it says: {} must belong to root or to the daemon's user, and be writable by no other (chmod go-w)",
+        file.display(),
+        part.display()
     )]
-    Unsafe { file: PathBuf },
+    Unsafe { file: PathBuf, part: PathBuf },
     /// Something in it makes no sense.
     #[error("{}, line {line}, column {column}: {problem}", file.display())]
     Wrong { file: PathBuf, line: usize, column: usize, problem: String },
@@ -221,6 +222,8 @@ impl Reader<'_> {
                 return Err(self.wrong(&value.span(), format!("{key}: expected true or false")));
             }
             (false, _, ArgAction::Append) => texts,
+            // The network is off, whatever a weaker file says.
+            (false, DeValue::String(text), _) if section == "api" && text.is_empty() => Vec::new(),
             (false, ..) => vec![texts.join(",")],
         };
         let (line, _) = self.place(span.start);

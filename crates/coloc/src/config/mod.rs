@@ -13,7 +13,7 @@ pub(crate) use chosen::chosen_settings;
 pub(crate) use file::{ConfigError, Setting, is_key, read};
 
 use crate::args::live::directory_in;
-use coloc_daemon::administration::hooks::is_own;
+use coloc_daemon::administration::trusted_path::changeable_part;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -58,6 +58,25 @@ pub(crate) fn user_file() -> Option<PathBuf> {
     Some(base.join("coloc/config.toml"))
 }
 
+/// Whether no user but root and this one can change what a file says.
+pub(crate) fn check_owner(file: &Path) -> Result<(), ConfigError> {
+    let fail = |source| ConfigError::Read { file: file.to_owned(), source };
+    let whole = std::path::absolute(file).map_err(fail)?;
+    match changeable_part(&whole).map_err(fail)? {
+        Some(part) => Err(ConfigError::Unsafe { file: file.to_owned(), part }),
+        None => Ok(()),
+    }
+}
+
+/// Whether a daemon of this user's obeys a file: the system's is for the system's daemon, which is root's.
+fn is_for_daemon(file: &Path) -> bool {
+    crate::args::live::is_root() || file != Path::new(SYSTEM_FILE)
+}
+
+fn is_of_daemon(setting: &Setting) -> bool {
+    matches!(setting.section, "daemon" | "api" | "notify")
+}
+
 /// What the files say together.
 #[derive(Default, Debug)]
 pub(crate) struct Config {
@@ -68,35 +87,37 @@ pub(crate) struct Config {
 impl Config {
     /// Reads the files that are there.
     pub(crate) fn load() -> Result<Self, ConfigError> {
-        Config::load_with(read)
+        Config::load_with(read, |_| true)
     }
 
     /// Reads the files that are there for a daemon: no user but root and its own may have written them.
     pub(crate) fn load_for_daemon() -> Result<Self, ConfigError> {
-        let config = Config::load()?;
-        let theirs = |setting: &&Setting| matches!(setting.section, "daemon" | "api" | "notify");
+        let config = Config::load_with(read, is_for_daemon)?;
+        let theirs = |setting: &&Setting| is_of_daemon(setting);
         for file in config.settings.iter().filter(theirs).map(|setting| &setting.file) {
-            let own = std::fs::metadata(file).is_ok_and(|found| is_own(&found));
-            if !own {
-                return Err(ConfigError::Unsafe { file: file.clone() });
-            }
+            check_owner(file)?;
         }
         Ok(config)
     }
 
     /// Reads what they say to a verb.
     pub(crate) fn load_for(verb: &str) -> Result<Self, ConfigError> {
-        Config::load_with(|file| file::read_for(verb, file))
+        let counts = |file: &Path| verb != "daemon" || is_for_daemon(file);
+        Config::load_with(|file| file::read_for(verb, file), counts)
     }
 
     fn load_with(
         read: impl Fn(&Path) -> Result<Vec<Setting>, ConfigError>,
+        counts: impl Fn(&Path) -> bool,
     ) -> Result<Self, ConfigError> {
         let mut config = Config::default();
-        for file in files() {
+        for file in files().into_iter().filter(|file| counts(file)) {
             let optional = std::env::var_os(VARIABLE).is_none_or(|file| file.is_empty());
             match read(&file) {
-                Ok(settings) => settings.into_iter().for_each(|setting| config.set(setting)),
+                Ok(settings) => {
+                    let meant = |s: &Setting| !is_of_daemon(s) || is_for_daemon(&file);
+                    settings.into_iter().filter(meant).for_each(|setting| config.set(setting));
+                }
                 Err(error) if optional && error.is_missing() => {}
                 Err(error) => return Err(error),
             }

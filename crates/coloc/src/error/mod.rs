@@ -68,6 +68,11 @@ pub(crate) enum CliError {
     /// The daemon did a part of what it was asked.
     #[error("{0}")]
     Refused(String),
+    /// Some tasks of a sweep were submitted, and the next was refused.
+    #[error(
+        "{submitted} of {of} tasks were submitted ({ids}), the others were not: {error}; `coloc cancel {ids}` takes them back"
+    )]
+    PartOfSweep { submitted: usize, of: usize, ids: String, error: Box<CliError> },
     /// The daemon cannot work.
     #[error("{0}")]
     Daemon(#[from] coloc_daemon::serve::DaemonError),
@@ -139,6 +144,7 @@ impl CliError {
             CliError::Driver(_) => "driver",
             CliError::Broken(_) => "broken",
             CliError::Client(error) => error.code(),
+            CliError::PartOfSweep { error, .. } => error.code(),
             CliError::Gone { .. } | CliError::ExecLost(_) => "daemon_gone",
             CliError::Refused(_) => "refused",
             CliError::Daemon(_) | CliError::Shim(_) => "daemon",
@@ -156,6 +162,7 @@ impl CliError {
             | CliError::Driver(_)
             | CliError::Client(_)
             | CliError::Refused(_)
+            | CliError::PartOfSweep { .. }
             | CliError::Daemon(_)
             | CliError::Journal { .. }
             | CliError::State(_)

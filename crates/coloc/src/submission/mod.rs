@@ -15,7 +15,7 @@ use coloc_api::resource_limits;
 use coloc_api::spec::{OnOom, TaskSpec};
 use coloc_api::text::RawText;
 use coloc_gpu::enforce::{Cap, cap};
-use coloc_model::{Bytes, Framework};
+use coloc_model::{Bytes, Framework, Millis};
 use std::path::PathBuf;
 
 impl TaskArgs {
@@ -70,7 +70,8 @@ impl TaskArgs {
             replayed: forecast.as_ref().and_then(|forecast| forecast.replayed),
             estimate_flags: forecast.map(|forecast| forecast.flags).unwrap_or_default(),
             exclusive: args.exclusive,
-            time_limit: args.time.and_then(|Limit(limit)| limit),
+            // Zero is none at all; without it the daemon's default counts.
+            time_limit: args.time.map(|Limit(limit)| limit.unwrap_or(Millis::ZERO)),
             after: after.tasks,
             after_any: after.any,
             singleton: after.singleton,

@@ -8,9 +8,8 @@ use crate::{Cli, Verb};
 use clap::{Args, Parser as _, Subcommand};
 use coloc_api::answer::ConfigInForce;
 use coloc_api::view::ChosenSetting;
-use coloc_daemon::administration::hooks::is_own;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Check configuration files, or show what they say together
 #[derive(Args, Debug)]
@@ -98,12 +97,14 @@ struct Checked {
 fn check(files: Vec<PathBuf>, json: bool) -> Result<(), CliError> {
     let named = !files.is_empty();
     let files = if named { files } else { config::files() };
-    let mut checked = Vec::new();
+    let (mut checked, mut of_daemon) = (Vec::new(), Vec::new());
     for file in files {
         let settings = match config::read(&file) {
             Ok(settings) => {
-                check_daemon(&file, &settings)?;
-                Some(settings.len())
+                check_daemon(&settings)?;
+                let count = settings.len();
+                of_daemon.push(settings);
+                Some(count)
             }
             Err(error) if !named && error.is_missing() => None,
             Err(error) => return Err(error.into()),
@@ -117,6 +118,10 @@ fn check(files: Vec<PathBuf>, json: bool) -> Result<(), CliError> {
         }
         checked.push(Checked { file, settings });
     }
+    if !named && of_daemon.len() > 1 {
+        // Each may be all right, and what they say together is not.
+        check_daemon(&Config::load_for_daemon()?.settings)?;
+    }
     if !json {
         return Ok(());
     }
@@ -127,14 +132,12 @@ fn check(files: Vec<PathBuf>, json: bool) -> Result<(), CliError> {
     Answer { body: &Body { files: checked }, wall_s: None }.print()
 }
 
-/// Whether a daemon would take what a file says: users, groups, pools and programs are looked up as a reload does.
-fn check_daemon(file: &Path, settings: &[Setting]) -> Result<(), CliError> {
+/// Whether a daemon would take what files say: users, groups, pools and programs are looked up as a reload does.
+fn check_daemon(settings: &[Setting]) -> Result<(), CliError> {
     let theirs = |setting: &&Setting| matches!(setting.section, "daemon" | "api" | "notify");
-    if !settings.iter().any(|setting| theirs(&setting)) {
-        return Ok(());
-    }
-    if !std::fs::metadata(file).is_ok_and(|found| is_own(&found)) {
-        return Err(ConfigError::Unsafe { file: file.to_owned() }.into());
+    let Some(first) = settings.iter().find(theirs) else { return Ok(()) };
+    for setting in settings.iter().filter(theirs) {
+        config::check_owner(&setting.file)?;
     }
     let words = settings.iter().filter(theirs).flat_map(Setting::words);
     let words = ["coloc".into(), "daemon".into()].into_iter().chain(words);
@@ -151,10 +154,9 @@ fn check_daemon(file: &Path, settings: &[Setting]) -> Result<(), CliError> {
     };
     // The first key that the problem names is where to look.
     let is_named = |setting: &&&Setting| wrong.contains(&format!("--{}", setting.key));
-    let line = settings.iter().filter(theirs).collect::<Vec<_>>();
-    let line = line.iter().find(|setting| is_named(setting)).map_or(1, |setting| setting.line);
-    let (file, problem) = (file.to_owned(), wrong);
-    Err(ConfigError::Wrong { file, line, column: 1, problem }.into())
+    let named = settings.iter().filter(theirs).find(|setting| is_named(&setting));
+    let (file, line) = named.map_or((&first.file, 1), |setting| (&setting.file, setting.line));
+    Err(ConfigError::Wrong { file: file.clone(), line, column: 1, problem: wrong }.into())
 }
 
 /// What a daemon says of itself.

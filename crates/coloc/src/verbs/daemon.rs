@@ -4,7 +4,7 @@ use crate::Verb;
 use crate::args::administration::AdministrationArgs;
 use crate::args::bounds::BoundArgs;
 use crate::args::host::HostArgs;
-use crate::args::live::{SYSTEM_SOCKET, own_socket, own_state, path, said as said_path};
+use crate::args::live::{own_socket, own_state, path, said as said_path, warn_of_system_daemon};
 use crate::args::log::LogArgs;
 use crate::args::notify::NotifyArgs;
 use crate::args::policy::{PolicyArgs, PresetFlag};
@@ -136,14 +136,13 @@ impl Daemon {
             .map_err(|source| CliError::Write { file: state, source })?;
         let emulated = std::env::var_os(HOME_VARIABLE).map(PathBuf::from);
         if let (Some(fleet), None) = (&self.emulate, &emulated) {
+            serve::check_state(&state)?;
             // Whether a daemon has these GPUs is settled before the user is advised to remove them.
             serve::check_free(&state)?;
             return Err(self.start_again(fleet, &state.join("emulated")));
         }
         let _log = self.log.start();
-        if self.emulate.is_none() {
-            warn_of_system_daemon();
-        }
+        warn_of_system_daemon(self.emulate.is_some());
         let options = Options {
             socket: said_path(self.socket.as_ref()).cloned().unwrap_or_else(own_socket),
             listen: self.door(),
@@ -177,7 +176,8 @@ impl Daemon {
         let policy = PolicyArgs { preset, ..self.policy.clone() };
         let quotas = policy.accounts.quotas();
         quotas.look_up().map_err(UsageError::from)?;
-        let administration = self.administration.administration(&policy.policy())?;
+        let fleet = self.emulate.as_ref();
+        let administration = self.administration.administration(&policy.policy(), fleet)?;
         Ok(Settings {
             policy: policy.policy(),
             quotas,
@@ -283,17 +283,6 @@ impl Daemon {
             .env(HOME_VARIABLE, &home)
             .exec();
         CliError::Write { file: program, source: error }
-    }
-}
-
-/// Two daemons on one machine's GPUs promise the same memory twice.
-fn warn_of_system_daemon() {
-    let system = Path::new(SYSTEM_SOCKET);
-    if own_socket() != system && std::os::unix::net::UnixStream::connect(system).is_ok() {
-        eprintln!(
-            "coloc: a system daemon answers at {SYSTEM_SOCKET}: neither knows of the other's tasks, and both may promise the \
-             same memory; `coloc submit --socket {SYSTEM_SOCKET}` uses that one"
-        );
     }
 }
 

@@ -1,13 +1,14 @@
 //! `coloc drain` and `coloc resume`: a daemon, or single GPUs, that start nothing new, and that do again.
 
 use crate::args::live::SocketArg;
+use crate::args::pool::{SomeGpus, all_gpus, some_gpus};
 use crate::error::CliError;
 use crate::output::visible::visible;
 use crate::output::{Answer, print_text};
 use clap::Args;
 use coloc_api::answer::Served;
 use coloc_api::client::Client;
-use coloc_api::request::{GpuName, GpuService};
+use coloc_api::request::GpuService;
 use coloc_api::view::{GpuView, TaskView};
 use serde::Serialize;
 use std::time::Duration;
@@ -15,23 +16,12 @@ use std::time::Duration;
 /// How often a daemon that drains is asked who still runs.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// A GPU as it is named on the command line: by its number or its UUID.
-pub(super) fn gpu_name(text: &str) -> Result<GpuName, String> {
-    match text.parse() {
-        Ok(index) => Ok(GpuName::Index(index)),
-        Err(_) if text.starts_with("GPU-") => Ok(GpuName::Uuid(text.to_owned())),
-        Err(_) => {
-            Err("a GPU is named by its number or its UUID, as `coloc gpus` lists them".to_owned())
-        }
-    }
-}
-
 /// Have the daemon take and start nothing new, or some GPUs take nothing; what runs goes on
 #[derive(Args, Debug)]
 pub(crate) struct Drain {
-    /// Drain these GPUs only, by number or UUID; the others go on. Lasts, also over restarts, until `coloc resume --gpu`
-    #[arg(long, value_name = "GPU", value_delimiter = ',', value_parser = gpu_name)]
-    gpu: Vec<GpuName>,
+    /// Drain these GPUs only, by number, range or UUID; the others go on. Lasts, also over restarts, until `coloc resume --gpu`
+    #[arg(long, value_name = "GPU", value_delimiter = ',', value_parser = some_gpus)]
+    gpu: Vec<SomeGpus>,
     /// Why, for those who ask `coloc gpus` or `coloc why`
     #[arg(long, value_name = "TEXT", requires = "gpu")]
     reason: Option<String>,
@@ -80,7 +70,7 @@ impl Drain {
     }
 
     fn drain_gpus(&self, client: &mut Client) -> Result<(), CliError> {
-        let (gpus, reason) = (self.gpu.clone(), self.reason.clone());
+        let (gpus, reason) = (all_gpus(&self.gpu), self.reason.clone());
         let mut served = client.serve_gpus(&GpuService { gpus, drained: true, reason })?;
         while self.wait && served.gpus.iter().any(|gpu| !gpu.tasks.is_empty()) {
             std::thread::sleep(PERIOD);
@@ -104,9 +94,9 @@ impl Drain {
 /// Have a daemon or GPUs that drain go on
 #[derive(Args, Debug)]
 pub(crate) struct Resume {
-    /// Have these GPUs take tasks again, by number or UUID, whyever they were drained
-    #[arg(long, value_name = "GPU", value_delimiter = ',', value_parser = gpu_name)]
-    gpu: Vec<GpuName>,
+    /// Have these GPUs take tasks again, by number, range or UUID, whyever they were drained
+    #[arg(long, value_name = "GPU", value_delimiter = ',', value_parser = some_gpus)]
+    gpu: Vec<SomeGpus>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -118,7 +108,7 @@ impl Resume {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let mut client = self.socket.connect()?;
         if !self.gpu.is_empty() {
-            let request = GpuService { gpus: self.gpu, drained: false, reason: None };
+            let request = GpuService { gpus: all_gpus(&self.gpu), drained: false, reason: None };
             let served = client.serve_gpus(&request)?;
             return tell(&served, self.json, |gpu| format!("GPU {} takes tasks", gpu.index));
         }

@@ -120,9 +120,13 @@ fn configuration_text() -> String {
     );
     let mut program = Cli::command();
     program.build();
-    for (section, verb) in
-        [("daemon", "daemon"), ("api", "daemon"), ("submit", "submit"), ("client", "queue")]
-    {
+    for (section, verb) in [
+        ("daemon", "daemon"),
+        ("api", "daemon"),
+        ("notify", "daemon"),
+        ("submit", "submit"),
+        ("client", "queue"),
+    ] {
         text.push_str(&format!("\n[{section}]\n"));
         let flags = program.find_subcommand(verb).into_iter().flat_map(|c| c.get_arguments());
         for flag in flags.filter(|flag| !flag.is_hide_set()) {

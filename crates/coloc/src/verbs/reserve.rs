@@ -1,22 +1,23 @@
 //! `coloc reserve` and `coloc return`: GPUs that take only the tasks of some users, and of all again.
 
-use super::drain::{gpu_name, tell};
+use super::drain::tell;
 use crate::args::live::SocketArg;
+use crate::args::pool::{SomeGpus, all_gpus, some_gpus};
 use crate::error::CliError;
 use crate::local_time::LocalTime;
 use crate::output::visible::visible;
 use crate::parse::begin_time;
 use clap::Args;
 use coloc_api::moment::Moment;
-use coloc_api::request::{GpuName, GpuReservation};
+use coloc_api::request::GpuReservation;
 use coloc_api::view::GpuView;
 
 /// Have GPUs take only the tasks of some users; what runs goes on
 #[derive(Args, Debug)]
 pub(crate) struct Reserve {
-    /// These GPUs, by number or UUID
-    #[arg(long, value_name = "GPU", required = true, value_delimiter = ',', value_parser = gpu_name)]
-    gpu: Vec<GpuName>,
+    /// These GPUs, by number, range or UUID
+    #[arg(long, value_name = "GPU", required = true, value_delimiter = ',', value_parser = some_gpus)]
+    gpu: Vec<SomeGpus>,
     /// For these users, and groups with a leading @, such as ann,@lab
     #[arg(long = "for", value_name = "USERS", required = true, value_delimiter = ',')]
     users: Vec<String>,
@@ -36,7 +37,7 @@ pub(crate) struct Reserve {
 impl Reserve {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let request = GpuReservation {
-            gpus: self.gpu,
+            gpus: all_gpus(&self.gpu),
             reserved_for: self.users,
             until_s: self.until.map(Moment::secs),
             reason: self.reason,
@@ -63,9 +64,9 @@ pub(in crate::verbs) fn reserved(gpu: &GpuView) -> String {
 /// Have GPUs that were reserved take the tasks of all users again
 #[derive(Args, Debug)]
 pub(crate) struct Return {
-    /// These GPUs, by number or UUID
-    #[arg(long, value_name = "GPU", required = true, value_delimiter = ',', value_parser = gpu_name)]
-    gpu: Vec<GpuName>,
+    /// These GPUs, by number, range or UUID
+    #[arg(long, value_name = "GPU", required = true, value_delimiter = ',', value_parser = some_gpus)]
+    gpu: Vec<SomeGpus>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -76,7 +77,7 @@ pub(crate) struct Return {
 impl Return {
     pub(crate) fn run(self) -> Result<(), CliError> {
         let (reserved_for, until_s, reason) = (Vec::new(), None, None);
-        let request = GpuReservation { gpus: self.gpu, reserved_for, until_s, reason };
+        let request = GpuReservation { gpus: all_gpus(&self.gpu), reserved_for, until_s, reason };
         let served = self.socket.connect()?.reserve_gpus(&request)?;
         tell(&served, self.json, |gpu| format!("GPU {} takes the tasks of all users", gpu.index))
     }

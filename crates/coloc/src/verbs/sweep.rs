@@ -1,6 +1,6 @@
 //! `coloc sweep`: one command with many parameters.
 
-use crate::args::live::SocketArg;
+use crate::args::live::{SocketArg, in_ranges};
 use crate::args::task::TaskArgs;
 use crate::error::{CliError, SweepError, UsageError};
 use crate::live::reconnect::Reconnect;
@@ -100,26 +100,44 @@ impl Sweep {
             presence::check(&pattern.spec)?;
         }
         let mut client = if self.dry_run { None } else { Some(self.socket.connect()?) };
-        let mut planned = Vec::new();
+        let (mut planned, of) = (Vec::new(), all.len());
         for (index, parameters) in all.into_iter().enumerate() {
             let mut submission = filled(&pattern, &parameters);
             // Each is a submission of its own.
             submission.key = submission.key.map(|key| format!("{key}/{index}"));
             let id = match &mut client {
-                Some(client) => self.reconnect.submit(client, &submission)?.ids.first().copied(),
+                Some(client) => match self.reconnect.submit(client, &submission) {
+                    Ok(submitted) => submitted.ids.first().copied(),
+                    Err(error) => return say_part(&planned, of, error, self.json),
+                },
                 None => None,
             };
             planned.push(Planned { id, parameters, command: submission.spec.command });
         }
-        if self.json {
-            #[derive(Serialize)]
-            struct Body {
-                tasks: Vec<Planned>,
-            }
-            return Answer { body: &Body { tasks: planned }, wall_s: None }.print();
-        }
-        print_text(&render(&planned))
+        say(&planned, self.json)
     }
+}
+
+fn say(planned: &[Planned], json: bool) -> Result<(), CliError> {
+    if json {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            tasks: &'a [Planned],
+        }
+        return Answer { body: &Body { tasks: planned }, wall_s: None }.print();
+    }
+    print_text(&render(planned))
+}
+
+/// Says which tasks were submitted before one was refused: they run, and need not be submitted again.
+fn say_part(planned: &[Planned], of: usize, error: CliError, json: bool) -> Result<(), CliError> {
+    let ids: Vec<u32> = planned.iter().filter_map(|task| task.id).collect();
+    if ids.is_empty() {
+        return Err(error);
+    }
+    say(planned, json)?;
+    let (submitted, ids) = (ids.len(), in_ranges(&ids).replace(", ", ","));
+    Err(CliError::PartOfSweep { submitted, of, ids, error: Box::new(error) })
 }
 
 /// Every row with every combination of the grid, the last parameter changing fastest.

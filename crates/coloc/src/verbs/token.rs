@@ -25,7 +25,7 @@ pub(crate) struct Token {
 enum What {
     /// Make a token; it is shown this once
     Create {
-        /// Whose it is; others' are for administrators [default: yours]
+        /// Whose it is; those of others are made by root and the daemon's user [default: yours]
         #[arg(long)]
         user: Option<String>,
         /// What it is for

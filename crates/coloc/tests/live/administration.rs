@@ -64,7 +64,7 @@ fn members_of_the_administrators_group_are_administrators() {
     let arguments = ["--emulate", "1xA100-40GB", "--admin-group", "nogroup"];
     let Some(home) = shared_home(&arguments) else { return };
     let roots = home.submit(&["--hold", "--", "true"]);
-    let drained = as_nobody(&home, &["drain", "--gpu", "0", "--reason", "fan"]);
+    let drained = as_nobody(&home, &["drain", "--gpu", "0-0", "--reason", "fan"]);
     assert!(drained.status.success(), "{}", text(&drained.stderr));
     refused(&as_daemon(&home, &["resume", "--gpu", "0"]), "only an administrator");
     refused(&as_daemon(&home, &["cancel", &roots.to_string()]), "belongs to another user");
@@ -266,6 +266,23 @@ fn a_configuration_that_others_could_change_is_refused() {
         ),
         ("[daemon]\nprolog = '/nonexistent'\n", "line 2", "No such file"),
         ("[[pool]]\nname = 'a'\n[[pool]]\nname = 'a'\n", "line 1", "two pools have the name"),
+        (
+            "[[pool]]\nname = 'a'\ngpus = '0-2'\nshare = 'mps'\n[[pool]]\nname = 'b'\ngpus = [2]\nshare = 'streams'\n",
+            "line 1",
+            "GPU 2 is in pool a with mps and in pool b with streams",
+        ),
+        (
+            "[[pool]]\nname = 'a'\ndefault = true\n[[pool]]\nname = 'b'\ndefault = true\n",
+            "line 1",
+            "both the default",
+        ),
+        (
+            "[[pool]]\nname = 'a'\nmax-time = '3h'\n[daemon]\nmax-time = '2h'\n",
+            "line 1",
+            "is more than the daemon's",
+        ),
+        ("[notify]\nwebhook-allow = ['a:80', 'http://foo']\n", "line 2", "without http://"),
+        ("[notify]\nsendmail = '/nonexistent/sendmail'\n", "line 2", "No such file"),
     ] {
         let (code, said) = check(text, 0o644);
         assert!(code == Some(2) && said.contains(place) && said.contains(why), "{text}: {said}");
@@ -278,6 +295,9 @@ fn the_unit_passes_systemds_own_check() {
     let written =
         coloc().args(["init", "--system", "--root"]).arg(place.path()).output().expect("it runs");
     assert!(written.status.success(), "{}", text(&written.stderr));
+    let file = std::fs::read_to_string(place.path().join("etc/coloc/coloc.toml")).expect("a file");
+    let has = |line: &&str| file.lines().any(|known| known == *line);
+    assert!(["[daemon]", "[api]", "[notify]", "#hook = \"\""].iter().all(has), "{file}");
     let unit = place.path().join("etc/systemd/system/coloc.service");
     let body = std::fs::read_to_string(&unit).expect("a unit");
     assert!(!body.contains("ProtectClock"), "it hides the GPUs before systemd 252");

@@ -47,8 +47,11 @@ fn answer(mut stream: TcpStream, status: &str) -> (String, Value) {
 fn programs_webhooks_and_mail_are_told_how_a_task_ended() {
     let place = tempfile::tempdir().expect("a folder");
     std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o777)).expect("open");
-    let (of_admins, own) = (recorder(place.path(), "admins"), recorder(place.path(), "own"));
-    let sendmail = recorder(place.path(), "sendmail");
+    let own = recorder(place.path(), "own");
+    // What runs with the daemon's rights, no other user can change.
+    let closed = tempfile::tempdir().expect("a folder");
+    let of_admins = recorder(closed.path(), "admins");
+    let sendmail = recorder(closed.path(), "sendmail");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let hook = format!("fail:{}", of_admins.display());

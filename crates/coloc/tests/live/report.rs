@@ -59,6 +59,49 @@ fn energy_and_gpu_hours_of_tasks_add_up_in_every_report() {
 }
 
 #[test]
+fn a_task_without_a_process_on_the_gpu_has_no_part_of_its_work() {
+    let home = Home::new(&["--emulate", "1xA100-40GB", "--time-scale", "50", "--share", "streams"]);
+    let coloc = env!("CARGO_BIN_EXE_coloc");
+    let idle = [0, 1].map(|_| home.submit(&["--gpu-mem", "2G", "--", "sleep", "12"]));
+    idle.iter().for_each(|&id| home.wait_for_state(id, "running"));
+    let train = ["emu", "train", "--memory", "4G", "--sm", "0.6", "--gpu-active", "0.9"];
+    let words = [&["--gpu-mem", "5G", "--", coloc][..], &train, &["--seconds", "300"]].concat();
+    let train = home.submit(&words);
+    home.wait_for_state(train, "running");
+    assert_eq!(home.show(train)["gpu_ids"], home.show(idle[0])["gpu_ids"]);
+    home.wait_for_state(train, "completed");
+    idle.iter().for_each(|&id| home.wait_for_state(id, "completed"));
+    let history = home.json(&["history"]);
+    let of = |id: u32, field: &str| {
+        let tasks = history["tasks"].as_array().expect("tasks");
+        let task = tasks.iter().find(|task| task["id"] == id).expect("it ended");
+        task[field].as_f64().unwrap_or(0.0)
+    };
+    assert!(of(train, "smact_mean") > 0.4, "{history}");
+    for id in idle {
+        assert!(of(id, "smact_mean") < 0.01, "{history}");
+        let (long, short) = (of(id, "energy_j"), of(train, "energy_j"));
+        assert!(long > 0.0 && long < short, "its part of what is drawn in any case: {history}");
+    }
+}
+
+#[test]
+fn a_task_that_ended_while_no_daemon_ran_ran_until_it_ended() {
+    let mut home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let id = home.submit(&["--gpu-mem", "1G", "--", "sleep", "1"]);
+    home.wait_for_state(id, "running");
+    home.kill();
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    home.boot();
+    home.wait_for_state(id, "completed");
+    let ran = home.json(&["history"])["tasks"][0]["ran_s"].as_f64().expect("it ran");
+    assert!((0.9..2.5).contains(&ran), "{ran}");
+    let shown = home.show(id);
+    let span = shown["ended_s"].as_f64().zip(shown["started_s"].as_f64()).map(|(e, s)| e - s);
+    assert!(span.is_some_and(|span| (0.9..2.5).contains(&span)), "{shown}");
+}
+
+#[test]
 fn senseless_times_are_refused() {
     let home = Home::new(&["--emulate", "1xA100-40GB"]);
     for (words, said) in [

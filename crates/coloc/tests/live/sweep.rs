@@ -34,6 +34,26 @@ fn a_sweep_runs_every_combination_once() {
 }
 
 #[test]
+fn a_sweep_that_is_refused_in_the_middle_says_what_was_submitted() {
+    let home = Home::new(&["--emulate", "1xA100-40GB", "--max-user-pending", "3"]);
+    let words = ["--hold", "--grid", "lr=1,2,3,4,5", "--", "echo", "{lr}"];
+    let part = home.try_run(&[&["sweep"][..], &words].concat());
+    let (out, said) = (text(&part.stdout), text(&part.stderr));
+    assert_eq!(part.status.code(), Some(1), "{said}");
+    assert!(out.contains("Submitted 3 tasks") && said.contains("3 of 5 tasks"), "{out}{said}");
+    assert!(said.contains("(1-3)") && said.contains("coloc cancel 1-3"), "{said}");
+    home.run(&["cancel", "1-3"]);
+    let part = home.try_run(&[&["sweep", "--json"][..], &words].concat());
+    let done: serde_json::Value = serde_json::from_slice(&part.stdout).expect("JSON");
+    let ids: Vec<_> = done["tasks"].as_array().expect("tasks").iter().map(|t| &t["id"]).collect();
+    assert_eq!(ids, [4, 5, 6]);
+    let error: serde_json::Value = serde_json::from_slice(&part.stderr).expect("JSON");
+    assert_eq!(error["error"]["code"], "over_limit");
+    let none = home.try_run(&[&["sweep", "--json"][..], &words].concat());
+    assert!(none.stdout.is_empty() && !text(&none.stderr).contains("submitted ("));
+}
+
+#[test]
 fn a_list_has_a_task_a_row() {
     let home = Home::new(&["--emulate", "1xA100-40GB"]);
     let list = home.path().join("runs.csv");

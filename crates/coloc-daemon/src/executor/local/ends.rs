@@ -65,7 +65,7 @@ impl Remains {
             marks.sweep_beside();
         }
         // Its shim was killed before it could.
-        if matches!(end, End::Vanished | End::Ended(_, None)) {
+        if matches!(end, End::Vanished | End::Ended(_, None, _)) {
             run_late_epilog(&self.run, self.hooks);
         }
         end
@@ -80,7 +80,7 @@ impl Remains {
             Ok(Some(ended)) => {
                 let words = tail(run, &self.last_words, self.owner, LAST_WORDS);
                 let verdict = judge(&ended, &words.unwrap_or_default());
-                return End::Ended(verdict, Some(ended.exit));
+                return End::Ended(verdict, Some(ended.exit), Some(ended.at));
             }
             Err(RunError::Garbled { .. }) => return End::Vanished,
             Err(_) if !run.path().exists() => return End::Vanished,
@@ -92,7 +92,7 @@ impl Remains {
             (None, Ok(true)) if run.has_lost_its_claim() => End::Vanished,
             (None, Ok(true)) => End::NeverBegan(None),
             (None, Ok(false)) => match run.stopping() {
-                Ok(Some(Stopped::TimeLimit)) => End::Ended(Verdict::TimedOut, None),
+                Ok(Some(Stopped::TimeLimit)) => End::Ended(Verdict::TimedOut, None, None),
                 Ok(_) | Err(_) => End::Vanished,
             },
             (None, Err(error)) => unclear(error),

@@ -2,6 +2,7 @@
 
 use super::LocalExecutor;
 use super::run::{HookOrder, RunDir};
+use crate::administration::hooks::{HookError, check_program};
 use crate::record::Record;
 use coloc_api::text::RawText;
 use nix::sys::signal::{Signal, killpg};
@@ -70,8 +71,7 @@ pub(crate) fn run(
     let (mut child, words) = match start(which, program, order, exit_code) {
         Ok(started) => started,
         Err(error) => {
-            let program = program.to_string_lossy();
-            let outcome = Outcome::Failed(format!("cannot run {program}: {error}"));
+            let outcome = Outcome::Failed(format!("cannot run {error}"));
             return HookEnd { outcome, output: Vec::new() };
         }
     };
@@ -105,8 +105,11 @@ fn start(
     program: &RawText,
     order: &HookOrder,
     exit_code: Option<i32>,
-) -> io::Result<(std::process::Child, Words)> {
-    let (reader, writer) = io::pipe()?;
+) -> Result<(std::process::Child, Words), HookError> {
+    // It was all right when the settings were read; now it is run with the daemon's rights.
+    check_program(program.as_path())?;
+    let fail = |source| HookError::Io { path: program.as_path().to_owned(), source };
+    let (reader, writer) = io::pipe().map_err(fail)?;
     let variables = order.environment.iter().map(|(name, value)| (name.as_path(), value.as_path()));
     let child = Command::new(program.as_path())
         .env_clear()
@@ -116,11 +119,12 @@ fn start(
         .envs(exit_code.map(|code| ("COLOC_EXIT_CODE", code.to_string())))
         .current_dir("/")
         .stdin(Stdio::null())
-        .stdout(writer.try_clone()?)
+        .stdout(writer.try_clone().map_err(fail)?)
         .stderr(writer)
         .process_group(0)
-        .spawn()?;
-    Ok((child, Words::of(reader)?))
+        .spawn()
+        .map_err(fail)?;
+    Ok((child, Words::of(reader).map_err(fail)?))
 }
 
 /// What a hook says, read as it comes.
@@ -264,5 +268,16 @@ mod tests {
         drop(place);
         let end = run(Which::Prolog, &order, None, || false);
         assert!(matches!(end.outcome, Outcome::Failed(why) if why.contains("cannot run /")));
+    }
+
+    #[test]
+    fn a_hook_that_others_can_change_by_now_is_not_run() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (place, order) = hook("echo it ran");
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(place.path(), open).unwrap();
+        let end = run(Which::Prolog, &order, None, || false);
+        assert!(end.output.is_empty());
+        assert!(matches!(end.outcome, Outcome::Failed(why) if why.contains("another user could")));
     }
 }

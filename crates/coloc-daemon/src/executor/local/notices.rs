@@ -3,6 +3,7 @@
 use super::shim::become_user;
 use super::start::descriptor_of;
 use super::{LocalExecutor, run_as};
+use crate::administration::hooks::check_program;
 use crate::executor::local::run::RunAs;
 use crate::notices::{DeliveryError, HookOf, Notice};
 use crate::owner::Input;
@@ -129,7 +130,7 @@ pub fn deliver() -> i32 {
     match done {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("{error}");
+            crate::log::say(&format!("{error}\n"));
             if matches!(error, DeliveryError::Never(_)) { NEVER } else { 1 }
         }
     }
@@ -139,7 +140,10 @@ fn carry_out(order: &DeliveryOrder) -> Result<(), DeliveryError> {
     let notice = &order.notice;
     notice.channel.check().map_err(|error| DeliveryError::Never(error.to_string()))?;
     match &notice.channel {
-        Channel::Command(path) => run(Command::new(path), order, &notice.body),
+        Channel::Command(path) => {
+            check_owner(order, Path::new(path))?;
+            run(Command::new(path), order, &notice.body)
+        }
         Channel::Webhook(url) => {
             let url = url.parse().map_err(|error| DeliveryError::Never(format!("{error}")))?;
             post(&url, notice)
@@ -151,9 +155,20 @@ fn carry_out(order: &DeliveryOrder) -> Result<(), DeliveryError> {
                     format!("there is no {} here: this machine sends no mail", order.sendmail);
                 return Err(DeliveryError::Never(why));
             }
+            check_owner(order, Path::new(&order.sendmail))?;
             let mut sendmail = Command::new(&order.sendmail);
             sendmail.args(["-i", "--", to]);
             run(sendmail, order, &mail(to, notice))
+        }
+    }
+}
+
+/// A hook of the administrators' runs with the daemon's rights: whether no other user can have changed it.
+fn check_owner(order: &DeliveryOrder, program: &Path) -> Result<(), DeliveryError> {
+    match order.notice.hook_of {
+        HookOf::User => Ok(()),
+        HookOf::Administrators => {
+            check_program(program).map_err(|error| DeliveryError::Never(error.to_string()))
         }
     }
 }
@@ -289,6 +304,27 @@ mod tests {
                 && head.contains("Subject: coloc: task 3 (x?Bcc: eve@evil.net??hello) failed")
         );
         assert!(body.contains("exit_code: 1"));
+    }
+
+    #[test]
+    fn a_hook_of_the_administrators_that_others_can_change_is_not_run() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let place = tempfile::tempdir().unwrap();
+        let (program, ran) = (place.path().join("told"), place.path().join("ran"));
+        std::fs::write(&program, format!("#!/bin/sh\ntouch {}\n", ran.display())).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o777)).unwrap();
+        let channel = Channel::Command(program.to_str().unwrap().to_owned());
+        let order = |hook_of| DeliveryOrder {
+            user: None,
+            name: "ann".to_owned(),
+            notice: Notice { hook_of, ..notice(channel.clone(), "x") },
+            sendmail: String::new(),
+        };
+        let refused = carry_out(&order(HookOf::Administrators));
+        assert!(matches!(refused, Err(DeliveryError::Never(why)) if why.contains("another user")));
+        assert!(!ran.exists());
+        assert_eq!(carry_out(&order(HookOf::User)), Ok(()), "a user's own is the user's business");
+        assert!(ran.exists());
     }
 
     #[test]

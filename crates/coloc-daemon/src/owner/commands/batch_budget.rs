@@ -58,6 +58,7 @@ fn weight(command: &Command, tasks: usize) -> usize {
         | Command::Gpus(_)
         | Command::Status(_)
         | Command::Metrics(_)
+        | Command::Unwritten(_)
         | Command::Drain(..)
         | Command::ServeGpus(..)
         | Command::ReserveGpus(..)

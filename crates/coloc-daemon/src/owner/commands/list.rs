@@ -41,10 +41,11 @@ pub struct Page {
 }
 
 impl Owner {
-    /// All tasks that have not ended, with what they wait for now.
+    /// All tasks that the journal does not know to have ended, with what they wait for now.
     pub(in crate::owner) fn fresh_list(&mut self, now: Time) -> Vec<TaskView> {
         self.look_at_waiting(now);
-        self.tasks.values().map(|live| self.view(live)).collect()
+        let live = self.tasks.values().map(|live| self.view(live));
+        live.chain(self.unwritten_views()).collect()
     }
 
     /// A page of them, with what they wait for now.
@@ -57,7 +58,7 @@ impl Owner {
     pub(in crate::owner) fn shown(&mut self, now: Time, task: TaskId) -> Option<Shown> {
         self.look_at_waiting(now);
         self.find_codes(now, std::iter::once(task));
-        self.detail(task)
+        self.detail(task).or_else(|| self.shown_unwritten(task))
     }
 
     /// A page of the tasks that have not ended, by id.

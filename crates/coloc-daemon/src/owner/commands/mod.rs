@@ -32,7 +32,7 @@ use crate::owner::Shown;
 use crate::owner::commands::metrics::Metrics;
 use crate::owner::reply::{PendingAnswer, Reply};
 use crate::owner::{Owner, Page, PageRequest, Snapshot};
-use crate::record::Uid;
+use crate::record::{Record, Uid};
 use crate::report::LiveUsage;
 use crate::settings::Settings;
 use coloc_api::answer::code;
@@ -80,6 +80,8 @@ pub enum Command {
     Gpus(Reply<(Vec<GpuView>, HostView)>),
     /// How the daemon is.
     Status(Reply<StatusView>),
+    /// Tasks that have ended, while the journal cannot be written.
+    Unwritten(Reply<Vec<Record>>),
     /// What tasks used that have not ended.
     Usage(Reply<Box<LiveUsage>>),
     /// Everything that is counted and measured.
@@ -126,6 +128,12 @@ pub enum Refused {
     /// Only the user that runs the daemon, or root, may.
     #[error("only an administrator may do that")]
     NotAdmin,
+    /// To have another user's token is to be that user.
+    #[error(
+        "only root and the daemon's user make tokens for others: have {} do it, or let each user make their own",
+        crate::users::name(crate::record::Uid(rustix::process::geteuid().as_raw()))
+    )]
+    TokenForOthers,
     /// Only they may go before all other users.
     #[error("only an administrator may give a priority above 0")]
     PriorityAboveZero,
@@ -213,9 +221,10 @@ impl Refused {
     pub fn code(&self) -> &'static str {
         match self {
             Refused::NotYours(_) => "not_yours",
-            Refused::NotAdmin | Refused::PriorityAboveZero | Refused::LongerWhileRunning(_) => {
-                "not_admin"
-            }
+            Refused::NotAdmin
+            | Refused::TokenForOthers
+            | Refused::PriorityAboveZero
+            | Refused::LongerWhileRunning(_) => "not_admin",
             Refused::NoSuchTask(_) => code::NO_SUCH_TASK,
             Refused::NoSuchGpu(_) => "no_such_gpu",
             Refused::WrongPhase { .. } => "wrong_state",
@@ -291,10 +300,11 @@ impl Owner {
             }
             Command::Gpus(reply) => reply.anyway(Ok((self.gpu_views(now), self.host_view()))),
             Command::Status(reply) => reply.anyway(Ok(self.status(caller))),
+            Command::Unwritten(reply) => reply.anyway(Ok(self.unwritten_ends())),
             Command::Usage(reply) => reply.anyway(Ok(Box::new(self.live_usage()))),
             Command::Metrics(reply) => reply.anyway(Ok(Box::new(self.metrics()))),
             Command::Drain(draining, reply) => {
-                let drained = only_admin(Ok(())).map(|()| self.drain(draining));
+                let drained = only_admin(Ok(())).map(|()| self.drain(caller, draining));
                 reply.once_written(drained, Refused::NotKept)
             }
             Command::ServeGpus(request, reply) => {
@@ -315,7 +325,12 @@ impl Owner {
     }
 
     /// Starts nothing new, or goes on.
-    fn drain(&mut self, draining: bool) {
+    fn drain(&mut self, caller: Caller, draining: bool) {
+        let by = crate::users::name(caller.uid);
+        match draining {
+            true => tracing::info!("draining: {by} wants it so"),
+            false => tracing::info!("tasks are taken and started again: {by} wants it so"),
+        }
         self.draining = draining;
         self.pending.push(Entry::Draining(draining));
     }

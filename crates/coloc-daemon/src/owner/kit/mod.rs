@@ -364,5 +364,5 @@ fn out_of_memory(held: Bytes, asked: Bytes) -> End {
     };
     let evidence = "CUDA out of memory".to_owned();
     let verdict = Verdict::GpuOutOfMemory { said, evidence };
-    End::Ended(verdict, Some(crate::record::Exit::Code(1)))
+    End::Ended(verdict, Some(crate::record::Exit::Code(1)), None)
 }

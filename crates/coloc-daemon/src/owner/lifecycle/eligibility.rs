@@ -199,8 +199,10 @@ impl Owner {
     /// A task is over: it is written down for the last time and forgotten.
     pub(in crate::owner) fn over(&mut self, task: TaskId, phase: TaskState) {
         let Some(live) = self.tasks.get_mut(&task) else { return };
+        // One that ends on its GPUs ended when its last attempt did, which may be while no daemon ran.
+        let last = live.record.stopped.filter(|_| live.record.phase.is_on_gpus());
         live.record.phase = phase;
-        live.record.ended = Some(self.clock.world_now());
+        live.record.ended = Some(last.unwrap_or_else(|| self.clock.world_now()));
         crate::past::remember(&mut self.history, &live.record, &live.spec);
         self.today.ended(self.clock.world_now(), &live.record, &live.spec);
         self.counters.ended(&live.record, &live.spec);

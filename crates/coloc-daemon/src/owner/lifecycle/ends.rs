@@ -45,8 +45,8 @@ impl Owner {
         self.seen_at.remove(&task);
         self.overdue.forget(task);
         let enforcement = self.executor.enforcement(&live.record);
-        let (verdict, exit) = match end {
-            End::Ended(verdict, exit) => (Some(verdict), exit),
+        let (verdict, exit, told) = match end {
+            End::Ended(verdict, exit, told) => (Some(verdict), exit, told),
             End::NeverBegan(why)
                 if live.ending.is_none() && live.record.phase != TaskState::Preempting =>
             {
@@ -58,16 +58,17 @@ impl Owner {
                 return self.prolog_failed(now, task, &why, effects);
             }
             End::NeverBegan(_) | End::PrologFailed(_) | End::Vanished | End::Unclear(_) => {
-                (None, None)
+                (None, None, None)
             }
         };
+        let at = self.end_of_attempt(task, told);
         if verdict.is_some() {
             self.machine_is_well();
             self.hear_of_hooks(now, task, effects);
         }
         let verdict = self.for_its_memory(task, verdict);
-        self.keep_attempt(task, verdict.as_ref(), exit);
-        self.close_usage(task, matches!(verdict, Some(Verdict::GpuOutOfMemory { .. })));
+        self.keep_attempt(task, verdict.as_ref(), exit, at);
+        self.close_usage(task, at, matches!(verdict, Some(Verdict::GpuOutOfMemory { .. })));
         let Some(live) = self.tasks.get_mut(&task) else { return };
         live.record.exit = exit;
         live.record.enforcement = enforcement;
@@ -89,6 +90,14 @@ impl Owner {
             }
             (None, _) => self.ended(now, task, verdict, effects),
         }
+    }
+
+    /// When an attempt ended: its shim knows, also of one that ended while no daemon ran.
+    fn end_of_attempt(&self, task: TaskId, told: Option<Moment>) -> Moment {
+        let now = self.clock.world_now();
+        let started = self.tasks.get(&task).and_then(|live| live.record.started);
+        // Clocks jump: it ended after it began, and before this is heard.
+        told.map_or(now, |told| told.max(started.unwrap_or(told)).min(now))
     }
 
     /// A task that was to go has gone.

@@ -192,8 +192,14 @@ impl Owner {
         effects: &mut Vec<Effect>,
     ) {
         match &drain {
-            Some(Drain { reason, .. }) => tracing::info!("GPU {gpu} is drained: {reason}"),
-            None => tracing::info!("GPU {gpu} takes tasks again"),
+            Some(Drain { reason, by: Some(by), .. }) => {
+                let by = crate::users::name(*by);
+                tracing::info!("GPU {gpu} is drained, by {by}: {reason}");
+            }
+            Some(Drain { reason, by: None, .. }) => {
+                tracing::info!("GPU {gpu} is drained: {reason}")
+            }
+            None => {}
         }
         let drained = drain.is_some();
         self.record_gpu(gpu, |record| record.drained = drain);
@@ -258,7 +264,7 @@ impl Owner {
         for &gpu in &gpus {
             match request.drained {
                 true => self.drain_by_wish(now, gpu, caller.uid, reason, effects),
-                false => self.resume(now, gpu, &mut notes, effects),
+                false => self.resume(now, gpu, caller.uid, &mut notes, effects),
             }
         }
         let views = self.gpu_views(now).into_iter();
@@ -321,6 +327,7 @@ impl Owner {
         &mut self,
         now: Time,
         gpu: GpuId,
+        by: Uid,
         notes: &mut Vec<String>,
         effects: &mut Vec<Effect>,
     ) {
@@ -338,6 +345,7 @@ impl Owner {
             notes.push(format!("GPU {gpu} is lost: it takes tasks when it is back"));
         }
         self.service.faults.remove(&gpu);
+        tracing::info!("GPU {gpu} takes tasks again, by {}", crate::users::name(by));
         self.set_drained(now, gpu, None, effects);
         self.record_gpu(gpu, |record| record.accepted = condition.unwrap_or(record.accepted));
     }

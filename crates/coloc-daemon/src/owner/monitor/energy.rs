@@ -1,9 +1,10 @@
 //! What GPUs draw, and which task is charged with how much of it: as in a simulation, what a GPU draws in any case is split
-//! evenly by its tasks, and what it draws because they work by their share of its SM activity.
+//! evenly by its tasks, and what it draws because they work by their share of its SM activity. A task without a process on
+//! the GPU does not work there.
 
 use crate::hardware::{EnergyReading, Sighting};
 use coloc_api::report::EnergyKind;
-use coloc_core::gpus::Gpus;
+use coloc_core::gpus::{Booking, Gpus};
 use coloc_model::{Activity, Bytes, GpuId, GpuModel, TaskId};
 use rustc_hash::FxHashMap;
 
@@ -55,6 +56,43 @@ impl Meters {
     }
 }
 
+/// The tasks that work on a GPU: those that have a process there. Where the driver lists no process of a GPU that works, all of its
+/// tasks count.
+fn workers<'a>(
+    gpus: &'a Gpus,
+    sighting: &'a Sighting,
+    gpu: GpuId,
+) -> impl Iterator<Item = &'a Booking> {
+    let sample = sighting.samples.iter().find(|sample| sample.id == gpu);
+    let is_active =
+        sighting.gpus.iter().any(|(at, signal)| *at == gpu && signal.activity.sm.get() > 0.0);
+    let sample = sample.filter(|sample| !sample.processes.is_empty() || !is_active);
+    let residents = gpus.get(gpu).residents().iter();
+    residents
+        .filter(move |booking| sample.is_none_or(|sample| sample.memory_of(booking.task).is_some()))
+}
+
+/// A task's part of what the tasks on a GPU do there together, by what was expected of each. One that has no process there has
+/// none.
+pub(in crate::owner) fn part_of_work(
+    gpus: &Gpus,
+    sighting: &Sighting,
+    gpu: GpuId,
+    task: TaskId,
+) -> f64 {
+    let (mut own, mut load, mut count) = (None, 0.0, 0.0);
+    for booking in workers(gpus, sighting, gpu) {
+        own = own.or((booking.task == task).then_some(booking.load));
+        load += booking.load;
+        count += 1.0;
+    }
+    match own {
+        None => 0.0,
+        Some(own) if load > 0.0 => own / load,
+        Some(_) => 1.0 / count,
+    }
+}
+
 /// A task's parts of a GPU: of what it draws in any case, and of its SM activity. Processes that are no tasks count as one
 /// more task that works as much as these do on average.
 pub(in crate::owner) fn parts(
@@ -64,14 +102,14 @@ pub(in crate::owner) fn parts(
     task: TaskId,
 ) -> Option<(f64, f64)> {
     let residents = gpus.get(gpu).residents();
-    let own = residents.iter().find(|booking| booking.task == task)?.load;
+    residents.iter().find(|booking| booking.task == task)?;
     let tasks = residents.len() as f64;
     let is_foreign = |(at, held): &&(GpuId, Bytes)| *at == gpu && *held > Bytes::ZERO;
     let foreign = sighting.foreign.iter().find(is_foreign).map_or(0.0, |_| 1.0);
-    let load: f64 = residents.iter().map(|booking| booking.load).sum();
+    let workers = workers(gpus, sighting, gpu).count() as f64;
+    let of_tasks = if workers > 0.0 { workers / (workers + foreign) } else { 0.0 };
     let even = 1.0 / (tasks + foreign);
-    let all = load * (1.0 + foreign / tasks);
-    Some((even, if all > 0.0 { own / all } else { even }))
+    Some((even, part_of_work(gpus, sighting, gpu, task) * of_tasks))
 }
 
 #[cfg(test)]

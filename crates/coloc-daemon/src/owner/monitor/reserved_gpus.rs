@@ -40,10 +40,15 @@ impl Owner {
                 notes.push(format!("GPU {gpu} was not reserved"));
                 continue;
             }
+            if let Some(before) = self.reservation(gpu).filter(|_| reserved.is_some()) {
+                let by = crate::users::name(before.by);
+                notes.push(format!("GPU {gpu} was {}, by {by}: that is over now", told(before)));
+            }
             self.record_gpu(gpu, |record| record.reserved.clone_from(&reserved));
+            let by = crate::users::name(caller.uid);
             match &reserved {
-                Some(reserved) => tracing::info!("GPU {gpu} is {}", told(reserved)),
-                None => tracing::info!("GPU {gpu} takes the tasks of all users again"),
+                Some(reserved) => tracing::info!("GPU {gpu} is {}, by {by}", told(reserved)),
+                None => tracing::info!("GPU {gpu} takes the tasks of all users again, by {by}"),
             }
         }
         match had_some || !self.has_reserved_gpus() {

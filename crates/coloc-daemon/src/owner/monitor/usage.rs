@@ -1,6 +1,6 @@
 //! Adding up what the monitor sees of each task.
 
-use super::energy::{Drawn, Meters, parts};
+use super::energy::{Drawn, Meters, part_of_work, parts};
 use crate::accounting::GpuUsage;
 use crate::hardware::{EnergyReading, Sighting};
 use crate::journal::Entry;
@@ -115,15 +115,20 @@ impl Owner {
     }
 
     /// An attempt is off its GPUs: what it was promised counts to its end.
-    pub(in crate::owner) fn close_usage(&mut self, task: TaskId, ran_out_of_memory: bool) {
-        self.count_to_end(task, ran_out_of_memory);
+    pub(in crate::owner) fn close_usage(
+        &mut self,
+        task: TaskId,
+        ended: Moment,
+        ran_out_of_memory: bool,
+    ) {
+        self.count_to_end(task, ended, ran_out_of_memory);
         if ran_out_of_memory {
             self.notify(task, &[NotifyEvent::Oom]);
         }
     }
 
-    fn count_to_end(&mut self, task: TaskId, ran_out_of_memory: bool) {
-        let (moment, whole) = (self.clock.world_now(), self.scheduler.policy().needs_idle());
+    fn count_to_end(&mut self, task: TaskId, moment: Moment, ran_out_of_memory: bool) {
+        let whole = self.scheduler.policy().needs_idle();
         let Owner { tasks, scheduler, fleet, gpu_names, clock, .. } = self;
         let Some(live) = tasks.get_mut(&task) else { return };
         let record = &mut live.record;
@@ -209,7 +214,7 @@ fn held(sighting: &Sighting, gpu: GpuId, task: TaskId) -> Bytes {
 }
 
 /// How much longer a task takes for its neighbours, and its part of what its GPUs do, mean over them. What a shared GPU
-/// does is divided by what was expected of the tasks on it.
+/// does is divided by what was expected of the tasks that work on it.
 fn part(
     gpus: &Gpus,
     sighting: &Sighting,
@@ -229,7 +234,7 @@ fn part(
         if slot.instance.is_none() {
             slowest = slowest.max(belief::slowdown(product, own, (all - own).max(0.0)));
         }
-        let part = if all > 0.0 { own / all } else { 1.0 / residents.len() as f64 };
+        let part = part_of_work(gpus, sighting, slot.gpu, task);
         let user_usage = signal.activity;
         let user_usage = [user_usage.gpu, user_usage.sm, user_usage.occupancy, user_usage.dram];
         for (sum, share) in sums.iter_mut().zip(user_usage) {

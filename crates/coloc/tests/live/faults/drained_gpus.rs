@@ -124,7 +124,7 @@ fn an_administrator_drains_a_healthy_gpu_and_others_may_not() {
     let wrong: [(&[&str], &str); 5] = [
         (&["drain", "--gpu", "0", "--reason", "\u{1b}[31mred"], "one line of text"),
         (&["drain", "--gpu", "7"], "there is no GPU 7"),
-        (&["drain", "--gpu", "first"], "by its number or its UUID"),
+        (&["drain", "--gpu", "first"], "expected a number, a range such as 0-3 or a UUID"),
         (&["drain", "--reason", "why"], "--gpu"),
         (&["drain", "--gpu", "0", "--reason", &"x".repeat(300)], "at most 255 bytes"),
     ];

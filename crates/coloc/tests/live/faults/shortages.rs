@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// No test fills it by accident.
-const DISK: &str = "size=16m";
+const DISK: &str = "size=16m,mode=755";
 
 /// A daemon whose state is on a small disk of its own, which goes away with it.
 fn on_a_small_disk() -> Option<Home> {
@@ -28,6 +28,13 @@ fn as_the_daemon_sees(home: &Home, file: &str) -> PathBuf {
     let state = home.path().join("state").join(file);
     let root = PathBuf::from(format!("/proc/{}/root", home.pid()));
     root.join(state.strip_prefix("/").expect("an absolute path"))
+}
+
+/// How often a list has this task as one that failed.
+fn failed_in(home: &Home, list: &[&str], id: u32) -> usize {
+    let list = home.json(list);
+    let tasks = list["tasks"].as_array().expect("tasks");
+    tasks.iter().filter(|task| task["id"] == id && task["state"] == "failed").count()
 }
 
 #[test]
@@ -81,17 +88,22 @@ fn a_full_disk_refuses_new_work_and_keeps_what_runs() {
         .is_ok_and(|mut file| file.write_all(&[0; 512]).is_ok())
     {}
     std::fs::write(&go, "").expect("a file");
-    // Its shim kept room for its last word. The journal has none: what is not written down is not told yet.
+    // Its shim kept room for its last word. The journal has none: the end is told from memory.
     let end = as_the_daemon_sees(&home, "runs/1.1/exit.json");
     home.wait_for("its last word", |_| end.exists());
-    assert_eq!(home.state(runs), "running");
+    home.wait_for_state(runs, "failed");
+    assert_eq!(home.show(runs)["exit_code"], 4);
+    assert!(home.story(runs).contains("its end is not written down yet"), "{}", home.story(runs));
+    assert_eq!(failed_in(&home, &["history"], runs), 1);
+    assert_eq!(failed_in(&home, &["queue", "--all"], runs), 1);
     let refused = home.try_run(&["submit", "--", "true"]);
     assert!(!refused.status.success(), "{}", text(&refused.stdout));
 
     std::fs::remove_file(&fill).expect("room");
     home.wait_for("room again", |home| home.try_run(&["run", "--", "true"]).status.success());
-    home.wait_for_state(runs, "failed");
-    assert_eq!(home.show(runs)["exit_code"], 4);
+    home.wait_for("its end in the journal", |home| !home.story(runs).contains("not written"));
+    assert_eq!((home.state(runs).as_str(), &home.show(runs)["exit_code"]), ("failed", &4.into()));
+    assert_eq!(failed_in(&home, &["history"], runs), 1, "once");
 }
 
 /// A disk that is there for as long as this is.

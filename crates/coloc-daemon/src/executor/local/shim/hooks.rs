@@ -54,7 +54,8 @@ pub(super) fn conclude(dir: &RunDir, order: &Order, mut ended: Ended) -> Result<
         let HookEnd { outcome, output } = run(Which::Epilog, &order.hooks, Some(code), || false);
         if !output.is_empty() {
             // The task's files are closed: what an epilog says is for the administrator.
-            eprintln!("coloc shim: epilog: {}", String::from_utf8_lossy(&output).trim_end());
+            let output = String::from_utf8_lossy(&output);
+            crate::log::say(&format!("coloc shim: epilog: {}\n", output.trim_end()));
         }
         if let Outcome::Failed(why) = outcome {
             ended.epilog = Some(why);

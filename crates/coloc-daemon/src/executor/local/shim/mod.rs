@@ -290,7 +290,8 @@ impl Group {
 fn kill_all(order: &Order, group: Option<&Group>) {
     if let Err(error) = clients::end(order) {
         // Only an administrator who looks for it reads this: the daemon's own errors go there too.
-        eprintln!("coloc shim: killed without its MPS server's knowledge: {error}");
+        let what = "killed without its MPS server's knowledge";
+        crate::log::say(&format!("coloc shim: {what}: {error}\n"));
     }
     let killed = group.is_some_and(|group| group.group_files.kill());
     // Without a group, and for processes that are not in it.

@@ -4,7 +4,7 @@ use super::*;
 use crate::administration::{Pool, TimeLimits};
 use crate::owner::{Caller, Input, Invalid, Reply};
 use crate::record::Uid;
-use coloc_api::request::GpuReservation;
+use coloc_api::request::{ArrayRequest, GpuReservation};
 use coloc_model::TaskState;
 
 fn limited(seconds: u64) -> TaskSpec {
@@ -92,6 +92,8 @@ fn no_task_has_more_time_than_the_administrator_allows() {
     assert_eq!(kit.limit_of(task), Some(3600), "it says nothing, and gets the default");
     let long = asked(&mut kit, limited(5 * 3600));
     assert!(matches!(long, Err(Refused::LongTimeLimit { .. })), "{long:?}");
+    let endless = asked(&mut kit, limited(0));
+    assert!(matches!(endless, Err(Refused::LongTimeLimit { .. })), "not the default: {endless:?}");
     let beyond = kit.change(task, more(4 * 3600));
     assert!(matches!(beyond, Err(Refused::LongTimeLimit { .. })), "also for an administrator");
     kit.change(task, more(3 * 3600)).unwrap();
@@ -100,8 +102,19 @@ fn no_task_has_more_time_than_the_administrator_allows() {
     let third = asked(&mut kit, train());
     assert!(matches!(third, Err(Refused::OverLimit(ref why)) if why.contains("2 tasks that wait")));
     assert_eq!(Refused::OverLimit(String::new()).code(), "over_limit");
+    let many = ArrayRequest { indices: (0..3).collect(), at_once: None };
+    let array = Submission { array: Some(many), ..Submission::of(train()) };
+    let large = kit.obey(|reply| Command::Submit(Box::new(array), reply));
+    assert!(matches!(large, Err(Refused::OverLimit(ref why)) if why.contains("the array has 3")));
     kit.change(waits[0], Change::Cancel).unwrap();
     assert!(asked(&mut kit, train()).is_ok());
+    kit.reconfigure(|settings| {
+        settings.administration.times.largest = None;
+        settings.bounds.pending = 9;
+    })
+    .unwrap();
+    let endless = kit.submit(limited(0));
+    assert_eq!(kit.live(endless).spec.time_limit, None, "no limit, and not the default");
     assert_ne!(kit.live(task).record.owner, Uid(65_534));
 }
 

@@ -153,7 +153,11 @@ impl Run {
                 let held = gib(1 + self.random.below(20));
                 out_of_memory(held, gib(1 + self.random.below(10)))
             }
-            8 => End::Ended(Verdict::HostOutOfMemory(None), Some(crate::record::Exit::Signal(9))),
+            8 => End::Ended(
+                Verdict::HostOutOfMemory(None),
+                Some(crate::record::Exit::Signal(9)),
+                None,
+            ),
             _ => End::Vanished,
         };
         self.did(format!("attempt {attempt} of task {task}: {end:?}"));
