@@ -113,6 +113,7 @@ mod tests {
             conditions: Conditions::default(),
             facts: Facts::default(),
             peak,
+            left: None,
         }
     }
 

@@ -4,6 +4,7 @@ use crate::args::live::{Selection, SocketArg, resolve};
 use crate::error::CliError;
 use crate::output::visible::visible;
 use crate::output::{print_tasks, print_text};
+use crate::verbs::expected::is_at_its_limit;
 use crate::verbs::queue::clock;
 use clap::Args;
 use coloc_api::client::Client;
@@ -82,7 +83,10 @@ fn foretell(task: &TaskDetail, ahead: &Ahead) -> Option<String> {
     };
     let start = ahead.expected_start_s.filter(|_| !task.task.state.is_on_gpus());
     let start = start.map(|at| format!("starts {}", when(at)));
-    let end = ahead.expected_end_s.map(|at| format!("ends {}", when(at)));
+    let end = ahead.expected_end_s.map(|at| match is_at_its_limit(&task.task, at) {
+        true => format!("ends {} at the latest, by its time limit", when(at)),
+        false => format!("ends {}", when(at)),
+    });
     let said: Vec<String> = start.into_iter().chain(end).collect();
     Some(match said.is_empty() {
         true => basis.clone(),
