@@ -107,4 +107,10 @@ pub struct PastTask {
     pub activity: Option<Activity>,
     /// How many times as long it took as alone, as the scheduler believes.
     pub slowdown: f64,
+    /// It shared a GPU; false in the answers of older daemons.
+    #[serde(default)]
+    pub shared: bool,
+    /// Nothing was known of tasks that it shared a GPU with: `slowdown` is a guess.
+    #[serde(default)]
+    pub slowdown_guessed: bool,
 }

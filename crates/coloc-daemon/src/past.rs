@@ -74,6 +74,8 @@ fn past_task(record: &Record, spec: &TaskSpec, kind: &str, user: String) -> Opti
         basis: Some(basis(record, spec)),
         activity: record.usage.activity_alone(),
         slowdown: record.usage.slowdown(),
+        shared: record.usage.was_shared(),
+        slowdown_guessed: !record.usage.is_slowdown_known(),
     })
 }
 

@@ -242,6 +242,8 @@ mod tests {
             basis: None,
             activity: Some(Activity { sm: Fraction::new(0.4), ..Activity::default() }),
             slowdown,
+            shared: slowdown > 1.0,
+            slowdown_guessed: false,
         }
     }
 

@@ -480,7 +480,9 @@ export interface PastTask {
   ooms: number;
   preemptions: number;
   priority: number;
+  shared: boolean;
   slowdown: number;
+  slowdown_guessed: boolean;
   started_s: number;
   state: TaskState;
   stopped_s: number | null;
@@ -654,6 +656,7 @@ export interface SavingsAnswer {
 
 /** What sharing cost. */
 export interface SavingsCost {
+  known_tasks: number;
   oom_repeated_s: number;
   slowed_beyond: number;
   slowed_tasks: number;

@@ -48,7 +48,7 @@ fn gpu_hours(task: &PastTask, scale: f64, gpus: f64) -> (f64, f64) {
     let alone = ran / task.slowdown.max(1.0) * gpus / 3600.0;
     let held = ran * gpus / 3600.0;
     // A task that was not slowed had its GPUs to itself, as far as is believed.
-    let part = match task.slowdown > 1.0 {
+    let part = match task.shared || task.slowdown > 1.0 {
         true => task.activity.map_or(0.5, |activity| activity.sm.get().clamp(0.05, 1.0)),
         false => 1.0,
     };
@@ -96,9 +96,17 @@ pub(super) fn savings(
     let saved: f64 = by_day.iter().map(|day| day.exclusive_gpu_h - day.shared_gpu_h).sum();
     let again = |task: &PastTask| (task.started_s - task.first_started_s).max(0.0) * scale;
     let repeated = past.tasks.iter().filter(|task| task.ooms > 0).map(again).sum();
-    let slowed = past.tasks.iter().filter(|task| task.slowdown > SLOWED).count();
+    let known = || past.tasks.iter().filter(|task| !task.slowdown_guessed);
+    let slowed = known().filter(|task| task.slowdown > SLOWED).count();
+    let known_tasks = known().count();
     let mut assumptions = told.assumed(&fleet);
     assumptions.push("completion times and energy are the model's, for both policies".to_owned());
+    if known_tasks < past.tasks.len() {
+        assumptions.push(format!(
+            "how much tasks were slowed is known of {known_tasks} of {} tasks: slowed tasks are counted among those",
+            past.tasks.len()
+        ));
+    }
     assumptions.push("of a shared GPU, a task's part of the hours is its SM activity".to_owned());
     Ok(SavingsAnswer {
         schema: SCHEMA,
@@ -116,6 +124,7 @@ pub(super) fn savings(
             oom_repeated_s: repeated,
             slowed_tasks: slowed as u32,
             slowed_beyond: SLOWED,
+            known_tasks: known_tasks as u32,
         },
         assumptions,
     })

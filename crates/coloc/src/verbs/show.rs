@@ -9,6 +9,7 @@ use crate::verbs::queue::clock;
 use clap::Args;
 use coloc_api::client::Client;
 use coloc_api::moment::Moment;
+use coloc_api::text::{RawText, shell_quoted};
 use coloc_api::view::{Expected, TaskDetail};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -140,13 +141,14 @@ fn gpus(detail: &TaskDetail) -> String {
 fn facts(detail: &TaskDetail) -> impl Iterator<Item = (&'static str, String)> {
     let task = &detail.task;
     let optional = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-    let command: Vec<_> = detail.command.iter().map(|word| word.to_string_lossy()).collect();
+    let quoted = |word: &RawText| shell_quoted(word.as_bytes());
+    let command = detail.command.iter().map(quoted).collect::<Vec<_>>().join(&b' ');
     let facts = [
         ("Task", format!("{} {}", task.id, task.name)),
         ("User", task.user.clone()),
         ("State", task.state.to_string()),
         ("Reason", optional(task.reason.clone())),
-        ("Command", command.join(" ")),
+        ("Command", String::from_utf8_lossy(&command).into_owned()),
         ("Directory", detail.directory.to_string_lossy().into_owned()),
         ("GPUs", gpus(detail)),
         (
