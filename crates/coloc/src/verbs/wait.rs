@@ -12,7 +12,7 @@ use crate::terminal;
 use crate::verbs::attach::{DetachArg, Stay, needs_a_terminal};
 use crate::verbs::logs;
 use clap::Args;
-use coloc_api::client::Client;
+use coloc_api::client::{Client, ClientError};
 use coloc_api::spec::TerminalSize;
 use coloc_api::view::{TaskDetail, TaskView};
 use coloc_model::TaskState;
@@ -141,7 +141,13 @@ impl Run {
                 say_start(self.reconnect, &mut client, id)?;
             }
             let all = logs::Wish { attempt: Some(1), lines: None };
-            logs::copy(&mut client, id, all, Some(self.reconnect), self.raw)?;
+            match logs::copy(&mut client, id, all, Some(self.reconnect), self.raw) {
+                // A pipe or a device that its output goes to cannot be read: the task runs all the same.
+                Err(CliError::Client(ClientError::Refused { message, .. })) => {
+                    eprintln!("coloc: the output of task {id} is not shown: {}", visible(&message));
+                }
+                copied => copied?,
+            }
             let task = self.reconnect.wait(&mut client, id)?;
             tell_end(&task);
             if code == 0 {

@@ -113,8 +113,55 @@ fn squeue_is_asked_in_its_own_words() {
     assert_eq!(text(&heard), "one\none\none\n");
     watch.kill().expect("it is ours");
     watch.wait().expect("it ends");
-    let wrong = slurm(&home, "squeue", &["-o", "%y"]);
-    assert!(text(&wrong.stderr).contains("%y is not known"), "{}", text(&wrong.stderr));
+    let wrong = slurm(&home, "squeue", &["-o", "%s"]);
+    assert!(text(&wrong.stderr).contains("%s is not known"), "{}", text(&wrong.stderr));
+}
+
+#[test]
+fn formats_that_scripts_have_are_answered() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    said(&home, "sbatch", &["-H", "-J", "one", "-a", "0-1", "-c", "3", "--wrap", "true"]);
+    let list = |arguments: &[&str]| said(&home, "squeue", arguments);
+    let usual = list(&[]);
+    let mut lines = usual.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let header = ["JOBID", "PARTITION", "NAME", "USER", "ST", "TIME", "NODES", "NODELIST(REASON)"];
+    assert_eq!(lines.next().expect("a header"), header);
+    let first = lines.next().expect("a task");
+    assert_eq!((first[0], first[4], first[7]), ("1_0", "PD", "(JobHeldUser)"), "{usual}");
+    assert_eq!(list(&["-h", "-j", "1", "-o", "%C %B %q"]), "3 N/A N/A\n3 N/A N/A\n");
+    let place = home.path().canonicalize().expect("a path").display().to_string();
+    assert_eq!(list(&["-h", "-o", "%Z"]).lines().next(), Some(place.as_str()));
+    let named = list(&["-h", "-O", "JobID:4,tres-alloc:30,QOS"]);
+    assert!(named.starts_with("1_0 cpu=3,node=1,gres/gpu=1"), "{named}");
+    said(&home, "scancel", &["1"]);
+    assert_eq!(list(&["-h", "-t", "CA", "-o", "%i %t"]), "1_0 CA\n1_1 CA\n");
+    assert_eq!(list(&["-h", "-t", "all", "-o", "%i"]), "1_0\n1_1\n");
+    assert_eq!(list(&["-h"]), "");
+    let ran = home.run(&["run", "--gpu-mem", "1G", "--", "true"]);
+    assert_eq!(ran, "");
+    let queue = home.run(&["queue", "-t", "completed"]);
+    assert!(queue.lines().count() == 2 && queue.contains("CD"), "{queue}");
+    let past = said(&home, "sacct", &["-nPX", "--format=JobID,State,MaxRSS,CPUTime,AveCPU"]);
+    assert!(past.contains("3|COMPLETED||00:00:0"), "{past}");
+    let nodes = said(&home, "sinfo", &["-h", "-O", "NodeList:30,StateCompact:10,FreeMem"]);
+    assert!(nodes.contains("idle") && nodes.contains("N/A"), "{nodes}");
+    let outside = slurm(&home, "srun", &["--gpu-mem", "1G", "echo", "here"]);
+    assert_eq!(text(&outside.stdout), "here\n", "{}", text(&outside.stderr));
+    let mut squeue = Command::new(home.path().join("squeue"));
+    squeue.args(["-h", "-t", "all"]).env("COLOC_CONFIG", "/dev/null");
+    squeue.env("COLOC_SOCKET", home.socket()).env("SQUEUE_FORMAT", "%i-%t");
+    let told = squeue.output().expect("it runs");
+    assert!(text(&told.stdout).starts_with("1_0-CA\n"), "{}", text(&told.stdout));
+    let wrong = slurm(&home, "sinfo", &["-O", "nope"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));
+}
+
+#[test]
+fn output_that_cannot_be_followed_is_no_failure() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let ran = home.try_run(&["run", "-o", "/dev/null", "--", "sh", "-c", "exit 7"]);
+    assert_eq!(ran.status.code(), Some(7), "{}", text(&ran.stderr));
+    assert!(text(&ran.stderr).contains("the output of task 1 is not shown"));
 }
 
 #[test]

@@ -115,3 +115,22 @@ fn many_changes_at_once_are_one_event_each_and_very_many_are_missed() {
     let all: Vec<_> = std::iter::from_fn(|| listener.try_recv().ok()).collect();
     assert!(all.iter().any(|told| told.kind == Kind::Missed) && all.len() < 100, "{}", all.len());
 }
+
+#[test]
+fn listeners_hear_how_far_tasks_are() {
+    let mut kit = OwnerKit::new("1xA100-40GB", shared());
+    let task = kit.submit(train());
+    kit.advance(10);
+    kit.see(kit.sighting());
+    let mut listener = kit.news.subscribe();
+    let mut done = Vec::new();
+    for _ in 0..2 {
+        kit.advance(10);
+        kit.see(kit.sighting());
+        kit.advance(1);
+        let told = heard(&mut listener).into_iter().filter(|view| view.id == task.0);
+        done.extend(told.filter_map(|view| view.progress).map(|progress| progress.done));
+    }
+    assert!(done.len() >= 2 && done.is_sorted() && done[0] < done[done.len() - 1], "{done:?}");
+    assert!(done.len() <= 4, "no more often than logs are looked at: {done:?}");
+}
