@@ -4,27 +4,13 @@ use super::policies::parse;
 use super::{as_it_was, play};
 use crate::past_trace::PastTrace;
 use coloc_api::SCHEMA;
+use coloc_api::moment::Moment;
 use coloc_api::past::{Past, PastTask};
 use coloc_api::view::{OutcomeRow, SavedDay, SavedUser, SavingsAnswer, SavingsCost};
 use std::collections::BTreeMap;
 
 /// A task that took so many times as long as alone counts as slowed.
 const SLOWED: f64 = 1.25;
-const DAY_S: f64 = 86_400.0;
-
-/// The day of a time, such as 2026-02-01, by UTC.
-fn day(at: f64) -> String {
-    // Days since 1970 as a date of the Gregorian calendar, by eras of 400 years.
-    let days = (at / DAY_S).floor() as i64 + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let date = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{date:02}")
-}
 
 /// Seconds in which GPUs had tasks, by day: where tasks overlap on a GPU, it is held once. Without names of GPUs, by what the
 /// observed spans of tasks say: each GPU that a task had counts, less what neighbours shared.
@@ -33,7 +19,7 @@ fn by_day(past: &Past, scale: f64) -> Vec<SavedDay> {
     for task in &past.tasks {
         let gpus = f64::from(task.gpus);
         let (alone, shared) = gpu_hours(task, scale, gpus);
-        let sums = days.entry(day(task.started_s)).or_default();
+        let sums = days.entry(Moment((task.started_s * 1000.0) as u64).utc_day()).or_default();
         *sums = (sums.0 + alone, sums.1 + shared);
     }
     let row =
@@ -128,18 +114,4 @@ pub(super) fn savings(
         },
         assumptions,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::day;
-
-    #[test]
-    fn days_have_dates() {
-        let all =
-            [(0.0, "1970-01-01"), (951_782_400.0, "2000-02-29"), (1_795_002_526.0, "2026-11-18")];
-        for (at, date) in all {
-            assert_eq!(day(at), date);
-        }
-    }
 }

@@ -75,6 +75,22 @@ pub(crate) fn end_within(text: &str, room: usize) -> (usize, usize) {
     (text.len(), taken)
 }
 
+/// A text in lines that a terminal need not break: where it has none, as it is.
+pub(crate) fn fold(text: &str, room: Option<usize>) -> String {
+    let Some(room) = room else { return text.to_owned() };
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if columns(line) + 1 + columns(word) <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}
+
 /// The beginning of a text that takes so many columns, with a mark where something is missing.
 pub(crate) fn cut(text: &str, width: usize) -> Cow<'_, str> {
     if columns(text) <= width {
@@ -111,6 +127,13 @@ mod tests {
         assert_eq!(widths(&[3, 30, 8, 40], Some(20), &[]), [3, 10, 8, 10], "nothing can be spared");
         assert_eq!(widths(&[3], Some(5), &[]), [3]);
         assert!(widths(&[], Some(1), &[]).is_empty());
+    }
+
+    #[test]
+    fn lines_are_broken_between_words() {
+        assert_eq!(fold("a long line of words", Some(9)), "a long\nline of\nwords");
+        assert_eq!(fold("a long line", None), "a long line");
+        assert_eq!(fold("unbreakable", Some(3)), "unbreakable");
     }
 
     #[test]

@@ -59,6 +59,9 @@ fn find(program: &Path, directory: &Path, path: Option<&Path>) -> bool {
 /// Says what is not there, as its user would call it.
 fn lacking(program: &RawText) -> String {
     let name = program.as_path().display();
+    if program.as_bytes().is_empty() {
+        return "the command is empty".to_owned();
+    }
     match program.as_bytes().contains(&b'/') {
         true => format!("there is no program {name}"),
         false => format!("there is no script {name} here, and no program of that name in PATH"),

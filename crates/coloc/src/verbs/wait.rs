@@ -11,6 +11,7 @@ use crate::submission::presence;
 use crate::terminal;
 use crate::verbs::attach::{DetachArg, Stay, needs_a_terminal};
 use crate::verbs::logs;
+use crate::verbs::submit::name_the_last;
 use clap::Args;
 use coloc_api::client::{Client, ClientError};
 use coloc_api::spec::TerminalSize;
@@ -129,6 +130,7 @@ impl Run {
             presence::check(&submission.spec)?;
         }
         let mut client = self.socket.connect()?;
+        name_the_last(&mut client, &mut submission)?;
         let ids = self.reconnect.submit(&mut client, &submission)?.ids;
         say_farewell(&ids);
         if let (true, &[id]) = (submission.spec.input, ids.as_slice()) {

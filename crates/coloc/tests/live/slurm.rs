@@ -328,7 +328,9 @@ fn whatever_waits_can_be_changed() {
     home.run(&["update", &id, "--begin", "now+1hour"]);
     home.run(&["cancel", &busy.to_string()]);
     home.wait_for("its begin", |home| {
-        home.show(id.parse().expect("an id"))["reason"] == "waits for its begin time"
+        let reason = home.show(id.parse().expect("an id"))["reason"].clone();
+        let reason = reason.as_str().unwrap_or_default();
+        reason.starts_with("waits for its begin time, 20") && reason.ends_with(" UTC")
     });
     home.run(&["update", &id, "--begin", "now"]);
     home.wait_for_state(id.parse().expect("an id"), "completed");
@@ -354,4 +356,18 @@ fn a_login_shells_environment_is_not_this_ones() {
     assert!(submit.status.success(), "{}", text(&submit.stderr));
     let out = std::fs::read_to_string(home.path().join("out")).expect("its output");
     assert_eq!(out, "a b//x\n");
+}
+
+#[test]
+fn a_dependency_that_cannot_be_met_is_told_at_once() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let failed = home.submit(&["--", "false"]);
+    home.wait_for_state(failed, "failed");
+    let late = home.try_run(&["submit", "-d", "afterok:last", "--", "true"]);
+    let said = text(&late.stderr);
+    assert!(said.contains("was cancelled at once: task 1 did not end as it had to"), "{said}");
+    let array = home.submit(&["-a", "3-4", "--", "true"]);
+    home.wait_for_state(array + 1, "completed");
+    let story = home.story(array + 1);
+    assert!(story.contains(&format!("submitted as number 4 of array {array}")), "{story}");
 }

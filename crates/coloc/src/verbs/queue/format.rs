@@ -170,6 +170,7 @@ impl Sort {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coloc_model::TaskState;
     use proptest::prelude::*;
 
     fn task(id: u32, priority: i32) -> TaskView {
@@ -216,7 +217,7 @@ mod tests {
             "             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)"
         );
         let waits = TaskView {
-            state: coloc_model::TaskState::Pending,
+            state: TaskState::Pending,
             array_id: Some(7),
             array_index: Some(0),
             ..task(7, 0)

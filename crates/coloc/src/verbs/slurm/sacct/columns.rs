@@ -3,7 +3,7 @@
 use crate::error::{CliError, UsageError};
 
 /// Columns by their names, with the usual width.
-const COLUMNS: [(&str, usize); 38] = [
+pub(super) const COLUMNS: [(&str, usize); 38] = [
     ("JobID", 12),
     ("JobIDRaw", 12),
     ("JobName", 10),
