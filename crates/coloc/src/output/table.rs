@@ -146,7 +146,7 @@ mod tests {
         let table = |room| render(&["ID", "NAME", "E"], rows(), CellAlignment::Left, room, &[]);
         let widest = |table: String| table.lines().map(columns).max();
         assert_eq!(widest(table(None)), Some(19));
-        assert_eq!(widest(table(Some(18))), Some(17), "{}", table(Some(18)));
+        assert_eq!(widest(table(Some(18))), Some(18), "{}", table(Some(18)));
     }
 
     #[test]
