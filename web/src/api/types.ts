@@ -156,6 +156,7 @@ export interface EndedTask {
   smact_mean: number | null;
   started_s: number | null;
   state: TaskState;
+  stopped_s: number | null;
   submitted_s: number;
   time_limit_s: number | null;
   used_bytes: number | null;
@@ -812,6 +813,7 @@ export interface TaskDetailAnswer {
   smact_mean: number | null;
   started_s: number | null;
   state: TaskState;
+  stopped_s: number | null;
   story: StoryLine[];
   submitted_s: number;
   time_limit_s: number | null;
@@ -927,6 +929,7 @@ export interface TaskView {
   reason_code: ReasonCode | null;
   started_s: number | null;
   state: TaskState;
+  stopped_s: number | null;
   submitted_s: number;
   time_limit_s: number | null;
   used_bytes: number | null;

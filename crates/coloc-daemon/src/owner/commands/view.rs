@@ -110,6 +110,7 @@ pub(crate) fn task_view<'a>(
         position: None,
         reason_code: None,
         progress: None,
+        stopped_s: record.stopped.map(coloc_api::moment::Moment::secs),
     }
 }
 

@@ -7,7 +7,6 @@ use crate::parse::states::{letters, slurms};
 use crate::verbs::slurm::host_name;
 use coloc_api::text::shell_quoted;
 use coloc_api::view::{ReasonCode, TaskDetail, TaskView};
-use coloc_model::TaskState;
 use std::cmp::Ordering;
 
 /// Something about a task.
@@ -279,6 +278,5 @@ impl Field {
 
 /// How long it has run, or ran.
 fn used(task: &TaskView, now: f64) -> f64 {
-    let began = task.started_s.filter(|_| task.state != TaskState::Pending);
-    began.map_or(0.0, |began| task.ended_s.unwrap_or(now) - began)
+    task.ran_s(now).unwrap_or(0.0)
 }

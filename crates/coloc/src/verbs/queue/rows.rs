@@ -53,8 +53,6 @@ impl Rows {
     }
 
     pub(super) fn push<T: AsRef<str>>(&mut self, task: &TaskView<T>, now: Moment) {
-        let began = task.started_s.filter(|_| !matches!(task.state, TaskState::Pending));
-        let until = task.ended_s.unwrap_or(now.secs());
         let name = self.name(task.name.as_ref());
         self.has_progress |= task.progress.is_some();
         let mut row = self.row();
@@ -62,7 +60,7 @@ impl Rows {
         row.text(&name);
         row.text(task.user.as_ref());
         row.ascii(|text| text.extend_from_slice(letters(task.state).as_bytes()));
-        row.time(began.map(|began| until - began));
+        row.time(task.ran_s(now.secs()));
         row.time(task.time_limit_s);
         row.ascii(|text| write_number(text, task.gpus.into()));
         row.ascii(|text| write_memory(text, task));

@@ -153,7 +153,7 @@ fn text(task: &TaskView, host_need: &Host, column: &str, now: f64) -> String {
         known.map_or_else(|| "Unknown".to_owned(), |at| at.to_string())
     };
     let began = task.started_s.filter(|_| task.state != TaskState::Pending);
-    let elapsed = began.map_or(0.0, |began| (task.ended_s.unwrap_or(now) - began).max(0.0));
+    let elapsed = task.ran_s(now).unwrap_or(0.0);
     let tres = || format!("billing=1,gres/gpu={},node=1", task.gpus);
     match column {
         "JobID" => match (task.array_id, task.array_index) {
