@@ -41,7 +41,7 @@ echo $NVIDIA_VISIBLE_DEVICES; echo $MASTER_ADDR $MASTER_PORT
     let waited = slurm(&home, "sbatch", &["-W", "job.sh"]);
     assert_eq!(waited.status.code(), Some(6), "{}", text(&waited.stderr));
     let remarks = text(&waited.stderr);
-    assert!(!remarks.contains("mail") && !remarks.contains("a100"), "{remarks}");
+    assert!(!remarks.contains("--mail") && !remarks.contains("a100"), "{remarks}");
     let task = home.show(1);
     assert_eq!((&task["name"], &task["gpus"]), (&json!("big"), &json!(2)));
     assert_eq!(task["time_limit_s"], json!(null));
