@@ -81,6 +81,7 @@ pub fn write<T: AsRef<str>>(text: &mut Vec<u8>, task: &TaskView<T>) {
         Some(progress) => line.text(&progress.to_string()),
         None => line.end_cell(),
     }
+    line.maybe(task.stopped_s.map(millis));
     // The last cell ends with the line.
     if let Some(last) = text.last_mut() {
         *last = b'\n';
@@ -195,6 +196,7 @@ pub fn read(line: &[u8]) -> Result<TaskView<Cow<'_, str>>, BadLine> {
         position: cells.later("position"),
         reason_code: cells.later_text().and_then(ReasonCode::named),
         progress: cells.progress(&unescape),
+        stopped_s: cells.later("stopped_ms").map(seconds),
     };
     match cells.wrong {
         None => Ok(task),

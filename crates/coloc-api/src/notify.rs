@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
+/// The program that sends mail, unless a daemon is told another.
+pub const SENDMAIL: &str = "/usr/sbin/sendmail";
 /// Hooks of one submission.
 pub const MOST_HOOKS: usize = 8;
 /// The longest address of a channel, in bytes.

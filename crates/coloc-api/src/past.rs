@@ -110,4 +110,10 @@ pub struct PastTask {
     /// Energy of its GPUs that is laid to it; `None` if it was never seen, and in the answers of older daemons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
+    /// It shared a GPU; false in the answers of older daemons.
+    #[serde(default)]
+    pub shared: bool,
+    /// Nothing was known of tasks that it shared a GPU with: `slowdown` is a guess.
+    #[serde(default)]
+    pub slowdown_guessed: bool,
 }

@@ -10,6 +10,17 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
 
+/// A word as a shell reads it back: in quotes where it needs some.
+pub fn shell_quoted(word: &[u8]) -> Vec<u8> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_^".contains(byte);
+    // Letters of other alphabets are no special characters of any shell.
+    if !word.is_empty() && word.iter().all(|byte| plain(byte) || *byte >= 0x80) {
+        return word.to_vec();
+    }
+    let pieces: Vec<&[u8]> = word.split(|&byte| byte == b'\'').collect();
+    [b"'", &*pieces.join(&b"'\\''"[..]), b"'"].concat()
+}
+
 /// Bytes that are almost always text. In JSON a string, or `{"hex": "…"}` where they are not UTF-8. A copy shares
 /// them: ten thousand tasks of one shell have one environment.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -154,6 +165,17 @@ pub(crate) fn decode(hex: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_quoted_as_shells_read_them() {
+        let quoted = |word: &str| String::from_utf8(shell_quoted(word.as_bytes())).expect("text");
+        for plain in ["train.py", "--lr=0.1", "/a/b:c", "größe"] {
+            assert_eq!(quoted(plain), plain);
+        }
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
+    }
     use proptest::prelude::*;
 
     proptest! {

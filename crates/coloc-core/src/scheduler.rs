@@ -198,6 +198,12 @@ impl Scheduler {
         &self.state.beliefs
     }
 
+    /// Whether the SM demand that is expected of a task was seen or estimated, and is not what tasks are like in general.
+    pub fn knows_load(&self, task: TaskId) -> bool {
+        let task = self.state.tasks.get(task).map(|record| &record.task);
+        task.is_some_and(|task| task.sm.is_some() || self.beliefs().knows(task.signature))
+    }
+
     /// Whether any decision depends on [`Event::GpuSeen`].
     pub fn watches_gpus(&self) -> bool {
         let policy = &self.state.policy;

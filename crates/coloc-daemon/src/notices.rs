@@ -7,8 +7,7 @@ use coloc_model::{Millis, TaskId};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The mail program of most systems.
-pub const SENDMAIL: &str = "/usr/sbin/sendmail";
+pub use coloc_api::notify::SENDMAIL;
 
 /// What administrators say of hooks.
 #[derive(Clone, PartialEq, Eq, Debug)]

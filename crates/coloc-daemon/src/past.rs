@@ -75,6 +75,8 @@ fn past_task(record: &Record, spec: &TaskSpec, kind: &str, user: String) -> Opti
         activity: record.usage.activity_alone(),
         slowdown: record.usage.slowdown(),
         energy_j: record.accounting.energy_j(),
+        shared: record.usage.was_shared(),
+        slowdown_guessed: !record.usage.is_slowdown_known(),
     })
 }
 

@@ -244,6 +244,8 @@ mod tests {
             activity: Some(Activity { sm: Fraction::new(0.4), ..Activity::default() }),
             slowdown,
             energy_j: None,
+            shared: slowdown > 1.0,
+            slowdown_guessed: false,
         }
     }
 

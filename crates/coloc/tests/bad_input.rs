@@ -220,3 +220,38 @@ fn fleets_beyond_all_reason_are_refused_wherever_they_are_read() {
         assert!(complaint(&[], &verb).contains("1 to 100000 GPUs"), "{verb:?}");
     }
 }
+
+#[test]
+fn values_of_tasks_that_cannot_be_say_what_is_wrong() {
+    let submit = |flags: &[&str]| complaint(&[], &[&["submit"], flags, &["--", "true"]].concat());
+    for (flags, why) in [
+        (&["-G", "-1"][..], "-G: expected a value that is not negative, not -1"),
+        (&["-t", "-5"], "-t: expected a value that is not negative, not -5"),
+        (&["--retry", "-1"], "--retry: expected a value that is not negative, not -1"),
+        (&["--array", "1-99999999"], "an array has at most"),
+        (&["-t", "999999999999999"], "is longer than the longest time limit, 11574 days"),
+    ] {
+        let said = submit(flags);
+        assert!(said.contains(why) && !said.contains("-- -"), "{said}");
+    }
+    let said = complaint(&[], &["submit", "--", ""]);
+    assert!(said.contains("the command is empty"), "{said}");
+}
+
+#[test]
+fn a_working_directory_that_is_gone_is_called_that() {
+    let place = Workspace::with(&[]);
+    let script = format!(
+        "mkdir gone && cd gone && rmdir ../gone && exec '{}' submit -- true",
+        env!("CARGO_BIN_EXE_coloc")
+    );
+    let said = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(place.path())
+        .env("COLOC_CONFIG", "/dev/null")
+        .output()
+        .expect("it runs");
+    let told = String::from_utf8_lossy(&said.stderr);
+    assert_eq!(said.status.code(), Some(2), "{told}");
+    assert!(told.contains("the working directory: it was removed"), "{told}");
+}

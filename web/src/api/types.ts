@@ -158,6 +158,7 @@ export interface EndedTask {
   smact_mean: number | null;
   started_s: number | null;
   state: TaskState;
+  stopped_s: number | null;
   submitted_s: number;
   time_limit_s: number | null;
   used_bytes: number | null;
@@ -485,7 +486,9 @@ export interface PastTask {
   ooms: number;
   preemptions: number;
   priority: number;
+  shared: boolean;
   slowdown: number;
+  slowdown_guessed: boolean;
   started_s: number;
   state: TaskState;
   stopped_s: number | null;
@@ -662,6 +665,7 @@ export interface SavingsAnswer {
 
 /** What sharing cost. */
 export interface SavingsCost {
+  known_tasks: number;
   oom_repeated_s: number;
   slowed_beyond: number;
   slowed_tasks: number;
@@ -817,6 +821,7 @@ export interface TaskDetailAnswer {
   smact_mean: number | null;
   started_s: number | null;
   state: TaskState;
+  stopped_s: number | null;
   story: StoryLine[];
   submitted_s: number;
   time_limit_s: number | null;
@@ -932,6 +937,7 @@ export interface TaskView {
   reason_code: ReasonCode | null;
   started_s: number | null;
   state: TaskState;
+  stopped_s: number | null;
   submitted_s: number;
   time_limit_s: number | null;
   used_bytes: number | null;

@@ -57,6 +57,7 @@ fn task() -> impl Strategy<Value = TaskView> {
                     eta_s: eta.map(f64::from),
                     unit,
                 }),
+                stopped_s: times.2.map(seconds),
             }
         },
     )
@@ -89,7 +90,7 @@ fn a_line_without_progress_is_read() {
     let mut text = Vec::new();
     write(&mut text, &TaskView::<String> { id: 7, ..TaskView::default() });
     let text = String::from_utf8(text).unwrap();
-    let before = text.trim_end_matches('\n').strip_suffix('\t').unwrap();
+    let before = text.trim_end_matches('\n').strip_suffix("\t\t").unwrap();
     assert_eq!(read(before.as_bytes()).map(|task| task.id), Ok(7));
 }
 
@@ -99,4 +100,20 @@ fn a_wrong_line_is_named() {
     assert_eq!(read(b"\xff").map(|task| task.id), Err(BadLine::NoText));
     let text = read(b"1\tasleep").map(|task| task.id).unwrap_err().to_string();
     assert_eq!(text, "a line of the list has \"asleep\" as state");
+}
+
+#[test]
+fn a_wait_before_the_end_is_no_run_time() {
+    let task = TaskView::<String> {
+        state: TaskState::Cancelled,
+        started_s: Some(10.0),
+        stopped_s: Some(15.0),
+        ended_s: Some(100.0),
+        ..TaskView::default()
+    };
+    assert_eq!(task.ran_s(200.0), Some(5.0));
+    let runs = TaskView { state: TaskState::Running, ended_s: None, ..task.clone() };
+    assert_eq!(runs.ran_s(200.0), Some(190.0));
+    let old = TaskView { stopped_s: None, ..task };
+    assert_eq!(old.ran_s(200.0), Some(90.0), "a daemon that does not say");
 }

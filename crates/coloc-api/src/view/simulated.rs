@@ -143,4 +143,7 @@ pub struct SavingsCost {
     pub slowed_tasks: u32,
     /// How many times as long counts as slowed.
     pub slowed_beyond: f64,
+    /// Tasks of which is known how much they were slowed: `slowed_tasks` are of these.
+    #[serde(default)]
+    pub known_tasks: u32,
 }

@@ -106,6 +106,19 @@ pub struct TaskView<T = String> {
     /// How far it is, if it runs and its log tells.
     #[serde(default)]
     pub progress: Option<Progress>,
+    /// When its last attempt was off its GPUs; null while one runs.
+    #[serde(default)]
+    pub stopped_s: Option<f64>,
+}
+
+impl<T> TaskView<T> {
+    /// How long its last attempt ran, or runs, in seconds; `None` if none was started, or it waits for the next.
+    pub fn ran_s(&self, now: f64) -> Option<f64> {
+        let began = self.started_s.filter(|_| self.state != TaskState::Pending)?;
+        // Of a task that waited again before it ended, the end is later than its last attempt's.
+        let stopped = self.stopped_s.filter(|_| !self.state.is_on_gpus());
+        Some((stopped.or(self.ended_s).unwrap_or(now) - began).max(0.0))
+    }
 }
 
 impl<T: Into<String>> TaskView<T> {
@@ -141,6 +154,7 @@ impl<T: Into<String>> TaskView<T> {
             position: self.position,
             reason_code: self.reason_code,
             progress: self.progress,
+            stopped_s: self.stopped_s,
         }
     }
 }

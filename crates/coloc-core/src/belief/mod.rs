@@ -16,7 +16,7 @@ use run_times::RunTimes;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// SM demand expected of a task of which nothing at all is known, until anything has been learned.
-const FIRST_GUESS: f64 = 0.5;
+pub const FIRST_GUESS: f64 = 0.5;
 /// A new observation weighs at least this much, so that beliefs follow a task that changes.
 const LEAST_WEIGHT: f64 = 0.125;
 /// Slow-down of one task per product of its own and a neighbour's SM demand where contexts take turns: the one-parameter

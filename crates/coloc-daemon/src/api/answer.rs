@@ -154,9 +154,9 @@ impl Failure {
             Failure::NoRoute(_)
             | Failure::NoTask(_)
             | Failure::NoAttempt { .. }
-            | Failure::Refused(Refused::NoSuchTask(_) | Refused::NoSuchGpu(_)) => {
-                StatusCode::NOT_FOUND
-            }
+            | Failure::Refused(
+                Refused::NoSuchTask(_) | Refused::Ended { .. } | Refused::NoSuchGpu(_),
+            ) => StatusCode::NOT_FOUND,
             Failure::NotYours(_)
             | Failure::Refused(
                 Refused::NotYours(_)

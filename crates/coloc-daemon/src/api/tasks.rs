@@ -48,7 +48,7 @@ pub(super) async fn detail(api: &ApiState, peer: Peer, id: u32) -> Result<Shown,
         let promised = record.memory.as_ref().and_then(|memory| memory.promised);
         shown.detail.task.promised_bytes = promised.map(|promised| promised.bytes.0);
         shown.detail.memory = memory_view(promised.as_ref(), None);
-        shown.detail.story = journal.story(TaskId(id))?;
+        shown.tell(&record, journal.story(TaskId(id))?);
         shown.detail.attempts_list = journal.attempts(TaskId(id))?;
         shown.detail.decisions = journal.decisions(TaskId(id))?;
         shown.detail.log_removed =

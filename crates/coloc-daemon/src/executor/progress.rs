@@ -24,6 +24,11 @@ static BAR: LazyLock<Option<Regex>> =
 /// `[640/60000 (1%)]`, in a line that speaks of training.
 static OF_ALL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"()(\d+)\s?/\s?(\d+)").ok());
 
+/// `progress 27%`: how far all of it is, in so many words.
+static PROGRESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)\bprogress\b[ :=]{0,3}(\d{1,3})(?:\.(\d{1,2})\d*)?\s?%").ok()
+});
+
 /// How many of how many, and of what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Count {
@@ -42,6 +47,8 @@ pub struct Counted {
     pub unit: &'static str,
     /// Epochs.
     pub epochs: Option<Count>,
+    /// How far all of it is, in hundredths of a percent.
+    pub percent: Option<u32>,
 }
 
 /// The last line of a log's end that speaks of training, as a number that another line has not.
@@ -61,19 +68,33 @@ pub(super) fn count(end: &[u8]) -> Option<Counted> {
     let counts = lines.iter().enumerate().rev();
     let iterations = counts.clone().find_map(|(at, line)| Some((at, iterations(line)?)));
     let epochs = counts.clone().find_map(|(at, line)| Some((at, matched(&EPOCHS, line)?)));
+    let said = counts.clone().find_map(|(at, line)| Some((at, percent(line)?)));
+    let last = iterations.map(|(at, _)| at).max(epochs.map(|(at, _)| at));
+    // What was said before the last count is out of date.
+    let percent = said.filter(|(at, _)| Some(*at) >= last).map(|(_, percent)| percent);
     match (iterations, epochs) {
         // An epoch that was told last has no count yet, or its lines have none.
         (Some((told, (count, unit))), Some((epoch, epochs))) if epoch <= told => {
-            Some(Counted { iterations: Some(count), unit, epochs: Some(epochs) })
+            Some(Counted { iterations: Some(count), unit, epochs: Some(epochs), percent })
         }
         (_, Some((_, epochs))) => {
-            Some(Counted { iterations: None, unit: "epoch", epochs: Some(epochs) })
+            Some(Counted { iterations: None, unit: "epoch", epochs: Some(epochs), percent })
         }
         (Some((_, (count, unit))), None) => {
-            Some(Counted { iterations: Some(count), unit, epochs: None })
+            Some(Counted { iterations: Some(count), unit, epochs: None, percent })
         }
+        // Other work has progress too.
         (None, None) => None,
     }
+}
+
+/// What a line says of all of its training, in hundredths of a percent.
+fn percent(line: &str) -> Option<u32> {
+    let found = PROGRESS.as_ref()?.captures(line)?;
+    let whole: u32 = found.get(1)?.as_str().parse().ok()?;
+    let digits = found.get(2).map_or("", |digits| digits.as_str());
+    let rest: u32 = format!("{digits:0<2}").parse().ok()?;
+    Some(whole * 100 + rest).filter(|percent| *percent <= 10_000)
 }
 
 fn iterations(line: &str) -> Option<(Count, &'static str)> {
@@ -161,6 +182,15 @@ mod tests {
         assert_eq!(told("iter 9/9\nEpoch 4/10"), Some((None, "epoch", Some((4, Some(10))))));
         let hugging_face = "{'loss': 0.51, 'epoch': 0.1}\r  3%|x| 3/100 [00:01<00:40, 2.4it/s]";
         assert_eq!(told(hugging_face), both(3, 100, None));
+    }
+
+    #[test]
+    fn what_is_said_of_all_is_read() {
+        let said = |text: &str| count(text.as_bytes()).and_then(|told| told.percent);
+        assert_eq!(said("epoch 3/10 iter 216/800 loss 0.4 progress 27%"), Some(2700));
+        assert_eq!(said("step 7\nProgress: 12.5 %\nok"), Some(1250));
+        assert_eq!(said("progress 27%\niter 300/800"), None, "that was before");
+        assert_eq!(said("step 3, progress 270%"), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub(super) fn basis(
         return format!("unknown: {}", why_no_start(task, cut_short, all));
     }
     let own = match own {
+        Basis::Progress => "as fast as its log tells that it gets on".to_owned(),
         Basis::History(1) => "run time as of 1 earlier run".to_owned(),
         Basis::History(runs) => format!("run time is the median of {runs} earlier runs"),
         Basis::Limit => "run time is the time limit, the most it can be".to_owned(),
@@ -28,6 +29,7 @@ pub(super) fn basis(
     };
     let count = |of: fn(&Basis) -> bool| others().filter(of).count();
     let counts = [
+        (count(|b| *b == Basis::Progress), "by progress"),
         (count(|b| matches!(b, Basis::History(_) | Basis::Outlasted)), "by history"),
         (count(|b| *b == Basis::Limit), "by time limit"),
         (count(|b| *b == Basis::Unknown), "of unknown length, taken to go on"),

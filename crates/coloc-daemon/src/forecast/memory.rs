@@ -114,6 +114,7 @@ mod tests {
             conditions: Conditions::default(),
             facts: Facts::default(),
             peak,
+            left: None,
         }
     }
 

@@ -109,7 +109,7 @@ fn expect(
     let expected = Expectation { warm_up: memory.warm_up(standing, now), ..expected };
     match (&standing.placement, standing.started) {
         (Some(placement), Some(started)) => {
-            let (end, basis) = times.end_of(spec, started, now);
+            let (end, basis) = times.end_of(spec, started, now, standing.left);
             forecast.runs(task.id, placement.clone(), end, expected);
             return basis;
         }
@@ -122,7 +122,7 @@ fn expect(
 /// When running tasks end.
 fn ends(tasks: &[TaskSnapshot], times: &RunTimes, now: Time) -> FxHashMap<TaskId, Time> {
     let end = |standing: &TaskSnapshot| {
-        let (end, _) = times.end_of(&standing.spec, standing.started?, now);
+        let (end, _) = times.end_of(&standing.spec, standing.started?, now, standing.left);
         Some((standing.task.id, end?))
     };
     tasks.iter().filter_map(end).collect()

@@ -13,6 +13,8 @@ const MOST_ENDED: u32 = 2_000;
 /// What a task's expected run time rests on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Basis {
+    /// How fast it gets on, as its log tells.
+    Progress,
     /// The median of so many earlier runs.
     History(usize),
     /// What it may take at most.
@@ -64,12 +66,23 @@ impl RunTimes {
         }
     }
 
-    /// When a task will end that has run since `started`: tasks of its kind that took no longer so far tell nothing.
-    pub fn end_of(&self, spec: &TaskSpec, started: Time, now: Time) -> (Option<Time>, Basis) {
+    /// When a task will end that has run since `started`, and has so much `left` by its own log. Tasks of its kind that took
+    /// no longer so far tell nothing.
+    pub fn end_of(
+        &self,
+        spec: &TaskSpec,
+        started: Time,
+        now: Time,
+        left: Option<Millis>,
+    ) -> (Option<Time>, Basis) {
         let runs = self.by_signature.get(&spec.signature()).map_or(&[][..], Vec::as_slice);
         let so_far = now.since(started);
         let longer = &runs[runs.partition_point(|run| *run <= so_far)..];
         let at_most = spec.time_limit.map(|limit| started + limit);
+        if let Some(left) = left {
+            let end = now + left;
+            return (Some(at_most.map_or(end, |most| end.min(most))), Basis::Progress);
+        }
         match (median(longer), at_most) {
             (Some(run), at_most) => {
                 let end = started + run;
@@ -118,15 +131,18 @@ mod tests {
         for run in [90, 100, 300] {
             times.add(&task.signature(), secs(run));
         }
-        let end = |after: u64, task: &TaskSpec| {
-            let (end, basis) = times.end_of(task, Time::START, Time::START + secs(after));
+        let end_with = |after: u64, task: &TaskSpec, left: Option<Millis>| {
+            let (end, basis) = times.end_of(task, Time::START, Time::START + secs(after), left);
             (end.map(|end| end.since(Time::START)), basis)
         };
+        let end = |after: u64, task: &TaskSpec| end_with(after, task, None);
+        assert_eq!(end_with(10, &task, Some(secs(5))), (Some(secs(15)), Basis::Progress));
         assert_eq!(end(10, &task), (Some(secs(100)), Basis::History(3)));
         assert_eq!(end(150, &task), (Some(secs(300)), Basis::History(1)));
         assert_eq!(end(400, &task), (Some(secs(400)), Basis::Outlasted));
         let limited = TaskSpec { time_limit: Some(secs(500)), ..task };
         assert_eq!(end(400, &limited), (Some(secs(500)), Basis::Limit));
+        assert_eq!(end_with(400, &limited, Some(secs(900))), (Some(secs(500)), Basis::Progress));
         assert_eq!(end(1, &spec(&["new"])), (None, Basis::Unknown));
     }
 }

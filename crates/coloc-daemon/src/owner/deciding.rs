@@ -177,6 +177,8 @@ impl Owner {
                 let neighbour = self.tasks.get(&other.task)?;
                 let began = neighbour.record.started.max(own_start)?;
                 let apart = other.instance.is_some();
+                let knows = |task| self.scheduler.knows_load(task);
+                let known = own.filter(|_| apart || knows(task) && knows(other.task));
                 let seen = self.sample(gpu).and_then(|sample| sample.memory_of(other.task));
                 Some(NeighbourView {
                     id: other.task.0,
@@ -186,9 +188,9 @@ impl Owner {
                     since_s: began.secs(),
                     until_s: None,
                     used_bytes: seen.unwrap_or(neighbour.record.peak).0,
-                    slows_this: own
+                    slows_this: known
                         .map(|own| if apart { 1.0 } else { slowed_by(share, own, other) }),
-                    slowed_by_this: own
+                    slowed_by_this: known
                         .map(|own| if apart { 1.0 } else { slowed_by(share, other, own) }),
                 })
             })

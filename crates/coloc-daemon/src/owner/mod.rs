@@ -28,6 +28,7 @@ mod user_usage;
 mod waiting;
 mod writing;
 
+pub(crate) use commands::gpus::{Slowed, slowed};
 pub use commands::list::{Page, PageRequest};
 pub use commands::metrics::Metrics;
 pub(crate) use commands::metrics::{GpuNumbers, TaskNumbers};

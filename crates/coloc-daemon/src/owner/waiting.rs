@@ -116,8 +116,12 @@ impl Owner {
     pub(super) fn is_ineligible(&mut self, task: TaskId, why: &Ineligible) {
         let code = of_rule(why);
         let known = self.waiting.codes.insert(task, code);
+        let told = match why {
+            Ineligible::BeginTime(at) => format!("{why}, {}", self.clock.moment(*at).utc()),
+            _ => why.to_string(),
+        };
         let Some(live) = self.tasks.get_mut(&task) else { return };
-        let reason = Some(why.to_string());
+        let reason = Some(told);
         if live.record.reason != reason || known != Some(code) {
             live.record.reason = reason;
             self.note_news(task);

@@ -7,7 +7,8 @@ use coloc_model::Basis;
 pub(super) fn assumed(past: &Past, as_observed: bool, usual: f64) -> Vec<String> {
     let tasks = &past.tasks;
     let count = |of: fn(&PastTask) -> bool| tasks.iter().filter(|task| of(task)).count();
-    let shared = count(|task| task.slowdown > 1.0);
+    let shared = count(|task| task.shared || task.slowdown > 1.0);
+    let guessed = count(|task| task.slowdown_guessed);
     let mut said = vec!["memory is what was seen at most".to_owned(), told(tasks)];
     said.push(match (as_observed, shared) {
         (true, 0) | (false, 0) => "run times are as observed; no task shared a GPU".to_owned(),
@@ -19,6 +20,11 @@ pub(super) fn assumed(past: &Past, as_observed: bool, usual: f64) -> Vec<String>
             tasks_of(shared)
         ),
     });
+    if guessed > 0 && !as_observed {
+        said.push(format!(
+            "how much {guessed} of them were slowed is predicted: nothing was known of tasks beside them"
+        ));
+    }
     let unseen = count(|task| task.activity.is_none());
     if unseen > 0 {
         said.push(format!("{}, never seen at work, count as SM {usual:.2}", tasks_of(unseen)));
@@ -64,6 +70,17 @@ fn told(tasks: &[PastTask]) -> String {
 mod tests {
     use super::super::tests::task;
     use super::*;
+
+    #[test]
+    fn tasks_that_shared_are_told_of_and_so_is_what_is_predicted_of_them() {
+        let guessed = PastTask { shared: true, slowdown_guessed: true, ..task(1, 0.0, 1.0) };
+        let tasks = vec![guessed, task(2, 0.0, 1.0)];
+        let past = Past { schema: 1, tasks, setup: None, never_ran: 0 };
+        let said = assumed(&past, false, 0.5).join("; ");
+        assert!(said.contains("1 tasks that shared GPUs are shortened"), "{said}");
+        assert!(said.contains("how much 1 of them were slowed is predicted"), "{said}");
+        assert!(!assumed(&past, true, 0.5).join("; ").contains("no task shared"));
+    }
 
     #[test]
     fn what_schedulers_are_told_is_said() {

@@ -77,7 +77,7 @@ fn a_report_has_the_part_of_a_task_that_is_in_its_time() {
 fn a_task_of_an_older_journal_is_told_by_its_last_attempt() {
     let mut record = task(1, 10 * HOUR, 2);
     record.accounting = Accounting::default();
-    record.usage.add(coloc_model::Millis(HOUR), 1.0, [0.5; 4]);
+    record.usage.add(coloc_model::Millis(HOUR), crate::owner::Slowed::ALONE, [0.5; 4]);
     let slot = coloc_model::Slot { gpu: coloc_model::GpuId(0), instance: None };
     let share = coloc_model::Share::Exclusive;
     record.placement = Some(Placement { slots: [slot].into(), share });

@@ -4,29 +4,15 @@ use super::policies::parse;
 use super::{as_it_was, play};
 use crate::past_trace::PastTrace;
 use coloc_api::SCHEMA;
+use coloc_api::moment::Moment;
 use coloc_api::past::{Past, PastTask};
 use coloc_api::view::{OutcomeRow, SavedDay, SavedUser, SavingsAnswer, SavingsCost};
 use std::collections::BTreeMap;
 
 /// A task that took so many times as long as alone counts as slowed.
 const SLOWED: f64 = 1.25;
-const DAY_S: f64 = 86_400.0;
 /// The part of a shared GPU that a task had of which no SM activity was seen.
 const UNSEEN_PART: f64 = 0.5;
-
-/// The day of a time, such as 2026-02-01, by UTC.
-fn day(at: f64) -> String {
-    // Days since 1970 as a date of the Gregorian calendar, by eras of 400 years.
-    let days = (at / DAY_S).floor() as i64 + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let date = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{date:02}")
-}
 
 /// Seconds in which GPUs had tasks, by day: where tasks overlap on a GPU, it is held once. Without names of GPUs, by what the
 /// observed spans of tasks say: each GPU that a task had counts, less what neighbours shared.
@@ -34,7 +20,7 @@ fn by_day(past: &Past, scale: f64) -> Vec<SavedDay> {
     let mut days: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     for task in &past.tasks {
         let (alone, shared) = gpu_hours(task, scale);
-        let sums = days.entry(day(task.started_s)).or_default();
+        let sums = days.entry(Moment((task.started_s * 1000.0) as u64).utc_day()).or_default();
         *sums = (sums.0 + alone, sums.1 + shared);
     }
     let row =
@@ -50,7 +36,7 @@ fn gpu_hours(task: &PastTask, scale: f64) -> (f64, f64) {
     let alone = ran / task.slowdown.max(1.0) * gpus / 3600.0;
     let held = ran * gpus / 3600.0;
     // A task that was not slowed had its GPUs to itself, as far as is believed.
-    let part = match task.slowdown > 1.0 {
+    let part = match task.shared || task.slowdown > 1.0 {
         true => task.activity.map_or(UNSEEN_PART, |seen| seen.sm.get().clamp(0.05, 1.0)),
         false => 1.0,
     };
@@ -102,10 +88,19 @@ pub(super) fn savings(
     let saved: f64 = by_day.iter().map(|day| day.exclusive_gpu_h - day.shared_gpu_h).sum();
     let again = |task: &PastTask| (task.started_s - task.first_started_s).max(0.0) * scale;
     let repeated = past.tasks.iter().filter(|task| task.ooms > 0).map(again).sum();
-    let slowed = past.tasks.iter().filter(|task| task.slowdown > SLOWED).count();
+    let known = || past.tasks.iter().filter(|task| !task.slowdown_guessed);
+    let slowed = known().filter(|task| task.slowdown > SLOWED).count();
+    let known_tasks = known().count();
     let mut assumptions = told.assumed(&fleet);
     assumptions.push("completion times and energy are the model's, for both policies".to_owned());
-    let is_unseen = |task: &&PastTask| task.slowdown > 1.0 && task.activity.is_none();
+    if known_tasks < past.tasks.len() {
+        assumptions.push(format!(
+            "how much tasks were slowed is known of {known_tasks} of {} tasks: slowed tasks are counted among those",
+            past.tasks.len()
+        ));
+    }
+    let is_unseen =
+        |task: &&PastTask| (task.shared || task.slowdown > 1.0) && task.activity.is_none();
     let unseen = match past.tasks.iter().filter(is_unseen).count() {
         0 => String::new(),
         unseen => format!(", and {UNSEEN_PART} for {unseen} tasks of which none was seen"),
@@ -129,21 +124,8 @@ pub(super) fn savings(
             oom_repeated_s: repeated,
             slowed_tasks: slowed as u32,
             slowed_beyond: SLOWED,
+            known_tasks: known_tasks as u32,
         },
         assumptions,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::day;
-
-    #[test]
-    fn days_have_dates() {
-        let all =
-            [(0.0, "1970-01-01"), (951_782_400.0, "2000-02-29"), (1_795_002_526.0, "2026-11-18")];
-        for (at, date) in all {
-            assert_eq!(day(at), date);
-        }
-    }
 }

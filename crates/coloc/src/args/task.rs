@@ -171,7 +171,7 @@ pub(crate) struct TaskArgs {
     #[arg(long = SCRIPT_LINE_ENDS, hide = true)]
     pub(crate) script_line_ends: bool,
     /// The command, or a script; - is a script on standard input
-    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", help_heading = None::<&str>)]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -53,9 +53,10 @@ fn leave(error: &clap::Error, words: &[OsString], json: bool) -> Result<Cli, Cli
     if !error.use_stderr() || (is_help && !json) {
         error.exit()
     }
-    let mut told = vec![problem(error)];
+    let negative = negative_value(error, words);
+    let mut told = vec![negative.clone().unwrap_or_else(|| problem(error))];
     if !json {
-        told.extend(tip(error));
+        told.extend(tip(error).filter(|_| negative.is_none()));
         told.push(format!("`{} --help` lists what there is", verb_of(words)));
     }
     Err(UsageError::Parser(told.join("; ")).into())
@@ -66,6 +67,17 @@ fn verb_of(words: &[OsString]) -> String {
     let known = |name: &str| Cli::command().find_subcommand(name).is_some();
     let verb = words.get(1).and_then(|verb| verb.to_str()).filter(|verb| known(verb));
     verb.map_or("coloc".to_owned(), |verb| format!("coloc {verb}"))
+}
+
+/// `-G -1`: to clap that is another flag, and to its user a value.
+fn negative_value(error: &clap::Error, words: &[OsString]) -> Option<String> {
+    let is_negative = |word: &str| word.strip_prefix('-')?.parse::<f64>().ok().map(|_| ());
+    let before = words.windows(2).filter_map(|pair| Some((pair[0].to_str()?, pair[1].to_str()?)));
+    let mut pairs =
+        before.filter(|(flag, value)| flag.starts_with('-') && is_negative(value).is_some());
+    let is_unknown = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidValue);
+    let (flag, value) = pairs.next().filter(|_| is_unknown)?;
+    Some(format!("{flag}: expected a value that is not negative, not {value}"))
 }
 
 /// What clap guesses was meant.

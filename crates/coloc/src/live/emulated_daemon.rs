@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// A daemon that does not answer by then never will.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The name of its socket.
+const SOCKET: &str = "socket";
+
 /// A daemon that was started for a while.
 pub(crate) struct EmulatedDaemon {
     pub(crate) name: &'static str,
@@ -22,6 +25,11 @@ pub(crate) struct EmulatedDaemon {
 }
 
 impl EmulatedDaemon {
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.home.join(SOCKET)
+    }
+
     /// Starts a daemon below `place` and waits until it answers.
     pub(crate) fn open(
         place: &Path,
@@ -34,7 +42,7 @@ impl EmulatedDaemon {
         let failed = |source| CliError::Write { file: home.clone(), source };
         std::fs::create_dir_all(&home).map_err(failed)?;
         let log = std::fs::File::create(home.join("daemon.log")).map_err(failed)?;
-        let socket = home.join("socket");
+        let socket = home.join(SOCKET);
         let mut daemon = Command::new(std::env::current_exe().map_err(failed)?)
             .args(["daemon", "--emulate", fleet, "--grace", "1"])
             .args(["--time-scale", &time_scale.to_string()])

@@ -1,6 +1,6 @@
 //! Tables: aligned on a terminal, never truncated in a pipe.
 
-use super::terminal::{cut, fit, width};
+use super::terminal::{columns, cut, fit, width};
 use super::visible::visible;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
@@ -36,8 +36,8 @@ fn whole_in(
 ) -> String {
     let mut shown: Vec<usize> = (0..header.len()).collect();
     let natural = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain([header[column].chars().count()]).max().unwrap_or(0) + 2
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| columns(cell));
+        cells.chain([columns(header[column])]).max().unwrap_or(0) + 2
     };
     for dropped in spare {
         // Nothing follows the last column.
@@ -70,10 +70,10 @@ fn render(
 ) -> String {
     let shown = |row: Vec<String>| row.iter().map(|cell| visible(cell).into_owned()).collect();
     let rows: Vec<Vec<String>> = rows.into_iter().map(shown).collect();
-    let mut natural: Vec<usize> = header.iter().map(|title| title.chars().count()).collect();
+    let mut natural: Vec<usize> = header.iter().map(|title| columns(title)).collect();
     for row in &rows {
         let widest = natural.iter_mut().zip(row);
-        widest.for_each(|(width, cell)| *width = cell.chars().count().max(*width));
+        widest.for_each(|(width, cell)| *width = columns(cell).max(*width));
     }
     let widths = fit(&natural, terminal, spare);
     let fitting = |row: &[String]| -> Vec<String> {
@@ -138,6 +138,15 @@ mod tests {
         carma-v2:gpumemnet  7.6 h -38%
         ");
         assert_eq!(table(None), table(Some(37)));
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let rows = || [vec!["7".into(), "訓練訓練訓練".into(), "x".into()]];
+        let table = |room| render(&["ID", "NAME", "E"], rows(), CellAlignment::Left, room, &[]);
+        let widest = |table: String| table.lines().map(columns).max();
+        assert_eq!(widest(table(None)), Some(19));
+        assert_eq!(widest(table(Some(18))), Some(18), "{}", table(Some(18)));
     }
 
     #[test]

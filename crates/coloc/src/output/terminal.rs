@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::IsTerminal as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Taken for the width of a terminal that does not know it.
 const USUAL: usize = 80;
@@ -56,14 +57,47 @@ pub(crate) fn fit(natural: &[usize], room: Option<usize>, spare: &[usize]) -> Ve
     shown
 }
 
-/// The beginning of a text that takes so many characters, with a mark where something is missing.
-pub(crate) fn cut(text: &str, width: usize) -> Cow<'_, str> {
-    let mut starts = text.char_indices().map(|(at, _)| at);
-    let Some(end) = starts.nth(width.saturating_sub(1)) else { return Cow::Borrowed(text) };
-    match starts.next() {
-        Some(_) => Cow::Owned(format!("{}…", &text[..end])),
-        None => Cow::Borrowed(text),
+/// Columns that a text takes on a terminal: characters of some scripts take two.
+pub(crate) fn columns(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.width() }
+}
+
+/// Where a text ends that has so many columns at most, and how many it takes up to there.
+pub(crate) fn end_within(text: &str, room: usize) -> (usize, usize) {
+    let mut taken = 0;
+    for (at, char) in text.char_indices() {
+        let wide = char.width().unwrap_or(0);
+        if taken + wide > room {
+            return (at, taken);
+        }
+        taken += wide;
     }
+    (text.len(), taken)
+}
+
+/// A text in lines that a terminal need not break: where it has none, as it is.
+pub(crate) fn fold(text: &str, room: Option<usize>) -> String {
+    let Some(room) = room else { return text.to_owned() };
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if columns(line) + 1 + columns(word) <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}
+
+/// The beginning of a text that takes so many columns, with a mark where something is missing.
+pub(crate) fn cut(text: &str, width: usize) -> Cow<'_, str> {
+    if columns(text) <= width {
+        return Cow::Borrowed(text);
+    }
+    let (end, _) = end_within(text, width.saturating_sub(1));
+    Cow::Owned(format!("{}…", &text[..end]))
 }
 
 #[cfg(test)]
@@ -96,9 +130,18 @@ mod tests {
     }
 
     #[test]
+    fn lines_are_broken_between_words() {
+        assert_eq!(fold("a long line of words", Some(9)), "a long\nline of\nwords");
+        assert_eq!(fold("a long line", None), "a long line");
+        assert_eq!(fold("unbreakable", Some(3)), "unbreakable");
+    }
+
+    #[test]
     fn what_is_cut_says_so() {
         assert_eq!(cut("äöü", 3), "äöü");
         assert_eq!(cut("äöüß", 3), "äö…");
+        assert_eq!((cut("訓練中", 6), cut("訓練中", 5)), ("訓練中".into(), "訓練…".into()));
+        assert_eq!(cut("訓練中", 4), "訓…", "half a character is none");
         assert_eq!((cut("", 0), cut("ab", 1)), ("".into(), "…".into()));
     }
 }

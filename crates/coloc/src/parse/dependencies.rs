@@ -14,12 +14,15 @@ pub(crate) struct Dependencies {
     pub(crate) singleton: bool,
 }
 
-/// `7`, `7,8`, `afterok:7:8`, `afterany:7`, `aftercorr:7`, `after:7+30`, `singleton`; all of them have to be met, or with
+/// The task that its user submitted last, until that is asked for.
+pub(crate) const LAST: TaskId = TaskId(u32::MAX);
+
+/// `7`, `7,8`, `last`, `afterok:7:8`, `afterany:7`, `aftercorr:7`, `after:7+30`, `singleton`; all of them have to be met, or with
 /// `?` between them any one.
 pub(crate) fn dependencies(text: &str) -> Result<Dependencies, String> {
     let fail = || {
         format!(
-            "{text:?}: expected task ids such as 7, afterok:7:8, afterany:7, afternotok:7, aftercorr:7, after:7+30 or \
+            "{text:?}: expected task ids such as 7, last, afterok:7:8, afterany:7, afternotok:7, aftercorr:7, after:7+30 or \
              singleton, with commas between them if all count, or ? if one is enough"
         )
     };
@@ -74,7 +77,8 @@ fn dependency(word: &str, when: DependencyKind) -> Option<Dependency> {
         }
         Some(_) => return None,
     };
-    Some(Dependency { delay, ..Dependency::new(TaskId(number(task)?), when) })
+    let task = if task == "last" { LAST } else { TaskId(number(task).filter(|id| *id != LAST.0)?) };
+    Some(Dependency { delay, ..Dependency::new(task, when) })
 }
 
 #[cfg(test)]

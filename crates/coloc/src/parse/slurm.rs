@@ -7,6 +7,9 @@ use coloc_model::Millis;
 /// The most tasks that one array may have.
 const LARGEST_ARRAY: usize = 100_000;
 
+/// A time limit is shorter, in seconds.
+const LONGEST: u64 = 1_000_000_000;
+
 /// `90` (minutes), `90:00`, `1:30:00`, `1-12`, `1-12:30`, `1-12:30:15`, or `1h30m`.
 pub(crate) fn time(text: &str) -> Result<Millis, String> {
     let fail = || format!("{text:?} is no time: expected 90 (minutes), 1:30:00, 2-12 or 1h30m");
@@ -35,8 +38,14 @@ pub(crate) fn time(text: &str) -> Result<Millis, String> {
             _ => return spelled_out(text).ok_or_else(fail),
         },
     };
-    let seconds = seconds.filter(|seconds| (1..1_000_000_000).contains(seconds));
-    seconds.map(Millis::from_secs).ok_or_else(fail)
+    match seconds {
+        Some(0) => Err(fail()),
+        Some(seconds) if seconds < LONGEST => Ok(Millis::from_secs(seconds)),
+        _ => Err(format!(
+            "{text:?} is longer than the longest time limit, {} days; without a limit it is UNLIMITED",
+            LONGEST / 86_400
+        )),
+    }
 }
 
 /// A time limit, or that there is none.
@@ -64,6 +73,10 @@ fn spelled_out(text: &str) -> Option<Millis> {
     (sum > Millis::ZERO).then_some(sum)
 }
 
+fn too_large(text: &str) -> String {
+    format!("{text:?}: an array has at most {LARGEST_ARRAY} tasks")
+}
+
 /// `1-100`, `0-9:3`, `1,5,9`, each with `%8`.
 pub(crate) fn array(text: &str) -> Result<ArrayRequest, String> {
     let fail = || format!("{text:?} is no array: expected 1-100, 0-9:3, 1,5,9 or 1-100%8");
@@ -82,15 +95,21 @@ pub(crate) fn array(text: &str) -> Result<ArrayRequest, String> {
             Some((first, last)) => (number(first)?, number(last)?),
             None => (number(range)?, number(range)?),
         };
-        if step == 0 || last < first || (last - first) as usize / step >= LARGEST_ARRAY {
+        if step == 0 || last < first {
             return Err(fail());
+        }
+        if (last - first) as usize / step >= LARGEST_ARRAY {
+            return Err(too_large(text));
         }
         all.extend((first..=last).step_by(step));
     }
     // A user who says a number twice means one task.
     let mut seen = std::collections::HashSet::new();
     all.retain(|index| seen.insert(*index));
-    if all.len() > LARGEST_ARRAY || at_once == Some(0) {
+    if all.len() > LARGEST_ARRAY {
+        return Err(too_large(text));
+    }
+    if at_once == Some(0) {
         return Err(fail());
     }
     Ok(ArrayRequest { indices: all, at_once })

@@ -11,6 +11,15 @@ pub(crate) enum StateWish {
 }
 
 impl StateWish {
+    /// Whether tasks that have ended are asked for.
+    pub(crate) fn names_an_end(wishes: &[StateWish]) -> bool {
+        let is_end = |wish: &StateWish| match wish {
+            StateWish::All => true,
+            StateWish::In(state) => state.is_over(),
+        };
+        wishes.iter().any(is_end)
+    }
+
     /// Whether a state is among the wanted ones; if none is named, it is.
     pub(crate) fn any(wishes: &[StateWish], state: TaskState) -> bool {
         let is = |wish: &StateWish| matches!(wish, StateWish::All) || *wish == StateWish::In(state);
@@ -91,6 +100,13 @@ mod tests {
             let said = state(wrong).unwrap_err();
             assert!(said.contains("pending (PD)") && said.ends_with("or all"), "{said}");
         }
+    }
+
+    #[test]
+    fn who_names_an_end_wants_tasks_that_have_ended() {
+        let named = |text: &str| StateWish::names_an_end(&[text.parse().expect("a state")]);
+        assert!(named("all") && named("CD") && named("failed"));
+        assert!(!named("R") && !named("pending") && !StateWish::names_an_end(&[]));
     }
 
     #[test]

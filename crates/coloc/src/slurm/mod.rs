@@ -140,6 +140,10 @@ mod tests {
         let head = words("coloc run --ntasks=2 --gres=gpu:2 --job-name=x --");
         let tail = words("slurm srun -- --ntasks=2 --label -- python a.py");
         assert_eq!(plain, [head, vec![own.into_os_string()], tail].concat());
+        let ours = run("--gpu-mem 1G --retry=2 hostname");
+        assert!(
+            ours.starts_with(&words("coloc run --gpu-mem=1G --retry=2 --job-name hostname --"))
+        );
         // Inside, and where the words make no sense, it is srun that answers.
         let inside = translated("srun", &words("-l x"), true);
         assert_eq!(inside, Some(words("coloc slurm srun -- -l x")));

@@ -60,6 +60,18 @@ pub(crate) const SRUN: &[OwnOption] = &[
     ("wait", 'W', Value::Needed, Role::Step),
 ];
 
+/// Flags of `coloc run` that Slurm has not: outside of a task, srun is that.
+#[rustfmt::skip]
+pub(crate) const OURS: &[(&str, Value)] = &[
+    ("attention", Value::Needed), ("batch", Value::Needed), ("env", Value::Needed), ("force", Value::None),
+    ("framework", Value::Needed), ("gpu-kind", Value::Needed), ("gpu-mem", Value::Needed), ("gpu-mem-borrow", Value::None),
+    ("gpu-mem-reclaim", Value::None), ("gradient-checkpointing", Value::None), ("hf-config", Value::Needed),
+    ("idle-timeout", Value::Needed), ("lora", Value::Needed), ("model-summary", Value::Needed), ("notify", Value::Needed),
+    ("on-oom", Value::Needed), ("optimizer", Value::Needed), ("pool", Value::Needed), ("precision", Value::Needed),
+    ("retry", Value::Needed), ("samples", Value::Needed), ("seq", Value::Needed), ("sm-percent", Value::Needed),
+    ("summary-pass", Value::None), ("user-env", Value::None), ("zero", Value::Needed),
+];
+
 /// Words of srun, understood.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Words {
@@ -74,6 +86,9 @@ fn by_name(name: &str) -> Result<(&'static str, Value), String> {
     let shared = SBATCH.iter().map(|option| (option.long, option.value));
     let is_own = |long: &str| SRUN.iter().any(|(own, ..)| *own == long);
     let all = || own.clone().chain(shared.clone().filter(|(long, _)| !is_own(long)));
+    if let Some(ours) = OURS.iter().find(|(long, _)| *long == name) {
+        return Ok(*ours);
+    }
     if let Some(exact) = all().find(|(long, _)| *long == name) {
         return Ok(exact);
     }
@@ -172,6 +187,12 @@ impl Words {
 
     pub(crate) fn has(&self, name: &str) -> bool {
         self.options.iter().any(|(known, _)| *known == name)
+    }
+
+    /// A flag that is about a new task alone.
+    pub(crate) fn for_a_new_task(&self) -> Option<&'static str> {
+        let mut names = self.options.iter().map(|(name, _)| *name);
+        names.find(|name| OURS.iter().any(|(ours, _)| ours == name))
     }
 
     /// The options that are about the allocation, as words for `coloc run`.

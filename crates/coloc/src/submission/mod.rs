@@ -18,13 +18,23 @@ use coloc_gpu::enforce::{Cap, cap};
 use coloc_model::{Bytes, Framework, Millis};
 use std::path::PathBuf;
 
+/// Where this program was started.
+pub(crate) fn working_directory() -> Result<PathBuf, CliError> {
+    std::env::current_dir().map_err(|error| {
+        let why = match error.kind() {
+            std::io::ErrorKind::NotFound => "it was removed; go to another".to_owned(),
+            _ => error.to_string(),
+        };
+        UsageError::file("the working directory", why).into()
+    })
+}
+
 impl TaskArgs {
     /// What is sent to the daemon.
     #[expect(clippy::too_many_lines, reason = "a line for each field of a specification")]
     pub(crate) fn submission(self) -> Result<Submission, CliError> {
         let args = self;
-        let here = std::env::current_dir()
-            .map_err(|source| CliError::Write { file: PathBuf::from("."), source })?;
+        let here = working_directory()?;
         let directory = args.chdir.as_ref().map_or(here.clone(), |chdir| here.join(chdir));
         args.slurm.check()?;
         args.tell_what_has_no_effect();

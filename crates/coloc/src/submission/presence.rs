@@ -1,6 +1,7 @@
 //! Whether what a submission names is there: a task that waits for hours to find out that it is not helps no user.
 
 use crate::error::{CliError, UsageError};
+use coloc_api::notify::{Channel, SENDMAIL};
 use coloc_api::script::is_shell;
 use coloc_api::spec::TaskSpec;
 use coloc_api::text::RawText;
@@ -15,6 +16,9 @@ const ANYWAY: &str = "submit it with --force if it will be there by then";
 /// Refuses a task whose program, script or folder for output is not there. For a daemon on this machine only: elsewhere
 /// files are others.
 pub(crate) fn check(spec: &TaskSpec) -> Result<(), CliError> {
+    if let Some(told) = without_mail(spec, Path::new(SENDMAIL)) {
+        eprintln!("coloc: {told}");
+    }
     if spec.force {
         return Ok(());
     }
@@ -43,6 +47,17 @@ pub(crate) fn check(spec: &TaskSpec) -> Result<(), CliError> {
     script(spec, program.as_path(), directory)
 }
 
+/// What to know of mail that is asked for on a machine that sends none. The daemon may have another program for it.
+fn without_mail(spec: &TaskSpec, sendmail: &Path) -> Option<String> {
+    let asked = spec.notify.iter().any(|hook| matches!(hook.channel, Channel::Mail(_)));
+    (asked && !sendmail.exists()).then(|| {
+        format!(
+            "there is no {} here: unless the daemon was given another (--sendmail), no mail is sent",
+            sendmail.display()
+        )
+    })
+}
+
 /// Whether a program can be found, by its path or in PATH. Without a PATH only the daemon knows.
 fn find(program: &Path, directory: &Path, path: Option<&Path>) -> bool {
     let is_program = |file: &Path| {
@@ -59,6 +74,9 @@ fn find(program: &Path, directory: &Path, path: Option<&Path>) -> bool {
 /// Says what is not there, as its user would call it.
 fn lacking(program: &RawText) -> String {
     let name = program.as_path().display();
+    if program.as_bytes().is_empty() {
+        return "the command is empty".to_owned();
+    }
     match program.as_bytes().contains(&b'/') {
         true => format!("there is no program {name}"),
         false => format!("there is no script {name} here, and no program of that name in PATH"),
@@ -97,6 +115,22 @@ fn folder(flag: &'static str, file: &Path) -> Result<(), CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coloc_api::notify::{Notify, NotifyEvent};
+
+    #[test]
+    fn mail_that_will_not_be_sent_is_told() {
+        let none = Path::new("/nonexistent/sendmail");
+        let plain = TaskSpec::new("x".to_owned(), vec!["true".into()], "/".into());
+        assert_eq!(without_mail(&plain, none), None);
+        let hook = Notify {
+            events: vec![NotifyEvent::End],
+            channel: Channel::Mail(None),
+            long_wait: None,
+        };
+        let mails = TaskSpec { notify: vec![hook], ..plain };
+        assert!(without_mail(&mails, none).is_some_and(|told| told.contains("no mail is sent")));
+        assert_eq!(without_mail(&mails, Path::new("/")), None);
+    }
 
     fn spec(command: &[&str], output: Option<&str>) -> TaskSpec {
         let command = command.iter().map(|&word| word.into()).collect();

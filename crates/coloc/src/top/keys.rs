@@ -35,9 +35,9 @@ pub(super) const HELP: [(&str, &str); 21] = [
     ("?", "this help"),
     ("q", "quit; Ctrl-C too"),
     ("", ""),
-    ("█ ▓", "memory that tasks hold; colour is a person, blue is you"),
+    ("█ ▓", "memory that tasks hold; a colour is a user, blue is you"),
     ("░", "memory that is promised to them and not in use"),
     ("╱", "memory of processes that coloc did not start"),
     ("│ ╳", "the end of a MIG instance; what no instance can reach"),
-    ("→16:05", "predicted, as all ends of tasks are that run; – is not known"),
+    ("→16:05", "predicted, as are ends of tasks that run or wait; – is unknown"),
 ];

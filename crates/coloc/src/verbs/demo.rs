@@ -115,10 +115,10 @@ impl Player<'_> {
 /// Two daemons, real processes, emulated GPUs.
 fn live(web: bool) -> Result<(), CliError> {
     print_text(&format!(
-        "Two servers with four emulated A100-40GB each, and the same {TASKS} training tasks:\n\
-         real processes that allocate, iterate and finish, {TIME_SCALE} times as fast as in life.\n\
-         On the left each task gets GPUs of its own, on the right coloc lets them share.\n\
-         Ctrl-C ends it.{}\n",
+        "Two servers with four emulated A100-40GB each, and the same {TASKS} training\n\
+         tasks: real processes that allocate, iterate and finish, {TIME_SCALE} times as fast\n\
+         as in life. On the left each task gets GPUs of its own, on the right coloc lets\n\
+         them share. Ctrl-C ends it.{}\n",
         if web { "" } else { " `coloc demo --web` shows both in a browser." }
     ))?;
     let place = std::env::temp_dir().join(format!("coloc-demo-{}", std::process::id()));
@@ -185,11 +185,20 @@ fn play(place: &std::path::Path, web: bool) -> Result<(), CliError> {
 
 /// Says where both dashboards are, signed in.
 fn show_pages(sides: &mut [Player<'_>; 2]) -> Result<(), CliError> {
-    for side in sides {
+    for side in &mut *sides {
         let code = side.daemon.client.web_code(&WebCodeRequest { scope: Scope::Act })?;
         print_text(&format!("{:<16} {}", side.daemon.name, code.url))?;
     }
-    print_text("Each link works once, within a minute.\n")
+    print_text("Each link works once, within a minute. For another one:")?;
+    for side in sides {
+        let socket = side.daemon.socket().display().to_string();
+        let socket = coloc_api::text::shell_quoted(socket.as_bytes());
+        print_text(&format!(
+            "  coloc web --act --print --socket {}",
+            String::from_utf8_lossy(&socket)
+        ))?;
+    }
+    print_text("")
 }
 
 /// Plays both sides, drawing the board again and again.
@@ -249,7 +258,7 @@ fn conclusion(results: &[Outcome; 2]) -> String {
     format!(
         "{}\n\nTimes are the tasks' own. The processes were real, the GPUs emulated:\n\
          docs/emulation.md. To go on:\n\
-         \x20 coloc daemon --emulate 4xA100-40GB &     # or without --emulate, where there are GPUs\n\
+         \x20 coloc daemon --emulate 4xA100-40GB &  # where there are GPUs, without --emulate\n\
          \x20 coloc submit --gpu-mem 8G -- python train.py\n\
          \x20 coloc queue; coloc why last; coloc logs -f last\n",
         table(&names, rows)

@@ -29,7 +29,10 @@ pub(crate) fn print(
             task.user.clone(),
             task.state.to_string(),
             when(expected.expected_start_s, now),
-            when(expected.expected_end_s, now),
+            match expected.expected_end_s {
+                Some(end) if is_at_its_limit(task, end) => format!("limit {}", clock(end - now)),
+                end => when(end, now),
+            },
             expected.expected_basis.clone(),
         ]
     };
@@ -39,6 +42,12 @@ pub(crate) fn print(
 
 /// On a narrow terminal: the basis, the user, the state.
 const SPARE: [usize; 3] = [6, 2, 3];
+
+/// Whether the expected end of a running task is only its time limit: the latest, not the likely.
+pub(crate) fn is_at_its_limit(task: &TaskView, end: f64) -> bool {
+    let limit = task.started_s.zip(task.time_limit_s).filter(|_| task.state.is_on_gpus());
+    limit.is_some_and(|(started, limit)| (started + limit - end).abs() < 1.0)
+}
 
 /// How long until then, or since.
 fn when(at: Option<f64>, now: f64) -> String {

@@ -5,6 +5,7 @@ use crate::error::{CliError, UsageError};
 use crate::local_time::LocalTime;
 use crate::output::summary::{energy, span};
 use crate::output::table::listing;
+use crate::output::terminal::{fold, width};
 use crate::output::{files, print_text, to_stdout};
 use crate::parse::since::{past_moment, utc_offset_s};
 use crate::report::{self as pages, Stack, StackUser, UsagePage};
@@ -128,7 +129,7 @@ fn render(report: &Report) -> String {
     let total = (report.rows.len() > 1).then_some(&report.total);
     let mut text = listing(&header, report.rows.iter().chain(total).map(row), &SPARE);
     for line in notes(report) {
-        text.push_str(&format!("\n{line}"));
+        text.push_str(&format!("\n{}", fold(&line, width())));
     }
     text
 }

@@ -4,10 +4,12 @@ use crate::args::live::{Selection, SocketArg, resolve};
 use crate::error::CliError;
 use crate::output::visible::visible;
 use crate::output::{print_tasks, print_text};
+use crate::verbs::expected::is_at_its_limit;
 use crate::verbs::queue::clock;
 use clap::Args;
 use coloc_api::client::Client;
 use coloc_api::moment::Moment;
+use coloc_api::text::{RawText, shell_quoted};
 use coloc_api::view::{Expected, TaskDetail};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -82,7 +84,10 @@ fn foretell(task: &TaskDetail, ahead: &Ahead) -> Option<String> {
     };
     let start = ahead.expected_start_s.filter(|_| !task.task.state.is_on_gpus());
     let start = start.map(|at| format!("starts {}", when(at)));
-    let end = ahead.expected_end_s.map(|at| format!("ends {}", when(at)));
+    let end = ahead.expected_end_s.map(|at| match is_at_its_limit(&task.task, at) {
+        true => format!("ends {} at the latest, by its time limit", when(at)),
+        false => format!("ends {}", when(at)),
+    });
     let said: Vec<String> = start.into_iter().chain(end).collect();
     Some(match said.is_empty() {
         true => basis.clone(),
@@ -136,13 +141,14 @@ fn gpus(detail: &TaskDetail) -> String {
 fn facts(detail: &TaskDetail) -> impl Iterator<Item = (&'static str, String)> {
     let task = &detail.task;
     let optional = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-    let command: Vec<_> = detail.command.iter().map(|word| word.to_string_lossy()).collect();
+    let quoted = |word: &RawText| shell_quoted(word.as_bytes());
+    let command = detail.command.iter().map(quoted).collect::<Vec<_>>().join(&b' ');
     let facts = [
         ("Task", format!("{} {}", task.id, task.name)),
         ("User", task.user.clone()),
         ("State", task.state.to_string()),
         ("Reason", optional(task.reason.clone())),
-        ("Command", command.join(" ")),
+        ("Command", String::from_utf8_lossy(&command).into_owned()),
         ("Directory", detail.directory.to_string_lossy().into_owned()),
         ("GPUs", gpus(detail)),
         (

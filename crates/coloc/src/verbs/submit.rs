@@ -1,15 +1,19 @@
 //! `coloc submit`: hand a task over to the daemon.
 
-use crate::args::live::SocketArg;
+use crate::args::live::{Selection, SocketArg, resolve};
 use crate::args::task::TaskArgs;
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::live::reconnect::Reconnect;
 use crate::output::visible::visible;
 use crate::output::{Answer, print_text};
+use crate::parse::dependencies::LAST;
 use crate::submission::presence;
 use crate::verbs::wait::until_ended;
 use clap::Args;
 use coloc_api::answer::Submitted;
+use coloc_api::client::Client;
+use coloc_api::request::Submission;
+use coloc_model::{TaskId, TaskState};
 use std::process::ExitCode;
 
 /// Submit a task: a command, or a script with #COLOC or #SBATCH lines
@@ -19,16 +23,16 @@ pub(crate) struct Submit {
     #[command(flatten)]
     pub(crate) task: TaskArgs,
     /// Stay until the tasks have ended; the exit code is that of the first that failed
-    #[arg(short = 'W', long)]
+    #[arg(short = 'W', long, help_heading = None::<&str>)]
     wait: bool,
     /// Tell nothing but errors
-    #[arg(short = 'Q', long)]
+    #[arg(short = 'Q', long, help_heading = None::<&str>)]
     quiet: bool,
     /// Print the id alone
-    #[arg(long)]
+    #[arg(long, help_heading = None::<&str>)]
     parsable: bool,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, help_heading = None::<&str>)]
     json: bool,
     /// Answer as sbatch does, and put the output where it does
     #[arg(long, hide = true)]
@@ -51,8 +55,12 @@ impl Submit {
             presence::check(&submission.spec)?;
         }
         let mut client = self.socket.connect()?;
+        name_the_last(&mut client, &mut submission)?;
         let submitted: Submitted = self.reconnect.submit(&mut client, &submission)?;
         self.tell(&submitted)?;
+        if !submission.spec.after.is_empty() {
+            warn_of_the_impossible(&mut client, &submitted.ids);
+        }
         if !self.wait {
             return Ok(ExitCode::SUCCESS);
         }
@@ -88,5 +96,26 @@ impl Submit {
                 print_text(&format!("Submitted {many} tasks, {first}-{last}"))
             }
         }
+    }
+}
+
+/// Says which task `last` is among those that a submission waits for.
+pub(crate) fn name_the_last(
+    client: &mut Client,
+    submission: &mut Submission,
+) -> Result<(), CliError> {
+    for dependency in submission.spec.after.iter_mut().filter(|each| each.task == LAST) {
+        let last = resolve(client, &[Selection::Last])?;
+        dependency.task = TaskId(last.first().copied().ok_or(UsageError::NoTaskYet)?);
+    }
+    Ok(())
+}
+
+/// A task that waits for what can no longer happen is cancelled as soon as it is looked at: its user hears of it now.
+fn warn_of_the_impossible(client: &mut Client, ids: &[u32]) {
+    let task = ids.first().and_then(|&id| client.show(id).ok()).map(|shown| shown.task);
+    if let Some(task) = task.filter(|task| task.state == TaskState::Cancelled) {
+        let why = task.reason.unwrap_or_default();
+        eprintln!("coloc: task {} was cancelled at once: {}", task.id, visible(&why));
     }
 }

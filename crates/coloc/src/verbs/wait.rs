@@ -11,8 +11,9 @@ use crate::submission::presence;
 use crate::terminal;
 use crate::verbs::attach::{DetachArg, Stay, needs_a_terminal};
 use crate::verbs::logs;
+use crate::verbs::submit::name_the_last;
 use clap::Args;
-use coloc_api::client::Client;
+use coloc_api::client::{Client, ClientError};
 use coloc_api::spec::TerminalSize;
 use coloc_api::view::{TaskDetail, TaskView};
 use coloc_model::TaskState;
@@ -129,6 +130,7 @@ impl Run {
             presence::check(&submission.spec)?;
         }
         let mut client = self.socket.connect()?;
+        name_the_last(&mut client, &mut submission)?;
         let ids = self.reconnect.submit(&mut client, &submission)?.ids;
         say_farewell(&ids);
         if let (true, &[id]) = (submission.spec.input, ids.as_slice()) {
@@ -141,7 +143,13 @@ impl Run {
                 say_start(self.reconnect, &mut client, id)?;
             }
             let all = logs::Wish { attempt: Some(1), lines: None };
-            logs::copy(&mut client, id, all, Some(self.reconnect), self.raw)?;
+            match logs::copy(&mut client, id, all, Some(self.reconnect), self.raw) {
+                // A pipe or a device that its output goes to cannot be read: the task runs all the same.
+                Err(CliError::Client(ClientError::Refused { message, .. })) => {
+                    eprintln!("coloc: the output of task {id} is not shown: {}", visible(&message));
+                }
+                copied => copied?,
+            }
             let task = self.reconnect.wait(&mut client, id)?;
             tell_end(&task);
             if code == 0 {

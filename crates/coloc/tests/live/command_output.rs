@@ -19,7 +19,7 @@ fn what_others_chose_does_not_command_a_terminal() {
     let listed = home.run(&["queue"]);
     assert!(listed.contains("na\\nme\\u{1b}[31mred\\u{9b}2J  "), "{listed}");
     let shown = home.run(&["show", "1"]);
-    assert!(shown.contains("echo \\u{1b}]0;title\\u{7}\n"), "{shown}");
+    assert!(shown.contains("echo '\\u{1b}]0;title\\u{7}'\n"), "{shown}");
     home.run(&["cancel", "1"]);
     home.wait_for_state(1, "cancelled");
     let told = [listed, shown, home.run(&["history"]), home.run(&["queue", "--all"])].concat();
@@ -109,7 +109,14 @@ fn ranges_mean_who_has_not_ended() {
     assert!(again.status.success(), "{}", text(&again.stderr));
     let named = home.try_run(&["cancel", "4"]);
     assert_eq!(named.status.code(), Some(1));
-    assert!(text(&named.stderr).contains("there is no task 4 that has not ended"));
+    let said = text(&named.stderr);
+    assert!(said.contains("task 4 has ended: it is cancelled"), "{said}");
+    for verb in [&["cancel", "77"][..], &["requeue", "77"], &["exec", "77", "--", "true"]] {
+        let said = text(&home.try_run(verb).stderr);
+        assert!(said.contains("there is no task 77"), "{said}");
+    }
+    let said = text(&home.try_run(&["exec", "1", "--", "true"]).stderr);
+    assert!(said.contains("task 1 has ended: it is completed"), "{said}");
 }
 
 #[test]

@@ -41,7 +41,7 @@ echo $NVIDIA_VISIBLE_DEVICES; echo $MASTER_ADDR $MASTER_PORT
     let waited = slurm(&home, "sbatch", &["-W", "job.sh"]);
     assert_eq!(waited.status.code(), Some(6), "{}", text(&waited.stderr));
     let remarks = text(&waited.stderr);
-    assert!(!remarks.contains("mail") && !remarks.contains("a100"), "{remarks}");
+    assert!(!remarks.contains("--mail") && !remarks.contains("a100"), "{remarks}");
     let task = home.show(1);
     assert_eq!((&task["name"], &task["gpus"]), (&json!("big"), &json!(2)));
     assert_eq!(task["time_limit_s"], json!(null));
@@ -113,8 +113,55 @@ fn squeue_is_asked_in_its_own_words() {
     assert_eq!(text(&heard), "one\none\none\n");
     watch.kill().expect("it is ours");
     watch.wait().expect("it ends");
-    let wrong = slurm(&home, "squeue", &["-o", "%y"]);
-    assert!(text(&wrong.stderr).contains("%y is not known"), "{}", text(&wrong.stderr));
+    let wrong = slurm(&home, "squeue", &["-o", "%s"]);
+    assert!(text(&wrong.stderr).contains("%s is not known"), "{}", text(&wrong.stderr));
+}
+
+#[test]
+fn formats_that_scripts_have_are_answered() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    said(&home, "sbatch", &["-H", "-J", "one", "-a", "0-1", "-c", "3", "--wrap", "true"]);
+    let list = |arguments: &[&str]| said(&home, "squeue", arguments);
+    let usual = list(&[]);
+    let mut lines = usual.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let header = ["JOBID", "PARTITION", "NAME", "USER", "ST", "TIME", "NODES", "NODELIST(REASON)"];
+    assert_eq!(lines.next().expect("a header"), header);
+    let first = lines.next().expect("a task");
+    assert_eq!((first[0], first[4], first[7]), ("1_0", "PD", "(JobHeldUser)"), "{usual}");
+    assert_eq!(list(&["-h", "-j", "1", "-o", "%C %B %q"]), "3 N/A N/A\n3 N/A N/A\n");
+    let place = home.path().canonicalize().expect("a path").display().to_string();
+    assert_eq!(list(&["-h", "-o", "%Z"]).lines().next(), Some(place.as_str()));
+    let named = list(&["-h", "-O", "JobID:4,tres-alloc:30,QOS"]);
+    assert!(named.starts_with("1_0 cpu=3,node=1,gres/gpu=1"), "{named}");
+    said(&home, "scancel", &["1"]);
+    assert_eq!(list(&["-h", "-t", "CA", "-o", "%i %t"]), "1_0 CA\n1_1 CA\n");
+    assert_eq!(list(&["-h", "-t", "all", "-o", "%i"]), "1_0\n1_1\n");
+    assert_eq!(list(&["-h"]), "");
+    let ran = home.run(&["run", "--gpu-mem", "1G", "--", "true"]);
+    assert_eq!(ran, "");
+    let queue = home.run(&["queue", "-t", "completed"]);
+    assert!(queue.lines().count() == 2 && queue.contains("CD"), "{queue}");
+    let past = said(&home, "sacct", &["-nPX", "--format=JobID,State,MaxRSS,CPUTime,AveCPU"]);
+    assert!(past.contains("3|COMPLETED||00:00:0"), "{past}");
+    let nodes = said(&home, "sinfo", &["-h", "-O", "NodeList:30,StateCompact:10,FreeMem"]);
+    assert!(nodes.contains("idle") && nodes.contains("N/A"), "{nodes}");
+    let outside = slurm(&home, "srun", &["--gpu-mem", "1G", "echo", "here"]);
+    assert_eq!(text(&outside.stdout), "here\n", "{}", text(&outside.stderr));
+    let mut squeue = Command::new(home.path().join("squeue"));
+    squeue.args(["-h", "-t", "all"]).env("COLOC_CONFIG", "/dev/null");
+    squeue.env("COLOC_SOCKET", home.socket()).env("SQUEUE_FORMAT", "%i-%t");
+    let told = squeue.output().expect("it runs");
+    assert!(text(&told.stdout).starts_with("1_0-CA\n"), "{}", text(&told.stdout));
+    let wrong = slurm(&home, "sinfo", &["-O", "nope"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));
+}
+
+#[test]
+fn output_that_cannot_be_followed_is_no_failure() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let ran = home.try_run(&["run", "-o", "/dev/null", "--", "sh", "-c", "exit 7"]);
+    assert_eq!(ran.status.code(), Some(7), "{}", text(&ran.stderr));
+    assert!(text(&ran.stderr).contains("the output of task 1 is not shown"));
 }
 
 #[test]
@@ -281,7 +328,9 @@ fn whatever_waits_can_be_changed() {
     home.run(&["update", &id, "--begin", "now+1hour"]);
     home.run(&["cancel", &busy.to_string()]);
     home.wait_for("its begin", |home| {
-        home.show(id.parse().expect("an id"))["reason"] == "waits for its begin time"
+        let reason = home.show(id.parse().expect("an id"))["reason"].clone();
+        let reason = reason.as_str().unwrap_or_default();
+        reason.starts_with("waits for its begin time, 20") && reason.ends_with(" UTC")
     });
     home.run(&["update", &id, "--begin", "now"]);
     home.wait_for_state(id.parse().expect("an id"), "completed");
@@ -307,4 +356,18 @@ fn a_login_shells_environment_is_not_this_ones() {
     assert!(submit.status.success(), "{}", text(&submit.stderr));
     let out = std::fs::read_to_string(home.path().join("out")).expect("its output");
     assert_eq!(out, "a b//x\n");
+}
+
+#[test]
+fn a_dependency_that_cannot_be_met_is_told_at_once() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let failed = home.submit(&["--", "false"]);
+    home.wait_for_state(failed, "failed");
+    let late = home.try_run(&["submit", "-d", "afterok:last", "--", "true"]);
+    let said = text(&late.stderr);
+    assert!(said.contains("was cancelled at once: task 1 did not end as it had to"), "{said}");
+    let array = home.submit(&["-a", "3-4", "--", "true"]);
+    home.wait_for_state(array + 1, "completed");
+    let story = home.story(array + 1);
+    assert!(story.contains(&format!("submitted as number 4 of array {array}")), "{story}");
 }

@@ -62,7 +62,13 @@ const SCRIPTS: [Expected; 32] = [
     ("per-gpu", &[("slurm-*.out", &["cpus 8, memory 16384"])]),
     ("cluster-flags", &[("slurm-*.out", &["runs all the same"])]),
     ("kinds", &[("slurm-*.out", &["A100"])]),
-    ("login-shell", &[("slurm-*.out", &["mode 640"])]),
+    (
+        "login-shell",
+        &[(
+            "slurm-*.out",
+            &["mode 640", "copy 0 of 2", "copy 1 of 2", "GPU 0: ", "ends 600 s later"],
+        )],
+    ),
     ("scratch", &[("slurm-*.out", &["lines 2"])]),
     ("notebook", &[("jupyter-*.log", &["ssh -N -L 200", "-m server --port 200"])]),
     ("report", &[("slurm-*.out", &["RUNNING", "JobName=report", "report|RUNNING", "coloc*"])]),

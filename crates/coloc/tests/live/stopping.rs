@@ -1,7 +1,7 @@
 //! Having to go: preemption, time limits and cancels, and what a task can make of its last seconds.
 
 use super::home::{Home, text};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Runs until it is told to go, and then leaves as a training script does that has saved its work.
 const SAVES: &str = "trap 'echo saved; exit 0' TERM; test $COLOC_RESTART_COUNT -gt 0 && exit 0; \
@@ -58,6 +58,43 @@ fn whoever_was_cancelled_cannot_be_requeued() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("it was cancelled"), "{}", text(&refused.stderr));
     home.wait_for_state(number, "cancelled");
+}
+
+#[test]
+fn a_cancel_does_not_wait_for_what_a_requeue_waits_for() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let stays = "trap 'echo heard' USR1; echo ready; while :; do sleep 0.05; done";
+    let number = home.submit(&["-t", "10m", "--signal", "USR1@280", "--", "bash", "-c", stays]);
+    let id = number.to_string();
+    home.wait_for("it is at work", |home| home.run(&["logs", &id]).contains("ready"));
+    home.run(&["requeue", &id]);
+    home.wait_for("it heard", |home| home.run(&["logs", &id]).contains("heard"));
+    assert!(home.run(&["queue"]).contains("is being requeued"), "{}", home.run(&["queue"]));
+    let asked = Instant::now();
+    home.run(&["cancel", &id]);
+    home.wait_for_state(number, "cancelled");
+    assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+}
+
+#[test]
+fn a_task_that_requeues_itself_when_it_hears_its_signal_is_back_at_once() {
+    let home = Home::new(&["--emulate", "1xA100-40GB"]);
+    let script = format!(
+        "trap '{} requeue $COLOC_TASK_ID' USR1; test $COLOC_RESTART_COUNT -gt 0 && exit 0; \
+         while :; do sleep 0.05; done",
+        env!("CARGO_BIN_EXE_coloc")
+    );
+    let asked = Instant::now();
+    let id = home.submit(&["-t", "60s", "--signal", "B:USR1@58", "--", "bash", "-c", &script]);
+    home.wait_for_state(id, "completed");
+    assert!(asked.elapsed() < Duration::from_secs(30), "{:?}", asked.elapsed());
+    assert_eq!(home.show(id)["attempts"].as_u64(), Some(2), "{}", home.story(id));
+    // Asked for from outside, it hears its signal first, and the requeue in its trap says that it has saved its work.
+    let id = home.submit(&["-t", "10m", "--signal", "B:USR1@280", "--", "bash", "-c", &script]);
+    home.wait_for_state(id, "running");
+    std::thread::sleep(Duration::from_millis(500));
+    home.run(&["requeue", &id.to_string()]);
+    home.wait_for_state(id, "completed");
 }
 
 #[test]

@@ -2,8 +2,10 @@
 
 use super::LocalExecutor;
 use super::kill::{ATTEMPT, attempt_name};
+use super::login_shell::{Folders, with_path};
 use super::slurm_names::Told;
 use crate::record::Record;
+use coloc_api::script::interpreter;
 use coloc_api::slurm::is_for_slurm;
 use coloc_api::spec::TaskSpec;
 use coloc_api::text::RawText;
@@ -12,6 +14,7 @@ use coloc_gpu::streams::visible_devices;
 use coloc_model::Placement;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 impl LocalExecutor {
     /// The submitter's variables, then ours.
@@ -83,10 +86,28 @@ impl LocalExecutor {
         names
     }
 
+    /// What an attempt starts.
+    pub(super) fn command(&self, record: &Record, spec: &TaskSpec) -> Vec<RawText> {
+        let command = spec.runs(&self.run_dir(record).script());
+        let Some(script) = &spec.script else { return command };
+        let first_line = interpreter(script.as_bytes()).map_or(0, |words| words.len());
+        let ahead = self.prefixes.iter().find(|(name, _)| *name == "PATH");
+        let folders = Folders {
+            ahead: ahead.map(|(_, folder)| folder.as_os_str()),
+            behind: self.commands_for(spec).map(Path::as_os_str),
+        };
+        with_path(command, first_line, folders)
+    }
+
+    /// Where a task finds Slurm's commands, if it is of Slurm's kind.
+    fn commands_for(&self, spec: &TaskSpec) -> Option<&Path> {
+        self.commands.as_deref().filter(|_| is_for_slurm(spec))
+    }
+
     /// Appends the directory of Slurm's commands to the search path of tasks of Slurm's kind: what the machine has by
     /// these names comes first.
     fn add_commands(&self, spec: &TaskSpec, all: &mut Vec<(RawText, RawText)>) {
-        let Some(place) = self.commands.as_ref().filter(|_| is_for_slurm(spec)) else { return };
+        let Some(place) = self.commands_for(spec) else { return };
         let path = all.iter().find(|(name, _)| name.as_bytes() == b"PATH");
         let path = path.map_or(USUAL_PATH.as_bytes(), |(_, path)| path.as_bytes());
         let ours = place.as_os_str().as_bytes();

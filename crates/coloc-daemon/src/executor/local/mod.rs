@@ -11,6 +11,7 @@ mod find;
 mod hooks;
 mod judge;
 mod kill;
+mod login_shell;
 mod not_started;
 pub mod notices;
 mod outputs;
@@ -163,7 +164,7 @@ impl LocalExecutor {
         let world = |span| Millis(self.world(span).as_millis() as u64);
         let pattern = |path: &RawText| expand(path, record, &spec.name);
         Ok(Order {
-            command: spec.runs(&self.run_dir(record).script()),
+            command: self.command(record, spec),
             directory: spec.directory.clone(),
             environment,
             user: run_as(record.owner)?,

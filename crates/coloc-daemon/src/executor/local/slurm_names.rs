@@ -4,6 +4,7 @@
 //! processes of its own. So only srun sets them.
 
 use crate::record::Record;
+use coloc_api::moment::Moment;
 use coloc_api::slurm::{NTASKS, speaks_of};
 use coloc_api::spec::TaskSpec;
 use coloc_model::Millis;
@@ -104,11 +105,9 @@ impl Told<'_> {
         names
     }
 
-    /// When it began, and when its time limit ends it, in seconds since 1970.
+    /// When it begins, which is now, and when its time limit ends it, in seconds since 1970.
     fn times(&self) -> Vec<(&'static str, String)> {
-        let Some(began) = self.record.started.map(|began| began.secs() as u64) else {
-            return Vec::new();
-        };
+        let began = Moment::now().secs() as u64;
         let limit = self.spec.time_limit.map(|limit| (self.world)(limit).as_secs());
         let ends =
             limit.map(|limit| ("SLURM_JOB_END_TIME", began.saturating_add(limit).to_string()));

@@ -154,7 +154,7 @@ impl Executor for SimulatedExecutor {
         // A second of its clock is an iteration.
         let sign = self.0.clock.now().0;
         let iterations = Some(Count { number: sign / 1000, total: Some(1_000_000) });
-        let counted = Some(Counted { iterations, unit: "iter", epochs: None });
+        let counted = Some(Counted { iterations, unit: "iter", epochs: None, percent: None });
         let sign = Some(sign);
         self.0.state().told.push_back(Input::Sign { task, attempt, sign, counted });
     }

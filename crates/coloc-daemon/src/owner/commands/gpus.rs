@@ -5,7 +5,7 @@ use coloc_api::view::{ForeignView, GpuView, InstanceView, ResidentView, VerdictV
 use coloc_core::belief::slowdown_by_profile;
 use coloc_core::gpus::{Booking, GpuState};
 use coloc_core::policy::Gate;
-use coloc_core::{Refusal, belief};
+use coloc_core::{Refusal, Scheduler, belief};
 use coloc_gpu::process::Owner as ProcessOwner;
 use coloc_gpu::sample::{Sample, Source};
 use coloc_model::{Bytes, Fraction, GpuId, Share, TaskId, Time};
@@ -20,14 +20,37 @@ fn source_name(source: Source, emulated: bool) -> String {
     if emulated { format!("emulated {name}") } else { name.to_owned() }
 }
 
-/// How many times as long a task takes beside the others on a GPU, as is believed.
-fn slowdown(state: &GpuState, own: &Booking) -> f64 {
-    if own.instance.is_some() {
-        return 1.0;
+/// How many times as long a task takes beside the others on a GPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slowed {
+    /// As is believed.
+    pub(crate) by: f64,
+    /// There are others.
+    pub(crate) shared: bool,
+    /// Each of them was seen or estimated. If not, this is a guess that is fit for sums, and not to be shown.
+    pub(crate) known: bool,
+}
+
+impl Slowed {
+    /// Alone on a GPU, or on an instance of its own.
+    pub(crate) const ALONE: Slowed = Slowed { by: 1.0, shared: false, known: true };
+}
+
+/// What is believed of a task beside the others on a GPU.
+pub(crate) fn slowed(scheduler: &Scheduler, state: &GpuState, own: &Booking) -> Slowed {
+    let residents = state.residents();
+    if own.instance.is_some() || residents.len() < 2 {
+        return Slowed::ALONE;
     }
-    let others = state.residents().iter().filter(|booking| booking.task != own.task);
-    let load = others.map(|booking| booking.load).sum();
-    belief::slowdown(belief::product(state.share()), own.load, load)
+    let load = |booking: &Booking| match scheduler.knows_load(booking.task) {
+        true => booking.load,
+        // What tasks are like in general says little of one that trains: many do not use their GPU at all.
+        false => booking.load.max(belief::FIRST_GUESS),
+    };
+    let others = residents.iter().filter(|booking| booking.task != own.task);
+    let by = belief::slowdown(belief::product(state.share()), load(own), others.map(load).sum());
+    let known = residents.iter().all(|booking| scheduler.knows_load(booking.task));
+    Slowed { by, shared: true, known }
 }
 
 /// How many times as long a task takes because of one neighbour, as is believed.
@@ -157,7 +180,9 @@ impl Owner {
             instance: booking.instance.map(|instance| instance.to_string()),
             settled: booking.settled,
             sm_share: self.sm_share(gpu, task),
-            slowdown: Some(slowdown(state, booking)),
+            slowdown: Some(slowed(&self.scheduler, state, booking))
+                .filter(|s| s.known)
+                .map(|s| s.by),
             ooms: live.record.ooms,
             gpus: live.spec.gpus,
         })

@@ -137,9 +137,17 @@ pub enum Refused {
     /// Only they may go before all other users.
     #[error("only an administrator may give a priority above 0")]
     PriorityAboveZero,
-    /// It has ended, or never was.
-    #[error("there is no task {0} that has not ended")]
+    /// It never was, or is forgotten.
+    #[error("there is no task {0}")]
     NoSuchTask(TaskId),
+    /// It has ended.
+    #[error("task {task} has ended: it is {phase}")]
+    Ended {
+        /// The task.
+        task: TaskId,
+        /// How it ended.
+        phase: TaskState,
+    },
     /// There is no such GPU.
     #[error("there is no GPU {0}: `coloc gpus` lists them")]
     NoSuchGpu(String),
@@ -225,7 +233,7 @@ impl Refused {
             | Refused::TokenForOthers
             | Refused::PriorityAboveZero
             | Refused::LongerWhileRunning(_) => "not_admin",
-            Refused::NoSuchTask(_) => code::NO_SUCH_TASK,
+            Refused::NoSuchTask(_) | Refused::Ended { .. } => code::NO_SUCH_TASK,
             Refused::NoSuchGpu(_) => "no_such_gpu",
             Refused::WrongPhase { .. } => "wrong_state",
             Refused::NotHeld { .. } => code::NOT_HELD,
@@ -335,6 +343,14 @@ impl Owner {
         self.pending.push(Entry::Draining(draining));
     }
 
+    /// Why nothing can be done with a task that is not live.
+    pub(in crate::owner) fn is_not_there(&self, task: TaskId) -> Refused {
+        match self.journal.task(task) {
+            Ok(Some(record)) => Refused::Ended { task, phase: record.phase },
+            Ok(None) | Err(_) => Refused::NoSuchTask(task),
+        }
+    }
+
     pub(in crate::owner) fn change(
         &mut self,
         now: Time,
@@ -343,7 +359,7 @@ impl Owner {
         change: &Change,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refused> {
-        let live = self.tasks.get(&task).ok_or(Refused::NoSuchTask(task))?;
+        let live = self.tasks.get(&task).ok_or_else(|| self.is_not_there(task))?;
         if live.record.owner != caller.uid && !caller.admin {
             return Err(Refused::NotYours(task));
         }

@@ -18,7 +18,12 @@ impl Owner {
         if !phase.is_on_gpus() {
             return Err(Refused::WrongPhase { task, phase, advice: "it waits already" });
         }
+        let is_told = matches!(live.record.intent, Some(Intent::Requeue | Intent::Preempt));
         self.intend(task, Intent::Requeue, "requeued".to_owned());
+        if is_told {
+            // It heard its signal, saved its work, and says so in the way scripts do: there is nothing to wait for.
+            self.stop_at_once(task);
+        }
         // One that is being preempted comes back as it is.
         if phase != TaskState::Preempting {
             self.scheduler.note(now, Event::StopRequested(task), effects);

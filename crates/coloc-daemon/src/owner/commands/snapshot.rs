@@ -3,11 +3,11 @@
 use crate::clock::Clock;
 use crate::owner::lifecycle::eligibility::{conditions, facts};
 use crate::owner::{Live, Owner, Refused};
-use crate::record::Uid;
+use crate::record::{Record, Uid};
 use coloc_api::spec::TaskSpec;
 use coloc_core::eligibility::{Conditions, Facts};
 use coloc_core::{Effect, Scheduler};
-use coloc_model::{Bytes, Placement, Task, TaskId, TaskState, Time};
+use coloc_model::{Bytes, Millis, Placement, Task, TaskId, TaskState, Time};
 use std::sync::Arc;
 
 /// With more tasks than this the copy alone would keep the owner from its work.
@@ -53,6 +53,8 @@ pub struct TaskSnapshot {
     pub facts: Facts,
     /// The most memory that was seen of it.
     pub peak: Bytes,
+    /// How long it still takes, by what its log tells of its progress.
+    pub left: Option<Millis>,
 }
 
 impl Owner {
@@ -75,6 +77,12 @@ impl Owner {
             stands_still,
             tasks,
         })
+    }
+
+    /// What is left of a task's run, by its log: the same as lists of tasks say.
+    fn time_left(&self, record: &Record) -> Option<Millis> {
+        let seconds = self.progress(record)?.eta_s? * self.clock.scale();
+        Some(Millis::from_secs_f64(seconds))
     }
 
     fn standing(&mut self, now: Time, id: TaskId) -> Option<TaskSnapshot> {
@@ -101,6 +109,7 @@ impl Owner {
             conditions: conditions(record, spec, &self.clock),
             facts: facts(record, &self.clock),
             peak: record.peak,
+            left: self.time_left(record),
         })
     }
 }

@@ -3,7 +3,7 @@
 use crate::owner::{Live, Owner, running_attempt};
 use crate::record::{Exit, Record, Uid};
 use coloc_api::spec::TaskSpec;
-use coloc_api::view::{GpuWhy, MemoryView, TaskDetail, TaskView, WAITING, WhyView};
+use coloc_api::view::{GpuWhy, MemoryView, StoryLine, TaskDetail, TaskView, WAITING, WhyView};
 use coloc_core::accounts::{OverQuota, Whose};
 use coloc_core::eligibility::HELD;
 use coloc_core::{Explanation, HostRefusal, Promised};
@@ -33,6 +33,16 @@ pub struct Shown {
 }
 
 impl Shown {
+    /// Tells what happened to it. What was written down for a whole array is in the story of its first task: the others are told
+    /// when they were submitted all the same.
+    pub(crate) fn tell(&mut self, record: &Record, mut story: Vec<StoryLine>) {
+        if let Some(place) = record.array.filter(|place| place.array != record.id) {
+            let what = format!("submitted as number {} of array {}", place.index, place.array);
+            story.insert(0, StoryLine { at: record.submitted, what });
+        }
+        self.detail.story = story;
+    }
+
     /// A task by what is kept of it. What it was promised and what happened to it is for the caller to add.
     pub(crate) fn new(record: &Record, spec: &TaskSpec, output: PathBuf) -> Self {
         let detail = TaskDetail {
@@ -100,6 +110,7 @@ pub(crate) fn task_view<'a>(
         position: None,
         reason_code: None,
         progress: None,
+        stopped_s: record.stopped.map(coloc_api::moment::Moment::secs),
     }
 }
 
@@ -194,7 +205,7 @@ impl Owner {
         shown.detail.task.promised_bytes = promised_bytes;
         shown.detail.memory = memory;
         shown.detail.enforcement = self.executor.enforcement(&live.record);
-        shown.detail.story = self.journal.story(task).unwrap_or_default();
+        shown.tell(&live.record, self.journal.story(task).unwrap_or_default());
         shown.detail.attempts_list = self.journal.attempts(task).unwrap_or_default();
         if live.record.phase.is_on_gpus() {
             shown.detail.attempts_list.push(running_attempt(&live.record));

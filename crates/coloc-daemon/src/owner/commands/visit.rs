@@ -32,7 +32,7 @@ impl Owner {
         task: TaskId,
         visit: &Visit,
     ) -> Result<u32, Refused> {
-        let live = self.tasks.get(&task).ok_or(Refused::NoSuchTask(task))?;
+        let live = self.tasks.get(&task).ok_or_else(|| self.is_not_there(task))?;
         let is_owner = live.record.owner == caller.uid;
         // Who types into a terminal has its user's rights: that is more than to be an administrator.
         if !is_owner && !admins::is_superuser(caller.uid) {

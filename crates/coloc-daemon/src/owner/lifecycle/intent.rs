@@ -1,15 +1,17 @@
 //! What the daemon wants of running tasks: on the disk before a signal goes out, and carried on by a restart.
 
 use crate::executor::StopRequest;
-use crate::owner::{Ending, Owner};
+use crate::owner::{Ending, Live, Owner};
 use crate::record::{Intent, Record};
-use coloc_model::{TaskId, TaskState};
+use coloc_model::{Millis, TaskId, TaskState};
 use std::time::Duration;
 
 /// A task that loses its GPU more often ends as lost: perhaps it is to blame after all.
 pub(in crate::owner) const MOST_LOSSES: u32 = 5;
 /// A shim that does its work has it done this long after the grace.
 const SLACK: Duration = Duration::from_secs(3);
+/// An attempt's time begins a little before its start is noted.
+const LAUNCH: Duration = Duration::from_millis(200);
 /// A task that was killed and is still there is killed again after this long.
 const AGAIN: Duration = Duration::from_secs(10);
 
@@ -46,8 +48,28 @@ impl Owner {
         // A task that runs again goes on from what it saves now.
         let intent = live.record.intent;
         let again = live.ending == Some(Ending::Again) || intent == Some(Intent::Preempt);
-        let request = if again { StopRequest::AfterWarning } else { StopRequest::AtOnce };
+        let has_saved = intent == Some(Intent::Requeue) && self.has_heard_its_signal(live);
+        let request =
+            if again && !has_saved { StopRequest::AfterWarning } else { StopRequest::AtOnce };
         self.to_stop.push((task, live.record.attempt, request));
+    }
+
+    /// The same for a task that is told to go already, and now without the time that it would have had.
+    pub(in crate::owner) fn stop_at_once(&mut self, task: TaskId) {
+        if let Some(live) = self.tasks.get(&task).filter(|live| live.record.phase.is_on_gpus()) {
+            self.to_stop.push((task, live.record.attempt, StopRequest::AtOnce));
+        }
+    }
+
+    /// The signal that a task wants to hear before its time limit was due. One that is requeued after it has saved its
+    /// work: that is how scripts go on from a checkpoint.
+    fn has_heard_its_signal(&self, live: &Live) -> bool {
+        let due = live.spec.time_limit.zip(live.spec.warning).map(|(limit, warning)| {
+            self.clock.world(Millis(limit.0.saturating_sub(warning.before.0)))
+        });
+        let now = self.clock.world_now();
+        let ran = live.record.started.map_or(0, |started| now.0.saturating_sub(started.0));
+        due.is_some_and(|due| Duration::from_millis(ran) + LAUNCH >= due)
     }
 
     /// Sends the signals whose reasons are on the disk: all if the journal was written, else those of tasks whose

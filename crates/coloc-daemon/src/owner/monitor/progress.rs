@@ -104,7 +104,9 @@ impl Owner {
             if tally.attempt != attempt {
                 *tally = Tally::new(attempt);
             }
-            tally.hear(self.clock.instant(), counted);
+            if tally.hear(self.clock.instant(), counted) {
+                self.note_news(task);
+            }
         }
         let Some(sign) = sign.filter(|_| self.signs.unsure.contains(&task)) else { return };
         let before = self.signs.last.insert(task, (attempt, sign));

@@ -15,6 +15,10 @@ pub(in crate::owner) struct Tally {
     pub(super) attempt: u32,
     /// Its epochs are counted from 0: one was called so.
     from_zero: bool,
+    /// The first epoch that was told of.
+    first_epoch: Option<u64>,
+    /// Every count so far lies where it would if iterations of all epochs were counted in one.
+    fits_one_count: bool,
     unit: &'static str,
     total: Option<u64>,
     /// What was done at each look, and when that was.
@@ -24,33 +28,83 @@ pub(in crate::owner) struct Tally {
 impl Tally {
     pub(super) fn new(attempt: u32) -> Self {
         let (unit, looks) = ("", VecDeque::new());
-        Tally { attempt, from_zero: false, unit, total: None, looks }
+        let (from_zero, first_epoch, fits_one_count) = (false, None, true);
+        Tally { attempt, from_zero, first_epoch, fits_one_count, unit, total: None, looks }
     }
 
-    /// The log was looked at.
-    pub(super) fn hear(&mut self, at: Instant, counted: Counted) {
+    /// The log was looked at. Says whether it told something new.
+    pub(super) fn hear(&mut self, at: Instant, counted: Counted) -> bool {
+        let before = (self.looks.back().map(|&(_, done)| done), self.total);
         self.from_zero |= counted.epochs.is_some_and(|epochs| epochs.number == 0);
-        let (done, total) = self.whole(&counted);
-        let is_another = counted.unit != self.unit;
+        self.look_for_one_count(&counted);
+        let (done, total, unit) = self.whole(&counted);
+        let is_another = unit != self.unit;
         if is_another || self.looks.back().is_some_and(|&(_, before)| done < before) {
             // Another count began: what was said before is no measure of it.
             self.looks.clear();
         }
-        (self.unit, self.total) = (counted.unit, total);
+        (self.unit, self.total) = (unit, total);
         // A log that says the same again lets time pass: what stands still gets slower.
         self.looks.push_back((at, done));
         if self.looks.len() > LOOKS {
             self.looks.pop_front();
         }
+        before != (Some(done), self.total)
     }
 
-    /// Iterations of all epochs: done, and in all if that can be told.
-    fn whole(&self, counted: &Counted) -> (u64, Option<u64>) {
+    /// Epochs that are over.
+    fn past(&self, epochs: Count) -> u64 {
+        epochs.number.saturating_sub(u64::from(!self.from_zero))
+    }
+
+    /// `epoch 3/10 iter 216/800` may mean 800 iterations of each epoch, or of all: then each number lies in its epoch's part.
+    fn look_for_one_count(&mut self, counted: &Counted) {
+        let (Some(Count { number, total: Some(all) }), Some(epochs)) =
+            (counted.iterations, counted.epochs)
+        else {
+            return;
+        };
+        let Some(of) = epochs.total.map(u128::from) else { return };
+        let past = u128::from(self.past(epochs));
+        let scaled = u128::from(number).saturating_mul(of);
+        let part = past.saturating_mul(all.into())..=(past + 1).saturating_mul(all.into());
+        self.fits_one_count &= part.contains(&scaled);
+        self.first_epoch.get_or_insert(epochs.number);
+    }
+
+    /// How far it is: as the log says in so many words, else as its counts do.
+    fn whole(&self, counted: &Counted) -> (u64, Option<u64>, &'static str) {
+        let Counted { iterations, epochs, unit, percent } = *counted;
+        let by_epoch = self.by_epoch(counted);
+        let in_one = iterations.map(|Count { number, total }| (number, total));
+        if let Some(percent) = percent {
+            let distance = |&(done, total): &(u64, Option<u64>)| {
+                let said = f64::from(percent) / 100.0;
+                Some((done as f64 / total? as f64 * 100.0 - said).abs()).filter(|off| *off <= 1.0)
+            };
+            let counts = [in_one, Some(by_epoch)].into_iter().flatten();
+            let near = counts.filter_map(|count| Some((distance(&count)?, count)));
+            return match near.min_by(|(one, _), (other, _)| one.total_cmp(other)) {
+                Some((_, (done, total))) => (done, total, unit),
+                None => (u64::from(percent / 100).min(100), Some(100), "%"),
+            };
+        }
+        let has_moved = epochs.zip(self.first_epoch).is_some_and(|(e, first)| e.number != first);
+        let (done, total) = match in_one {
+            Some((done, Some(all))) if has_moved && self.fits_one_count => {
+                (done, Some(all.max(done)))
+            }
+            _ => by_epoch,
+        };
+        (done, total, unit)
+    }
+
+    /// Iterations of all epochs, where each has its own count: done, and in all if that can be told.
+    fn by_epoch(&self, counted: &Counted) -> (u64, Option<u64>) {
         let Counted { iterations, epochs, .. } = *counted;
-        let past = |epochs: Count| epochs.number.saturating_sub(u64::from(!self.from_zero));
         match (iterations, epochs) {
             (Some(Count { number, total: Some(each) }), Some(epochs)) => {
-                let done = past(epochs).saturating_mul(each).saturating_add(number);
+                let done = self.past(epochs).saturating_mul(each).saturating_add(number);
                 (done, epochs.total.map(|all| all.saturating_mul(each).max(done)))
             }
             // Steps that are counted without an end may begin anew with each epoch, or not.
@@ -84,6 +138,7 @@ mod tests {
             iterations: Some(Count { number, total }),
             unit: "iter",
             epochs: epochs.map(count),
+            percent: None,
         }
     }
 
@@ -118,6 +173,27 @@ mod tests {
         assert_eq!((from_zero.done, from_zero.rate), (110, Some(4.0)));
         let endless = after(&[iterations(50, Some(100), Some((3, None)))]);
         assert_eq!((endless.done, endless.total), (250, None));
+    }
+
+    #[test]
+    fn what_a_log_says_in_so_many_words_wins_over_its_counts() {
+        let epochs = Some((3, Some(10)));
+        let said = |percent| Counted { percent, ..iterations(216, Some(800), epochs) };
+        let in_one = after(&[said(Some(2700))]);
+        assert_eq!((in_one.done, in_one.total), (216, Some(800)));
+        let by_epoch = after(&[said(Some(2300))]);
+        assert_eq!((by_epoch.done, by_epoch.total), (1816, Some(8000)));
+        let neither = after(&[said(Some(6100))]);
+        assert_eq!((neither.done, neither.total, &*neither.unit), (61, Some(100), "%"));
+    }
+
+    #[test]
+    fn iterations_of_all_epochs_in_one_count_are_noticed() {
+        let at = |epoch, number| iterations(number, Some(800), Some((epoch, Some(10))));
+        let in_one = after(&[at(1, 50), at(2, 130), at(3, 216)]);
+        assert_eq!((in_one.done, in_one.total), (216, Some(800)));
+        let by_epoch = after(&[at(1, 50), at(1, 700), at(2, 130)]);
+        assert_eq!((by_epoch.done, by_epoch.total), (930, Some(8000)));
     }
 
     #[test]

@@ -4,12 +4,12 @@ use super::energy::{Drawn, Meters, part_of_work, parts};
 use crate::accounting::GpuUsage;
 use crate::hardware::{EnergyReading, Sighting};
 use crate::journal::Entry;
-use crate::owner::{Live, Owner};
+use crate::owner::{Live, Owner, Slowed, slowed};
 use crate::record::Record;
 use crate::report::LiveUsage;
 use coloc_api::moment::Moment;
 use coloc_api::notify::NotifyEvent;
-use coloc_core::belief;
+use coloc_core::Scheduler;
 use coloc_core::gpus::Gpus;
 use coloc_model::{Activity, Bytes, GpuId, Placement, Slot, TaskId, TaskState, Time};
 use rustc_hash::FxHashMap;
@@ -53,10 +53,9 @@ impl Owner {
             };
             let span = now.since(since.max(clock.time(started)));
             if span.0 > 0
-                && let Some((slowdown, activity)) =
-                    part(scheduler.gpus(), sighting, record.id, &placement)
+                && let Some((slowed, activity)) = part(scheduler, sighting, record.id, &placement)
             {
-                record.usage.add(span, slowdown, activity);
+                record.usage.add(span, slowed, activity);
             }
             // What others did with its GPUs before it began is not its own.
             let ran = span.secs() / now.since(since).secs().max(f64::MIN_POSITIVE);
@@ -216,24 +215,25 @@ fn held(sighting: &Sighting, gpu: GpuId, task: TaskId) -> Bytes {
 /// How much longer a task takes for its neighbours, and its part of what its GPUs do, mean over them. What a shared GPU
 /// does is divided by what was expected of the tasks that work on it.
 fn part(
-    gpus: &Gpus,
+    scheduler: &Scheduler,
     sighting: &Sighting,
     task: TaskId,
     placement: &Placement,
-) -> Option<(f64, [f64; 4])> {
-    let (mut slowest, mut sums, mut seen) = (1.0f64, [0.0; 4], 0usize);
+) -> Option<(Slowed, [f64; 4])> {
+    let (mut slowest, mut sums, mut seen) = (Slowed::ALONE, [0.0; 4], 0usize);
     for slot in placement.slots.iter() {
         let Some((_, signal)) = sighting.gpus.iter().find(|(gpu, _)| *gpu == slot.gpu) else {
             continue;
         };
+        let gpus = scheduler.gpus();
         let state = gpus.get(slot.gpu);
-        let (residents, product) = (state.residents(), belief::product(state.share()));
-        let own = residents.iter().find(|booking| booking.task == task)?.load;
-        let all: f64 = residents.iter().map(|booking| booking.load).sum();
-        // An instance of its own has no neighbours.
-        if slot.instance.is_none() {
-            slowest = slowest.max(belief::slowdown(product, own, (all - own).max(0.0)));
-        }
+        let booking = state.residents().iter().find(|booking| booking.task == task)?;
+        let here = slowed(scheduler, state, booking);
+        slowest = Slowed {
+            by: slowest.by.max(here.by),
+            shared: slowest.shared || here.shared,
+            known: slowest.known && here.known,
+        };
         let part = part_of_work(gpus, sighting, slot.gpu, task);
         let user_usage = signal.activity;
         let user_usage = [user_usage.gpu, user_usage.sm, user_usage.occupancy, user_usage.dram];

@@ -191,7 +191,7 @@ impl LiveArgs {
 }
 
 fn here() -> Result<PathBuf, CliError> {
-    std::env::current_dir().map_err(|source| CliError::Write { file: PathBuf::from("."), source })
+    crate::submission::working_directory()
 }
 
 /// Has the daemon run the experiment on a GPU of its own, and waits for what it finds.

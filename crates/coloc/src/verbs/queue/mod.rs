@@ -1,11 +1,12 @@
 //! `coloc queue`: the tasks.
 
+mod fields;
 mod fold;
 mod format;
 mod rows;
 
 use crate::args::live::{Selection, SocketArg, resolve};
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::live::reconnect::Reconnect;
 use crate::output::terminal::width;
 use crate::output::to_stdout;
@@ -86,6 +87,14 @@ pub(crate) struct Queue {
     socket: SocketArg,
 }
 
+/// Tasks are asked one by one for what lists do not tell: of a longer list that is left out.
+const MOST_ASKED: usize = 500;
+
+/// Where squeue looks for its form, and how that is read.
+type ParseFormat = fn(&str) -> Result<Format, String>;
+const FORMATS: [(&str, ParseFormat); 2] =
+    [("SQUEUE_FORMAT", str::parse), ("SQUEUE_FORMAT2", Format::of_names)];
+
 /// Seconds, a tenth of one at least.
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: Option<f64> = text.parse().ok().filter(|s| (0.1..=86_400.0).contains(s));
@@ -111,7 +120,8 @@ impl Queue {
             _ if self.me => Whose::Mine,
             _ => Whose::Everybody,
         };
-        let wanted = Wanted { all: self.all, since_s: 0.0, whose };
+        let all = self.all || StateWish::names_an_end(&self.states);
+        let wanted = Wanted { all, since_s: 0.0, whose };
         let mut client = self.socket.connect()?;
         if self.watch.is_some() && width().is_some() {
             // Where it was, over what was there.
@@ -139,10 +149,11 @@ impl Queue {
                 meant(task.id, task.array_id, task.state, &task.name, &task.user)
             });
         }
-        if self.sort.is_some() || self.line().is_some() {
+        let line = self.line()?;
+        if self.sort.is_some() || line.is_some() {
             let mut tasks = client.list_of(&wanted)?;
             tasks.retain(is_meant);
-            return self.print_lines(tasks);
+            return self.print_lines(&mut client, tasks, line.as_ref());
         }
         if !self.noheader && !self.slurm {
             tell_notices(&mut client);
@@ -160,26 +171,47 @@ impl Queue {
         Folding::new(Rows::new(width(), !self.noheader), now, self.array || self.slurm)
     }
 
-    /// The form of a line that was asked for.
-    fn line(&self) -> Option<Format> {
+    /// The form of a line that was asked for; squeue has one of its own, or that of its variables.
+    fn line(&self) -> Result<Option<Format>, CliError> {
         let said = self.format.clone().or_else(|| self.named_format.clone());
-        said.or_else(|| self.long.then(Format::long))
+        let said = said.or_else(|| self.long.then(Format::long));
+        if said.is_some() || !self.slurm {
+            return Ok(said);
+        }
+        for (name, parse) in FORMATS {
+            let told = std::env::var(name).ok().filter(|format| !format.is_empty());
+            if let Some(format) = told {
+                let wrong = |why| CliError::from(UsageError::flag(name, why));
+                return parse(&format).map_err(wrong).map(Some);
+            }
+        }
+        Ok(Some(Format::usual()))
     }
 
     /// Tasks in an order, or a form, of one's own.
-    fn print_lines(&self, mut tasks: Vec<TaskView>) -> Result<(), CliError> {
+    fn print_lines(
+        &self,
+        client: &mut Client,
+        mut tasks: Vec<TaskView>,
+        format: Option<&Format>,
+    ) -> Result<(), CliError> {
         let now = Moment::now();
         if let Some(sort) = &self.sort {
             sort.sort(&mut tasks, now.secs());
         }
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-        let Some(format) = self.line() else {
+        let Some(format) = format else {
             let mut table = self.table(now);
             tasks.iter().for_each(|task| table.push(task));
             return table.rows().print(&mut out).map_err(to_stdout);
         };
         let header = (!self.noheader).then(|| format.header());
-        let rows = tasks.iter().map(|task| format.row(task, now.secs()));
+        let asks = format.asks_each() && tasks.len() <= MOST_ASKED;
+        let mut rows = Vec::with_capacity(tasks.len());
+        for task in &tasks {
+            let more = asks.then(|| client.show(task.id)).transpose()?;
+            rows.push(format.row(task, more.as_ref(), now.secs()));
+        }
         let mut lines = header.into_iter().chain(rows);
         lines
             .try_for_each(|line| writeln!(out, "{line}"))

@@ -3,7 +3,7 @@
 use super::clock;
 use super::fold::Folded;
 use crate::args::live::in_ranges;
-use crate::output::terminal::{cut, fit};
+use crate::output::terminal::{columns, cut, end_within, fit};
 use crate::output::visible::visible;
 use crate::parse::states::letters;
 use coloc_api::lines::write_number;
@@ -53,8 +53,6 @@ impl Rows {
     }
 
     pub(super) fn push<T: AsRef<str>>(&mut self, task: &TaskView<T>, now: Moment) {
-        let began = task.started_s.filter(|_| !matches!(task.state, TaskState::Pending));
-        let until = task.ended_s.unwrap_or(now.secs());
         let name = self.name(task.name.as_ref());
         self.has_progress |= task.progress.is_some();
         let mut row = self.row();
@@ -62,7 +60,7 @@ impl Rows {
         row.text(&name);
         row.text(task.user.as_ref());
         row.ascii(|text| text.extend_from_slice(letters(task.state).as_bytes()));
-        row.time(began.map(|began| until - began));
+        row.time(task.ran_s(now.secs()));
         row.time(task.time_limit_s);
         row.ascii(|text| write_number(text, task.gpus.into()));
         row.ascii(|text| write_memory(text, task));
@@ -115,13 +113,17 @@ impl Rows {
             let line = text.len();
             for (width, (cell, chars)) in widths.iter().zip(&mut cells) {
                 let Some(width) = *width else { continue };
+                let mut taken = chars;
                 if chars <= width {
                     text.extend_from_slice(cell);
                 } else {
-                    text.extend_from_slice(&cell[..end_of(cell, width.saturating_sub(1))]);
+                    let begin = String::from_utf8_lossy(cell);
+                    let (end, fits) = end_within(&begin, width.saturating_sub(1));
+                    text.extend_from_slice(&begin.as_bytes()[..end]);
                     text.extend_from_slice("…".as_bytes());
+                    taken = fits + 1;
                 }
-                let gap = width.saturating_sub(chars) + GAP;
+                let gap = width.saturating_sub(taken) + GAP;
                 match BLANK.get(..gap) {
                     Some(blank) => text.extend_from_slice(blank),
                     None => text.resize(text.len() + gap, b' '),
@@ -220,23 +222,12 @@ impl RowWriter<'_> {
     }
 }
 
-/// In UTF-8, all other bytes continue a character.
-const fn starts_a_char(byte: u8) -> bool {
-    byte & 0xc0 != 0x80
-}
-
-/// What a text takes on a terminal, where every character is as wide as another.
+/// What a text takes on a terminal.
 fn chars_of(text: &[u8]) -> usize {
     if text.is_ascii() {
         return text.len();
     }
-    text.iter().filter(|&&byte| starts_a_char(byte)).count()
-}
-
-/// Where a text ends after so many characters.
-fn end_of(text: &[u8], chars: usize) -> usize {
-    let starts = text.iter().enumerate().filter(|(_, byte)| starts_a_char(**byte));
-    starts.map(|(at, _)| at).nth(chars).unwrap_or(text.len())
+    columns(&String::from_utf8_lossy(text))
 }
 
 /// A task's id, with its place in an array.

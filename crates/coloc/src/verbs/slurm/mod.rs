@@ -40,6 +40,11 @@ impl SlurmTool {
     }
 }
 
+/// The name of the one node.
+pub(crate) fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// What a program of Slurm's is asked that clap reads: its help and its errors are its own.
 fn read<T: clap::Parser>(name: &'static str, words: &[OsString]) -> T {
     let words = [OsString::from(name)].into_iter().chain(words.iter().cloned());

@@ -1,9 +1,12 @@
 //! `sacct`: tasks that run or have ended, by Slurm's columns.
 
+mod columns;
+
+use super::host_name;
 use super::read;
-use super::scontrol::{exit, host};
+use super::scontrol::exit;
 use crate::args::live::{Selection, SocketArg, resolve};
-use crate::error::{CliError, UsageError};
+use crate::error::CliError;
 use crate::local_time::LocalTime;
 use crate::output::print_text;
 use crate::output::visible::visible;
@@ -14,6 +17,7 @@ use coloc_api::client::{Client, Wanted, Whose};
 use coloc_api::moment::Moment;
 use coloc_api::view::TaskView;
 use coloc_model::TaskState;
+use columns::{BRIEF, Column, LONG, USUAL, columns, names};
 use std::ffi::OsString;
 
 /// What sacct is asked.
@@ -116,93 +120,40 @@ fn midnight() -> f64 {
     start.map_or(0.0, |start| start as f64)
 }
 
-/// Columns by their names, with the usual width.
-const COLUMNS: [(&str, usize); 30] = [
-    ("JobID", 12),
-    ("JobIDRaw", 12),
-    ("JobName", 10),
-    ("Partition", 10),
-    ("Account", 10),
-    ("AllocCPUS", 10),
-    ("State", 10),
-    ("ExitCode", 8),
-    ("User", 9),
-    ("Elapsed", 10),
-    ("ElapsedRaw", 10),
-    ("Submit", 19),
-    ("Eligible", 19),
-    ("Start", 19),
-    ("End", 19),
-    ("Timelimit", 10),
-    ("TimelimitRaw", 12),
-    ("NNodes", 8),
-    ("NodeList", 15),
-    ("NCPUS", 10),
-    ("NTasks", 8),
-    ("ReqCPUS", 8),
-    ("ReqMem", 10),
-    ("ReqTRES", 10),
-    ("AllocTRES", 10),
-    ("ReqGRES", 12),
-    ("Priority", 10),
-    ("Restarts", 8),
-    ("Reason", 22),
-    ("Cluster", 10),
-];
-const USUAL: &str = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode";
-const BRIEF: &str = "JobID,State,ExitCode";
-const LONG: &str = "JobID,JobName,User,Partition,AllocTRES,State,ExitCode,Submit,Start,End,Elapsed,Timelimit,NodeList";
-
-/// A column that is shown.
-#[derive(Clone, Copy, Debug)]
-struct Column {
-    name: &'static str,
-    width: usize,
-    left: bool,
-}
-
-/// `JobID,JobName%30,State%-20`.
-fn columns(text: &str) -> Result<Vec<Column>, CliError> {
-    let column = |word: &str| {
-        let (name, width) = word.split_once('%').map_or((word, None), |(n, w)| (n, Some(w)));
-        let known = COLUMNS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name.trim()));
-        let width = width.map(|width| width.trim_start_matches('-').parse::<usize>());
-        match (known, width.clone().transpose()) {
-            (Some(&(name, usual)), Ok(width)) => Ok(Column {
-                name,
-                width: width.unwrap_or(usual).min(1000),
-                left: word.contains("%-"),
-            }),
-            _ => {
-                let all: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
-                let why = format!("{word:?} is not known here; there are {}", all.join(", "));
-                Err(UsageError::flag("sacct --format", why).into())
-            }
-        }
-    };
-    text.split(',').filter(|word| !word.is_empty()).map(column).collect()
-}
-
 /// What a task asked of the machine, where that is wanted.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 struct Host {
     cpus: Option<u32>,
     copies: Option<u32>,
     memory: Option<u64>,
+    energy_j: Option<f64>,
+    directory: String,
+    output: String,
 }
 
 /// Columns that a list of tasks does not tell.
-const OF_HOST: [&str; 5] = ["AllocCPUS", "NCPUS", "ReqCPUS", "NTasks", "ReqMem"];
+const OF_HOST: [&str; 10] = [
+    "AllocCPUS",
+    "NCPUS",
+    "ReqCPUS",
+    "NTasks",
+    "ReqMem",
+    "CPUTime",
+    "CPUTimeRAW",
+    "ConsumedEnergy",
+    "WorkDir",
+    "StdOut",
+];
 /// Tasks are asked one by one for these: of a longer list they are left out.
 const MOST_ASKED: usize = 500;
 
-fn text(task: &TaskView, host_need: Host, column: &str, now: f64) -> String {
+fn text(task: &TaskView, host_need: &Host, column: &str, now: f64) -> String {
     let moment = |at: Option<f64>| {
         let known = at.and_then(|at| LocalTime::of(at as i64));
         known.map_or_else(|| "Unknown".to_owned(), |at| at.to_string())
     };
     let began = task.started_s.filter(|_| task.state != TaskState::Pending);
-    let elapsed = began.map_or(0.0, |began| (task.ended_s.unwrap_or(now) - began).max(0.0));
+    let elapsed = task.ran_s(now).unwrap_or(0.0);
     let tres = || format!("billing=1,gres/gpu={},node=1", task.gpus);
     match column {
         "JobID" => match (task.array_id, task.array_index) {
@@ -225,8 +176,17 @@ fn text(task: &TaskView, host_need: Host, column: &str, now: f64) -> String {
         "TimelimitRaw" => {
             task.time_limit_s.map_or(String::new(), |limit| format!("{:.0}", limit / 60.0))
         }
-        "NNodes" => "1".to_owned(),
-        "NodeList" if began.is_some() => host(),
+        "NNodes" | "AllocNodes" => "1".to_owned(),
+        "CPUTime" => span(elapsed * f64::from(host_need.cpus.unwrap_or(1))),
+        "CPUTimeRAW" => format!("{:.0}", elapsed * f64::from(host_need.cpus.unwrap_or(1))),
+        "Planned" | "Reserved" => {
+            let began = task.first_started_s.or(task.ended_s).unwrap_or(now);
+            span(began - task.submitted_s)
+        }
+        "ConsumedEnergy" => host_need.energy_j.map_or(String::new(), |j| format!("{j:.0}")),
+        "WorkDir" => visible(&host_need.directory).into_owned(),
+        "StdOut" => visible(&host_need.output).into_owned(),
+        "NodeList" if began.is_some() => host_name(),
         "NodeList" => "None assigned".to_owned(),
         "NTasks" => host_need.copies.unwrap_or(1).to_string(),
         "ReqMem" => host_need.memory.map_or_else(|| "0".to_owned(), |m| format!("{}M", m >> 20)),
@@ -310,7 +270,7 @@ impl Asked {
             }
         }
         let row = |(task, host): &(TaskView, Host)| {
-            columns.iter().map(|column| text(task, *host, column.name, now)).collect()
+            columns.iter().map(|column| text(task, host, column.name, now)).collect()
         };
         lines.extend(tasks.iter().map(|task| line(row(task))));
         lines.join("\n")
@@ -320,8 +280,7 @@ impl Asked {
 pub(super) fn run(socket: &SocketArg, words: &[OsString]) -> Result<(), CliError> {
     let asked: Asked = read("sacct", words);
     if asked.helpformat {
-        let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
-        return print_text(&names.join("\n"));
+        return print_text(&names().collect::<Vec<_>>().join("\n"));
     }
     let usual = match (asked.brief, asked.long) {
         (true, _) => BRIEF,
@@ -340,6 +299,9 @@ pub(super) fn run(socket: &SocketArg, words: &[OsString]) -> Result<(), CliError
             cpus: detail.cpus,
             copies: detail.ntasks,
             memory: detail.host_mem_bytes,
+            energy_j: detail.energy_j,
+            directory: detail.directory.to_string_lossy().into_owned(),
+            output: detail.log,
         });
         rows.push((task, host));
     }
@@ -375,10 +337,17 @@ mod tests {
         assert_eq!(told(&["-n"], "JobName%6,JobID%-3"), "a lon+ 7  ");
         assert_eq!(told(&["--noheader"], "User"), "      ann");
         assert!(told(&[], "JobID").starts_with("       JobID\n------------\n"));
+        assert_eq!(told(&["-P", "-n"], "CPUTime,MaxRSS,QOS,User"), "01:01:30|||ann");
         assert!(columns("Nope").is_err() && columns("JobID%x").is_err());
+        let host = Host {
+            energy_j: Some(1.0),
+            directory: "/".to_owned(),
+            output: "/log".to_owned(),
+            ..Host::default()
+        };
+        let limited = TaskView { time_limit_s: Some(60.0), ..task.clone() };
         assert!(
-            COLUMNS.iter().all(|(name, _)| !text(&task, Host::default(), name, 0.0).is_empty()
-                || *name == "TimelimitRaw")
+            columns::COLUMNS.iter().all(|(name, _)| !text(&limited, &host, name, 0.0).is_empty())
         );
     }
 

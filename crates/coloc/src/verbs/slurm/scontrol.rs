@@ -1,5 +1,6 @@
 //! `scontrol show job`, `show hostnames` and the like.
 
+use super::host_name;
 use crate::args::live::{Selection, SocketArg, resolve};
 use crate::error::{CliError, UsageError};
 use crate::local_time::LocalTime;
@@ -145,7 +146,7 @@ fn lines(detail: &TaskDetail) -> Vec<String> {
     let ended = task.ended_s.unwrap_or_else(|| Moment::now().secs());
     let ran = task.started_s.filter(|_| task.state != TaskState::Pending);
     let limit = task.time_limit_s.map_or_else(|| "UNLIMITED".to_owned(), clock);
-    let host = host();
+    let host = host_name();
     let place = if task.state.is_on_gpus() || task.ended_s.is_some() { &*host } else { "" };
     let (copies, cpus) = (detail.ntasks.unwrap_or(1), detail.cpus.unwrap_or(1).max(1));
     let memory = detail.host_mem_bytes.map_or(String::new(), |m| format!("mem={}M,", m >> 20));
@@ -203,10 +204,6 @@ pub(super) fn exit(code: Option<i32>) -> String {
 }
 
 /// This machine's name.
-pub(super) fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,9 @@
 //! `sinfo`: the one node that there is, with its GPUs.
 
+use super::host_name;
 use super::read;
-use super::scontrol::host;
 use crate::args::live::SocketArg;
-use crate::error::CliError;
+use crate::error::{CliError, UsageError};
 use crate::output::print_text;
 use crate::output::visible::visible;
 use clap::Parser;
@@ -32,6 +32,9 @@ struct Asked {
     /// A line in a form of one's own, such as "%P %a %G"
     #[arg(short = 'o', long, value_name = "FORMAT")]
     format: Option<String>,
+    /// The same by names, such as NodeList:20,Gres:30,StateCompact
+    #[arg(short = 'O', long = "Format", value_name = "NAMES", conflicts_with = "format")]
+    named_format: Option<String>,
     /// The partition, of which there is one
     #[arg(short = 'p', long)]
     partition: Option<String>,
@@ -86,7 +89,7 @@ impl Node {
             kinds.iter().map(|(kind, count)| format!("gpu:{kind}:{count}")).collect();
         let machine = || std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         Node {
-            name: host(),
+            name: host_name(),
             state,
             cpus: gpus.host.cpus_total.unwrap_or_else(machine),
             cpus_used: gpus.host.cpus_used,
@@ -150,9 +153,11 @@ impl Node {
             }
             let width = digits.parse::<usize>().unwrap_or(0).min(1000);
             let letter = letters.next().unwrap_or('%');
-            let field = self.field(letter).ok_or_else(|| {
-                let why = format!("%{letter} is not known here; there are PRalDtTNncCmGFAzfbE");
-                CliError::from(crate::error::UsageError::flag("sinfo --format", why))
+            let absent = || OTHER.contains(letter).then(|| ("N/A", "N/A".to_owned()));
+            let field = self.field(letter).or_else(absent).ok_or_else(|| {
+                let why =
+                    format!("%{letter} is no letter of sinfo's; there are PRalDtTNncCmGFAzfbE");
+                CliError::from(UsageError::flag("sinfo --format", why))
             })?;
             let cell = if is_header { field.0.to_owned() } else { field.1 };
             text.push_str(&match right {
@@ -177,11 +182,45 @@ pub(super) fn run(socket: &SocketArg, words: &[OsString]) -> Result<(), CliError
         (_, _, true) => "%10P %5a %10l %6D %11T %20G %N",
         _ => "%10P %5a %10l %6D %6t %N",
     };
-    let format = asked.format.as_deref().unwrap_or(usual);
+    let named = asked.named_format.as_deref().map(by_names).transpose()?;
+    let format = asked.format.as_deref().or(named.as_deref()).unwrap_or(usual);
     let node = Node::of(&gpus);
     let header = (!asked.noheader).then(|| node.line(format, true)).transpose()?;
     let lines: Vec<String> = header.into_iter().chain([node.line(format, false)?]).collect();
     print_text(&lines.join("\n"))
+}
+
+/// Letters that sinfo has, and for which there is nothing on one node.
+const OTHER: &str = "BdegHhiILMOopPrsSTuUvVwXYZ";
+
+/// The names of `sinfo -O`, with their letters.
+#[rustfmt::skip]
+const NAMES: [(&str, char); 43] = [
+    ("AllocMem", 'M'), ("AllocNodes", 'S'), ("Available", 'a'), ("Cluster", 'V'), ("Comment", 'M'), ("Cores", 'Y'), ("CPUs", 'c'),
+    ("CPUsLoad", 'O'), ("CPUsState", 'C'), ("DefaultTime", 'L'), ("Disk", 'd'), ("Extra", 'M'), ("Features", 'f'),
+    ("features_act", 'b'), ("FreeMem", 'e'), ("Gres", 'G'), ("GresUsed", 'M'), ("Groups", 'g'), ("Maxcpuspernode", 'B'),
+    ("Memory", 'm'), ("NodeAI", 'A'), ("NodeAIOT", 'F'), ("NodeAddr", 'o'), ("NodeHost", 'n'), ("NodeList", 'N'), ("Nodes", 'D'),
+    ("OverSubscribe", 'h'), ("Partition", 'P'), ("PartitionName", 'R'), ("Port", 'M'), ("PreemptMode", 'M'), ("PriorityTier", 'p'),
+    ("Reason", 'E'), ("Root", 'r'), ("Size", 's'), ("SocketCoreThread", 'z'), ("Sockets", 'X'), ("StateCompact", 't'),
+    ("StateLong", 'T'), ("Threads", 'Z'), ("Time", 'l'), ("Timestamp", 'H'), ("User", 'u'),
+];
+
+/// `NodeList:20,Gres:.30,StateCompact` as a form with letters: twenty characters for what says nothing else.
+fn by_names(text: &str) -> Result<String, CliError> {
+    let letter = |word: &str| {
+        let (name, width) = word.split_once(':').unwrap_or((word, "20"));
+        let known = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name.trim()));
+        let is_width = width.trim_start_matches('.').parse::<u16>().is_ok();
+        match known.filter(|_| is_width) {
+            Some((_, letter)) => Ok(format!("%{width}{letter}")),
+            None => {
+                let all: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+                let why = format!("{word:?} is not known here; there are {}", all.join(", "));
+                Err(UsageError::flag("sinfo --Format", why).into())
+            }
+        }
+    };
+    text.split(',').map(letter).collect()
 }
 
 /// Why GPUs take nothing new.

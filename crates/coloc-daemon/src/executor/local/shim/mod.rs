@@ -172,8 +172,9 @@ impl Prepared {
         let (order, group) = (Arc::new(order), group.map(Arc::new));
         let visits = visits(listener, &order, &group, terminal, input)?;
         let (visits, its_group, limit) = (visits.as_ref(), group.as_deref(), order.time_limit);
-        let (stopped, group, order) = (None, its_group, &*order);
-        let watch = Watch { dir, order, program, asked, stopped, group, visits, limit, began };
+        let (stopped, warned, group, order) = (None, None, its_group, &*order);
+        let watch =
+            Watch { dir, order, program, asked, stopped, group, visits, limit, began, warned };
         let ended = watch.until_the_end()?;
         visits.inspect(|visits| visits.program_ended());
         finish(order, copies, its_group);

@@ -28,6 +28,8 @@ pub(super) struct Watch<'a> {
     pub(super) limit: Option<Millis>,
     /// When its time began.
     pub(super) began: Instant,
+    /// When it heard the signal that it wants to hear before it has to go.
+    pub(super) warned: Option<Instant>,
 }
 
 /// The end of a program's time, and the signal that it wants to hear before.
@@ -51,16 +53,15 @@ impl Watch<'_> {
             // What is on the disk counts, also if the word of it got lost.
             let may_differ = told(&mut self.asked.other_limit) || due(end);
             if self.stopped.is_none() && may_differ && self.read_limit() {
-                let heard = warn.is_none();
                 (end, warn) = self.schedule(began);
-                warn = warn.filter(|(at, _)| !heard || *at > Instant::now());
+                warn = warn.filter(|(at, _)| self.warned.is_none() || *at > Instant::now());
             }
             if due(warn.map(|(at, _)| at)) {
                 self.warn(warn.take().and_then(|(_, signal)| Signal::try_from(signal).ok()));
             }
             if told(&mut self.asked.after_warning) && leave.is_none() && self.stopped.is_none() {
-                let lead = self.warn_of_leaving(&mut warn);
-                leave = Some(Instant::now() + lead);
+                warn = None;
+                leave = Some(self.warn_of_leaving());
             }
             let asked = told(&mut self.asked.at_once) || due(leave);
             if self.stopped.is_none() && (asked || due(end)) {
@@ -100,15 +101,16 @@ impl Watch<'_> {
         (self.limit.map(|limit| after(limit.0)), warn)
     }
 
-    /// Sends the program the signal that it wants to hear before it has to go, unless it has heard it; says how long it
-    /// has from now on.
-    fn warn_of_leaving(&self, due: &mut Option<(Instant, i32)>) -> Duration {
-        let Some(warning) = self.order.warning else { return Duration::ZERO };
-        let heard = self.limit.is_some() && due.take().is_none();
-        if !heard {
+    /// Sends the program the signal that it wants to hear before it has to go, unless it has heard it; says when it has to
+    /// go. Its time to save its work counts from when it heard the signal, and is given once.
+    fn warn_of_leaving(&mut self) -> Instant {
+        let now = Instant::now();
+        let Some(warning) = self.order.warning else { return now };
+        if self.warned.is_none() {
             self.warn(Signal::try_from(warning.signal).ok());
         }
-        Duration::from_millis(warning.before.0).min(LONGEST_FAREWELL)
+        let lead = Duration::from_millis(warning.before.0).min(LONGEST_FAREWELL);
+        self.warned.map_or(now, |warned| warned + lead)
     }
 
     /// Sleeps until the program ended (true), the daemon asks, or the time has come.
@@ -156,8 +158,9 @@ impl Watch<'_> {
     }
 
     /// The processes that want to hear it.
-    fn warn(&self, signal: Option<Signal>) {
+    fn warn(&mut self, signal: Option<Signal>) {
         let Some(signal) = signal else { return };
+        self.warned = Some(Instant::now());
         for pid in hearers(self.program.as_raw_pid() as u32, signal as i32) {
             let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), signal);
         }

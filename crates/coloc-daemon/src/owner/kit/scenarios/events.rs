@@ -146,3 +146,22 @@ fn what_a_task_waits_for_is_kept_when_it_changes_with_what_gpus_said() {
     look(&mut kit);
     assert_eq!(told(&kit).last(), Some(&(DecisionKind::Starts, None, 0)));
 }
+
+#[test]
+fn listeners_hear_how_far_tasks_are() {
+    let mut kit = OwnerKit::new("1xA100-40GB", shared());
+    let task = kit.submit(train());
+    kit.advance(10);
+    kit.see(kit.sighting());
+    let mut listener = kit.news.subscribe();
+    let mut done = Vec::new();
+    for _ in 0..2 {
+        kit.advance(10);
+        kit.see(kit.sighting());
+        kit.advance(1);
+        let told = heard(&mut listener).into_iter().filter(|view| view.id == task.0);
+        done.extend(told.filter_map(|view| view.progress).map(|progress| progress.done));
+    }
+    assert!(done.len() >= 2 && done.is_sorted() && done[0] < done[done.len() - 1], "{done:?}");
+    assert!(done.len() <= 4, "no more often than logs are looked at: {done:?}");
+}

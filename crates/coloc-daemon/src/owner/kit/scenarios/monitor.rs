@@ -106,3 +106,25 @@ fn a_task_says_how_far_it_is_while_it_runs() {
     kit.complete(task);
     assert!(kit.owner().tasks.is_empty());
 }
+
+#[test]
+fn a_slowdown_is_told_only_where_something_is_known() {
+    let mut kit = OwnerKit::new("1xA100-40GB", shared());
+    let tasks = [kit.submit(declared(4)), kit.submit(declared(4))];
+    kit.see(kit.sighting());
+    assert_eq!(kit.phases(tasks), [TaskState::Running; 2]);
+    let slowed = |kit: &OwnerKit| {
+        let gpus = kit.owner().gpu_views(coloc_model::Time::START);
+        gpus[0].residents.iter().map(|resident| resident.slowdown).collect::<Vec<_>>()
+    };
+    assert_eq!(slowed(&kit), [None, None], "neither was ever seen alone");
+    kit.advance(30);
+    kit.see(kit.sighting());
+    let usage = kit.live(tasks[0]).record.usage;
+    assert!(
+        usage.was_shared() && !usage.is_slowdown_known() && usage.slowdown() > 1.0,
+        "{usage:?}"
+    );
+    kit.complete(tasks[0]);
+    assert_eq!(slowed(&kit), [Some(1.0)], "alone it is not slowed");
+}

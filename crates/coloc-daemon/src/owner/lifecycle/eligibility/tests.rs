@@ -191,6 +191,7 @@ fn snapshot(live: &BTreeMap<TaskId, Live>, clock: Clock, now: Moment) -> Snapsho
         conditions: conditions(record, spec, &clock),
         facts: facts(record, &clock),
         peak: Bytes::ZERO,
+        left: None,
     };
     Snapshot {
         scheduler: Scheduler::new(&"8x8xA100-40GB".parse().expect("a fleet"), policy),

@@ -45,12 +45,16 @@ fn number(words: &Words, name: &str, variable: &str) -> Result<Option<u32>, CliE
 }
 
 pub(super) fn run(words: &[OsString]) -> Result<ExitCode, CliError> {
-    let words = Words::read(words).map_err(|why| wrong("", why))?;
+    let words = Words::read(words).map_err(|why| CliError::from(UsageError::flag("srun", why)))?;
     if std::env::var_os("COLOC_TASK_ID").is_none() {
-        return Err(wrong("", "there is no command to run"));
+        return Err(UsageError::flag("srun", "there is no command to run").into());
     }
     if words.command.is_empty() {
-        return Err(wrong("", "no command was given"));
+        return Err(UsageError::flag("srun", "no command was given").into());
+    }
+    if let Some(flag) = words.for_a_new_task() {
+        let why = "is for a new task, and srun runs within this one: say it to sbatch";
+        return Err(wrong(&format!("--{flag}"), why));
     }
     if let Some(kind) = words.value("mpi").filter(|kind| *kind != "none") {
         let kind = kind.to_string_lossy();
