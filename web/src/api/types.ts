@@ -851,6 +851,7 @@ export interface TaskSpec {
   after_any?: boolean;
   begin_ms?: number | null;
   borrow?: boolean;
+  checkpoint?: number | null;
   command: RawText[];
   directory: RawText;
   environment?: unknown[][];

@@ -110,7 +110,7 @@ function Shown({ s }: { s: Savings }): JSX.Element {
           </div>
           <Days days={s.by_day} />
         </section>
-        <Cost s={s} tasks={tasks} />
+        <Cost s={s} />
       </div>
       <People s={s} />
     </>
@@ -181,7 +181,7 @@ function Days({ days }: { days: Savings["by_day"] }): JSX.Element {
   );
 }
 
-function Cost({ s, tasks }: { s: Savings; tasks: number }): JSX.Element {
+function Cost({ s }: { s: Savings }): JSX.Element {
   return (
     <section class="card pad">
       <div class="section-head">
@@ -192,7 +192,7 @@ function Cost({ s, tasks }: { s: Savings; tasks: number }): JSX.Element {
           <tr>
             <td>Tasks slowed by more than {fixed(100 * (s.cost.slowed_beyond - 1), 0)} %</td>
             <td class="end">
-              <b>{whole(s.cost.slowed_tasks)}</b> <span class="muted">of {whole(tasks)}</span>
+              <b>{whole(s.cost.slowed_tasks)}</b> <span class="muted">of {whole(s.cost.known_tasks)} of which that is known</span>
             </td>
           </tr>
           <tr>
