@@ -95,6 +95,6 @@ export function savings() {
   return {
     schema: 1, since_s: 0, tasks: 612, gpu_hours_saved: saved, jct_saved_mean_s: 8580, energy_saved_j: 84 * 3.6e6, by_day,
     by_user: [["ana", 141, 14, 172], ["ben", 128, 16, 149], ["chen", 96, 22, 171], ["dara", 173, 11, 140], ["emil", 74, 31, 188]].map(([user, tasks, w, x]) => ({ user, tasks, waited_s: w * 60 * tasks, would_have_waited_s: x * 60 * tasks, shared_gpu_h: tasks * 0.9, exclusive_gpu_h: tasks * 1.5, energy_j: tasks * 1.1e6 })),
-    cost: { oom_repeated_s: 11_160, slowed_tasks: 37, slowed_beyond: 1.1 }, assumptions: ["of a shared GPU, a task's part of the hours is its SM activity, and 0.5 for 3 tasks of which none was seen"],
+    cost: { oom_repeated_s: 11_160, slowed_tasks: 37, known_tasks: 410, slowed_beyond: 1.1 }, assumptions: ["of a shared GPU, a task's part of the hours is its SM activity, and 0.5 for 3 tasks of which none was seen"],
   };
 }
