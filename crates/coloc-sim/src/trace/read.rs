@@ -63,6 +63,7 @@ impl Known {
 }
 
 /// What a row is.
+#[expect(clippy::large_enum_variant, reason = "nearly all rows are tasks, and there are millions")]
 pub(super) enum Taken {
     Task(TraceTask),
     /// No work for a GPU, and why.
