@@ -3,25 +3,19 @@
 //! A task is booked with what it was said or estimated to need until it has been seen to settle; free memory as
 //! a device reports it says nothing of what a young task is about to allocate.
 
+use super::activity::OwnActivity;
 use crate::demand::Demand;
 use crate::policy::{MemoryBasis, Policy};
 use crate::window::Window;
 use coloc_model::mig::{Instance, Layout};
 use coloc_model::{
-    Basis, Bytes, Gpu, GpuModel, GpuSignal, InterferenceProfile, Millis, NodeId, PoolSet, Share,
-    TaskId, Time, UserId,
+    Basis, Bytes, Gpu, GpuModel, GpuSignal, InterferenceProfile, NodeId, PoolSet, Share, TaskId,
+    Time, UserId,
 };
 use std::sync::Arc;
 
 /// A GPU on which foreign processes hold less counts as idle: a display server holds some.
 const NOTICEABLE: Bytes = Bytes::from_mib(1024);
-/// A look at activity tells of the time before it, and a task that comes has to get to work: the first seconds of a
-/// crowd say more of the one before.
-pub(crate) const LAG: Millis = Millis::from_secs(15);
-
-/// A crowd that was watched so long has shown what it asks of the device.
-const WATCHED: Millis = Millis::from_secs(60);
-
 /// One task's place on one GPU.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Booking {
@@ -51,21 +45,6 @@ pub struct Booking {
     pub instance: Option<Instance>,
     /// SM activity that is its own, where a monitor can tell.
     pub(crate) own: OwnActivity,
-}
-
-/// SM activity of one task, as a mean since the crowd on its GPU last changed.
-#[derive(Clone, Copy, PartialEq, Default, Debug)]
-pub(crate) struct OwnActivity {
-    level: Option<f64>,
-    /// Activity times seconds, up to `since`.
-    seconds: f64,
-    since: Time,
-}
-
-impl OwnActivity {
-    fn seconds_until(&self, now: Time, from: Time) -> f64 {
-        self.level.unwrap_or(0.0) * now.since(self.since.max(from)).secs()
-    }
 }
 
 impl Booking {
@@ -124,7 +103,7 @@ pub struct GpuState {
     pub(crate) reserved: Option<Reservation>,
     /// When a task last came, was first seen at work, or went.
     pub(crate) crowd_changed: Time,
-    /// SM activity times seconds since [`LAG`] after that, up to `sm_since`.
+    /// SM activity times seconds since [`LAG`](super::activity::LAG) after that, up to `sm_since`.
     pub(crate) sm_seconds: f64,
     pub(crate) sm_since: Time,
     /// Mean SM activity since then, once it was watched long enough to say something.
@@ -300,11 +279,6 @@ impl GpuState {
         (self.booked + self.foreign).saturating_sub(self.capacity).min(self.foreign)
     }
 
-    /// SM demand on it: what is expected of its tasks, or what it is seen to do if that is more.
-    pub(crate) fn demand(&self) -> f64 {
-        self.load.max(self.seen_load)
-    }
-
     /// What the monitor saw last.
     pub fn signal(&self) -> &GpuSignal {
         &self.signal
@@ -382,66 +356,9 @@ impl GpuState {
         load < before
     }
 
-    pub(crate) fn see(&mut self, now: Time, signal: GpuSignal) {
-        self.sm_seconds += self.sm_seconds_until(now);
-        self.sm_since = now;
-        self.signal = signal;
-        if now.since(self.crowd_changed) >= WATCHED {
-            self.seen_load = self.mean_sm_of_crowd(now);
-        }
-        if let Some(window) = &mut self.window {
-            window.record(now, signal.activity);
-        }
-    }
-
-    /// Mean SM activity since the last task came or went, and what a monitor saw was of the time since.
-    pub(crate) fn mean_sm_of_crowd(&self, now: Time) -> f64 {
-        let span = now.since(self.crowd_changed + LAG).secs();
-        if span == 0.0 {
-            return self.signal.activity.sm.get();
-        }
-        (self.sm_seconds + self.sm_seconds_until(now)) / span
-    }
-
-    /// A monitor saw what a task does itself, or could not tell.
-    pub(crate) fn see_own(&mut self, now: Time, task: TaskId, level: Option<f64>) {
-        let from = self.crowd_changed + LAG;
-        let index = self.index_of(task);
-        let own = &mut self.residents[index].own;
-        own.seconds += own.seconds_until(now, from);
-        *own = OwnActivity { level, since: now, ..*own };
-    }
-
-    /// Mean SM activity of a task's own since the crowd last changed.
-    pub(crate) fn mean_own(&self, now: Time, booking: &Booking) -> Option<f64> {
-        let from = self.crowd_changed + LAG;
-        let level = booking.own.level?;
-        let span = now.since(from).secs();
-        if span == 0.0 {
-            return Some(level);
-        }
-        Some((booking.own.seconds + booking.own.seconds_until(now, from)) / span)
-    }
-
-    /// SM activity times seconds since it was last summed up.
-    fn sm_seconds_until(&self, now: Time) -> f64 {
-        let since = self.sm_since.max(self.crowd_changed + LAG);
-        self.signal.activity.sm.get() * now.since(since).secs()
-    }
-
-    fn index_of(&self, task: TaskId) -> usize {
+    pub(super) fn index_of(&self, task: TaskId) -> usize {
         let found = self.residents.iter().position(|booking| booking.task == task);
         found.expect("a task is released only from GPUs it was booked on")
-    }
-
-    pub(crate) fn watch_anew(&mut self, now: Time) {
-        self.crowd_changed = now;
-        self.sm_seconds = 0.0;
-        self.sm_since = now;
-        self.seen_load = 0.0;
-        for booking in &mut self.residents {
-            (booking.own.seconds, booking.own.since) = (0.0, now);
-        }
     }
 
     /// Summed anew instead of adjusted, so that rounding never accumulates.

@@ -1,5 +1,6 @@
 //! The GPUs as the scheduler believes them to be: which tasks are on each, what was promised, what was seen.
 
+mod activity;
 mod idle_by_node;
 mod ledger;
 mod number_set;
@@ -7,9 +8,10 @@ mod seen;
 mod service;
 mod tournament;
 
+pub(crate) use activity::LAG;
 pub(crate) use idle_by_node::IdleByNode;
+pub(crate) use ledger::Clients;
 pub use ledger::{Booking, GpuState, Reservation};
-pub(crate) use ledger::{Clients, LAG};
 pub(crate) use tournament::{GangSummary, Offer, Summarize, Summary, Tournament};
 
 use crate::place::Gang;
