@@ -90,7 +90,10 @@ impl SchedulerState {
         if sum <= 0.0 {
             return None;
         }
-        all.iter_mut().for_each(|one| one.share *= seen / sum);
+        // Unless others compute there, too.
+        if state.foreign == Bytes::ZERO {
+            all.iter_mut().for_each(|one| one.share *= seen / sum);
+        }
         let mut asked: Vec<f64> = all.iter().map(|one| one.share).collect();
         let mut sure = true;
         if seen < FULL {

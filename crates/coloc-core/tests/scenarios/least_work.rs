@@ -151,6 +151,33 @@ fn a_task_that_cannot_save_is_never_preempted() {
 }
 
 #[test]
+fn a_higher_priority_is_not_preempted_for_a_lower_one() {
+    let mut world = with_history();
+    let long = world.submit(task().kind(1).saves().priority(1));
+    world.advance(secs(400));
+    let short = world.submit(task().kind(2));
+    world.advance(secs(3600));
+    assert!(world.runs(long) && world.waits(short));
+}
+
+#[test]
+fn a_user_who_holds_more_preempts_no_other_user() {
+    let mut world = World::new("3xA100-40GB", preempting());
+    for (kind, minutes) in [(1, 600), (1, 600), (2, 1), (2, 1)] {
+        let id = world.submit(task().kind(kind).saves());
+        world.advance(secs(MINUTE * minutes));
+        world.finish(id);
+    }
+    let theirs = world.submit(task().kind(1).saves().user(1));
+    let [first, second] = world.submit_all([task().kind(1), task().kind(1).saves()]);
+    world.advance(secs(400));
+    let short = world.submit(task().kind(2));
+    world.advance(secs(10));
+    assert!(world.runs(theirs) && world.runs(first), "one is another user's, one cannot save");
+    assert!(world.runs(short) && world.waits(second));
+}
+
+#[test]
 fn nothing_is_preempted_before_enough_was_seen() {
     let mut world = World::new("1xA100-40GB", preempting());
     let long = world.submit(task().kind(1).saves());

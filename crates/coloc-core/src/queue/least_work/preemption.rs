@@ -6,23 +6,39 @@ use crate::gpus::Booking;
 use crate::place::{Gang, Search};
 use crate::policy::Preemption;
 use crate::scheduler::{Pass, SchedulerState};
-use coloc_model::{GpuId, TaskId, Time};
+use coloc_model::{GpuId, TaskId, Time, UserId};
 
 /// Waiting tasks for which room is made in one look.
 const MOST_HEADS: usize = 256;
 /// Running tasks that are tried for one waiting task.
 const MOST_VICTIMS: usize = 64;
 
-/// The rank of a task whose turn is then.
-fn rank_of(due: u64) -> f64 {
-    f64::from_bits(due & !MORE_THAN_ITS_SHARE)
-}
-
 /// A running task that can save, and its rank.
 #[derive(Clone, Copy)]
 struct Running {
     rank: f64,
+    priority: i32,
+    user: UserId,
     task: TaskId,
+}
+
+/// Which running tasks a waiting one may take the place of.
+#[derive(Clone, Copy)]
+struct Claim {
+    /// Those that rank worse,
+    rank: f64,
+    /// have no higher priority,
+    priority: i32,
+    /// and, if its user holds more than its share, are that user's.
+    only: Option<UserId>,
+}
+
+impl Claim {
+    fn covers(&self, running: &Running) -> bool {
+        running.rank > self.rank
+            && running.priority <= self.priority
+            && self.only.is_none_or(|user| user == running.user)
+    }
 }
 
 /// Bookings that were lifted, to see what would be possible without them.
@@ -45,7 +61,9 @@ impl SchedulerState {
         heads.sort_unstable();
         if let Some(starving) = self.reserved.filter(|&task| self.tasks.live(task).run.is_none()) {
             // It was overtaken too often: whatever can save makes room for it.
-            self.displace(pass, starving, &mut running, f64::NEG_INFINITY);
+            let priority = self.tasks.live(starving).task.priority;
+            let claim = Claim { rank: f64::NEG_INFINITY, priority, only: None };
+            self.displace(pass, starving, &mut running, claim);
         }
         let mut tried = 0;
         let mut heads = std::collections::VecDeque::from(heads);
@@ -54,9 +72,14 @@ impl SchedulerState {
             if tried > MOST_HEADS || pass.is_over() {
                 break;
             }
-            if self.tasks.live(task).run.is_some()
-                || !self.displace(pass, task, &mut running, rank_of(due))
-            {
+            let record = self.tasks.live(task);
+            let greedy = due & MORE_THAN_ITS_SHARE > 0;
+            let claim = Claim {
+                rank: f64::from_bits(due & !MORE_THAN_ITS_SHARE),
+                priority: record.task.priority,
+                only: greedy.then_some(record.task.user),
+            };
+            if record.run.is_some() || !self.displace(pass, task, &mut running, claim) {
                 continue;
             }
             if let Some(next) = head(self, now, shape) {
@@ -67,19 +90,21 @@ impl SchedulerState {
         self.forget_refusals();
     }
 
-    /// Starts a task in place of running tasks that rank worse than `rank`; says whether that was possible.
+    /// Starts a task in place of running tasks that it has a claim to; says whether that was possible.
     fn displace(
         &mut self,
         pass: &mut Pass,
         task: TaskId,
         running: &mut Vec<Running>,
-        rank: f64,
+        claim: Claim,
     ) -> bool {
-        let worse = running.partition_point(|running| running.rank > rank);
-        if worse == 0 || self.is_barred(task) {
+        let worse = running.partition_point(|running| running.rank > claim.rank);
+        let worse = running[..worse].iter().filter(|running| claim.covers(running));
+        let worse: Vec<TaskId> = worse.take(MOST_VICTIMS).map(|running| running.task).collect();
+        if worse.is_empty() || self.is_barred(task) {
             return false;
         }
-        let Some((victims, gpus)) = self.room_without(pass, task, &running[..worse]) else {
+        let Some((victims, gpus)) = self.room_without(pass, task, &worse) else {
             return false;
         };
         for &victim in &victims {
@@ -106,6 +131,8 @@ impl SchedulerState {
             })
             .map(|record| Running {
                 rank: self.rank(now, record) * preemption.stays,
+                priority: record.task.priority,
+                user: record.task.user,
                 task: record.task.id,
             })
             .collect();
@@ -118,20 +145,20 @@ impl SchedulerState {
         &mut self,
         pass: &mut Pass,
         task: TaskId,
-        worse: &[Running],
+        worse: &[TaskId],
     ) -> Option<(Vec<TaskId>, Gang)> {
         let demand = self.demand(task);
         let mut lifted: Vec<(TaskId, Lifted)> = Vec::new();
         let mut found = self.find(pass, &demand, Search::Everywhere);
-        for running in worse.iter().take(MOST_VICTIMS) {
+        for &running in worse {
             if found.is_some() {
                 break;
             }
-            let bookings = self.lift_all(running.task);
+            let bookings = self.lift_all(running);
             // Nowhere else is there more room than before.
             let improved: Vec<GpuId> = bookings.iter().map(|(gpu, _)| *gpu).collect();
             found = self.find(pass, &demand, Search::Only(&improved));
-            lifted.push((running.task, bookings));
+            lifted.push((running, bookings));
         }
         // The best of them stay if there is room with them.
         let mut gone: Vec<(TaskId, Lifted)> = Vec::new();
