@@ -14,6 +14,8 @@ COLOC = os.path.abspath(sys.argv[1])
 HERE = pathlib.Path(__file__).resolve().parent
 BIN = pathlib.Path(sys.executable).parent
 
+# The processes meet on the CPU: the emulated driver is none that torch could compute on.
+HIDE = "export CUDA_VISIBLE_DEVICES="
 # What is submitted, with sbatch's options and the command in the script.
 CASES = {
     "a plain script by srun": ("-n 2 -G 2", f"srun python {HERE}/ddp.py"),
@@ -23,7 +25,7 @@ CASES = {
     "Lightning by srun": ("--ntasks-per-node=2 -G 2", f"srun python {HERE}/lightning_fit.py"),
     "Accelerate": (
         "-G 2",
-        f"accelerate launch --cpu --num_processes 2 --num_machines 1 --mixed_precision no --dynamo_backend no "
+        f"accelerate launch --multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no --dynamo_backend no "
         f"--main_process_port $MASTER_PORT {HERE}/accelerate_fit.py",
     ),
 }
@@ -49,7 +51,7 @@ def main():
 
 def starts_two(place, environment, name, options, command):
     script = pathlib.Path(place, "job.sh")
-    script.write_text(f"#!/bin/bash\n#SBATCH {options} -o {place}/out.txt --open-mode=truncate\n{command}\n")
+    script.write_text(f"#!/bin/bash\n#SBATCH {options} -o {place}/out.txt --open-mode=truncate\n{HIDE}\n{command}\n")
     submit = [COLOC, "submit", "-W", "-t", "10", str(script)]
     code = subprocess.run(submit, env=environment, cwd=place, capture_output=True).returncode
     output = pathlib.Path(place, "out.txt").read_text()
