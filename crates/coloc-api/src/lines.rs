@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// The first line. Later versions may have more columns on the right.
 pub const HEADER: &str = "id\tstate\tarray_id\tarray_index\tsubmitted_ms\tstarted_ms\tended_ms\tpriority\ttime_limit_ms\t\
     gpus\tgpu_mem_bytes\testimate_bytes\tpeak_bytes\tattempts\tooms\tpreemptions\texit_code\tgpu_ids\tname\tuser\treason\t\
-    bound_bytes\tpromised_bytes\tused_bytes\tfirst_started_ms\theld_by\tposition\treason_code\tprogress";
+    bound_bytes\tpromised_bytes\tused_bytes\tfirst_started_ms\theld_by\tposition\treason_code\tprogress\tstopped_ms";
 
 /// A line that is no task.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

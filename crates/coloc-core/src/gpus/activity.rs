@@ -25,6 +25,13 @@ impl OwnActivity {
     }
 }
 
+impl Booking {
+    /// SM activity that is the task's own, where a monitor can tell.
+    pub fn own_activity(&self) -> Option<f64> {
+        self.own.level
+    }
+}
+
 impl GpuState {
     /// SM demand on it: what is expected of its tasks, or what it is seen to do if that is more.
     pub(crate) fn demand(&self) -> f64 {

@@ -158,9 +158,8 @@ fn a_task_ends_well_when_its_epilog_speaks_and_no_process_listens() {
         let home = Home::within(&["sh", "-c", &shell], &arguments);
         let tasks: Vec<u32> = (0..4).map(|_| home.submit(&["--", "true"])).collect();
         for task in tasks {
-            home.wait_for("its end", |home| {
-                home.state(task) != "pending" && home.state(task) != "running"
-            });
+            let waits = ["pending", "launching", "running"];
+            home.wait_for("its end", |home| !waits.contains(&home.state(task).as_str()));
             assert_eq!(home.state(task), "completed", "{reader}: {}", home.story(task));
         }
     }

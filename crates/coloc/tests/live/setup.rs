@@ -131,7 +131,7 @@ fn every_key_of_the_written_file_is_one() {
         let checked = with_files(place.path(), &["config", "check", file.to_str().expect("text")]);
         assert!(checked.status.success(), "{line}: {}", text(&checked.stderr));
     }
-    assert!(keys > 12 && text_of.contains("#queue = \"best-effort\""), "{keys}");
+    assert!(keys > 12 && text_of.contains("#queue = \"least-work\""), "{keys}");
 }
 
 #[test]

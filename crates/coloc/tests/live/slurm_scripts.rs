@@ -147,7 +147,9 @@ fn scripts_that_people_have_run_unchanged() {
         std::fs::copy(format!("{PLACE}/{name}.sbatch"), &script).expect("a script");
         let (id, remarks) = submit(&home, &place, &script);
         let has_notice = name == "cluster-flags";
-        assert_eq!(remarks.lines().count(), usize::from(has_notice), "{name}: {remarks}");
+        // A machine without a mailer says so, too.
+        let notices = remarks.lines().filter(|line| !line.contains("sendmail")).count();
+        assert_eq!(notices, usize::from(has_notice), "{name}: {remarks}");
         submitted.push((id, place));
     }
     let there = std::fs::read_dir(PLACE).expect("a directory").count();

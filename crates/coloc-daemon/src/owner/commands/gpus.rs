@@ -20,6 +20,9 @@ fn source_name(source: Source, emulated: bool) -> String {
     if emulated { format!("emulated {name}") } else { name.to_owned() }
 }
 
+/// Above this a device is full.
+const FULL: f64 = 0.9;
+
 /// How many times as long a task takes beside the others on a GPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slowed {
@@ -42,14 +45,18 @@ pub(crate) fn slowed(scheduler: &Scheduler, state: &GpuState, own: &Booking) -> 
     if own.instance.is_some() || residents.len() < 2 {
         return Slowed::ALONE;
     }
+    // On a full device what a task does is less than what it asks for.
+    let tells = state.signal().activity.sm.get() < FULL;
+    let seen = |booking: &Booking| booking.own_activity().filter(|_| tells);
     let load = |booking: &Booking| match scheduler.knows_load(booking.task) {
         true => booking.load,
         // What tasks are like in general says little of one that trains: many do not use their GPU at all.
-        false => booking.load.max(belief::FIRST_GUESS),
+        false => seen(booking).unwrap_or(booking.load.max(belief::FIRST_GUESS)),
     };
     let others = residents.iter().filter(|booking| booking.task != own.task);
     let by = belief::slowdown(belief::product(state.share()), load(own), others.map(load).sum());
-    let known = residents.iter().all(|booking| scheduler.knows_load(booking.task));
+    let known = |booking: &Booking| scheduler.knows_load(booking.task) || seen(booking).is_some();
+    let known = residents.iter().all(known);
     Slowed { by, shared: true, known }
 }
 
