@@ -77,7 +77,7 @@ mod tests {
         let tasks = vec![guessed, task(2, 0.0, 1.0)];
         let past = Past { schema: 1, tasks, setup: None, never_ran: 0 };
         let said = assumed(&past, false, 0.5).join("; ");
-        assert!(said.contains("1 tasks that shared GPUs are shortened"), "{said}");
+        assert!(said.contains("those of 1 task that shared GPUs shortened"), "{said}");
         assert!(said.contains("how much 1 of them were slowed is predicted"), "{said}");
         assert!(!assumed(&past, true, 0.5).join("; ").contains("no task shared"));
     }

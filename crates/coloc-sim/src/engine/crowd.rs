@@ -7,7 +7,7 @@ use super::run::Run;
 use super::run_slots::RunSlot;
 use crate::event_loop::World as _;
 use coloc_core::Event;
-use coloc_model::{Fraction, GpuId, Slot, Time};
+use coloc_model::{Fraction, GpuId, Share, Slot, Time};
 use coloc_physics::Resident;
 
 /// Buffers that are used again and again.
@@ -100,7 +100,9 @@ impl<O: Observer> Run<'_, O> {
         let guest = self.devices[gpu.index()].guest_mut(run_slot);
         let error = self.simulation.sm_error.factor(now, task);
         let (used, seen) = (guest.held, (guest.sm() * error).min(1.0));
-        let activity = Some(Fraction::new(seen));
+        // Of clients of MPS a driver tells only what all of them do.
+        let told = self.simulation.policy.share != Share::Mps || self.simulation.tells_mps_clients;
+        let activity = told.then(|| Fraction::new(seen));
         self.tell(now, Event::TaskSeen { task, used, activity });
     }
 

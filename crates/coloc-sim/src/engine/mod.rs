@@ -149,6 +149,8 @@ pub struct Simulation {
     pub declarations: Declarations,
     /// Tasks keep their work when they are preempted, unless the trace says otherwise.
     pub checkpoints: bool,
+    /// The monitor tells the activity of each client of MPS, which NVML does not.
+    pub tells_mps_clients: bool,
     /// How wrong a monitor is that tells what each process does.
     pub sm_error: SmError,
 }
@@ -182,6 +184,7 @@ impl Simulation {
             declarations: Declarations::default(),
             // Only preset coloc asks whether a task can save before it preempts.
             checkpoints: policy.preemption.is_none(),
+            tells_mps_clients: false,
             sm_error: SmError::default(),
         }
     }
