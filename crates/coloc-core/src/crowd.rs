@@ -4,6 +4,7 @@
 //! So what is seen of each is turned back into what it asks for.
 
 use crate::belief::{NOTICEABLE, product};
+use crate::gpus::{Booking, GpuState};
 use crate::scheduler::SchedulerState;
 use coloc_model::{Bytes, GpuId, Millis, SignatureId, TaskId, Time};
 
@@ -21,13 +22,16 @@ const LEAST: f64 = 0.02;
 struct Seen {
     task: TaskId,
     signature: SignatureId,
-    /// What it did.
-    share: f64,
+    /// What it did, where a monitor tells.
+    share: Option<f64>,
     /// What is expected of it.
     believed: f64,
     /// Such tasks were seen before, and its speed is that of this GPU alone.
     anchors: bool,
-    known: bool,
+    /// How often such tasks were seen.
+    times: u32,
+    /// What was believed of it before was taken into account.
+    corrected: bool,
 }
 
 impl SchedulerState {
@@ -44,10 +48,11 @@ impl SchedulerState {
         let version = self.beliefs.version();
         let alone = seen.len() == 1;
         for (seen, asked) in seen {
-            if sure && (!seen.known || alone) {
+            let news = seen.times == 0 || alone || seen.corrected;
+            if sure && news {
                 self.beliefs.learn(seen.signature, asked);
             }
-            if (seen.known && !alone) || (asked - seen.believed).abs() < NOTICEABLE {
+            if !news || (asked - seen.believed).abs() < NOTICEABLE {
                 continue;
             }
             let run = self.tasks.get(seen.task).and_then(|record| record.run.as_ref());
@@ -65,53 +70,92 @@ impl SchedulerState {
         if !self.policy.learn || now.since(state.crowd_changed) < LEAST_WATCH {
             return None;
         }
-        let mut all = Vec::with_capacity(state.residents().len());
-        for booking in state.residents() {
-            let record = self.tasks.get(booking.task)?;
-            let run = record.run.as_ref()?;
-            if run.seen == Bytes::ZERO || now.since(run.started) < LEAST_WATCH {
-                return None;
-            }
-            let signature = record.task.signature;
-            let known = self.beliefs.knows(signature);
-            let share = state.mean_own(now, booking)?;
-            let anchors = known && record.task.gpus == 1;
-            all.push(Seen {
-                task: booking.task,
-                signature,
-                share,
-                believed: booking.load,
-                anchors,
-                known,
-            });
-        }
-        // The device says how much there was, its tasks how it divides.
-        let (seen, sum) = (state.mean_sm_of_crowd(now), all.iter().map(|s| s.share).sum::<f64>());
-        if sum <= 0.0 {
-            return None;
-        }
-        // Unless others compute there, too.
-        if state.foreign == Bytes::ZERO {
-            all.iter_mut().for_each(|one| one.share *= seen / sum);
-        }
-        let mut asked: Vec<f64> = all.iter().map(|one| one.share).collect();
-        let mut sure = true;
-        if seen < FULL {
-            let product = if state.is_partitioned() { 0.0 } else { product(state.share()) };
-            for _ in 0..STEPS {
-                let total: f64 = asked.iter().sum();
-                for (asked, one) in asked.iter_mut().zip(&all) {
-                    *asked = (one.share * (1.0 + product * *asked * (total - *asked))).min(1.0);
+        let all: Option<Vec<Seen>> =
+            state.residents().iter().map(|booking| self.seen_of(now, state, booking)).collect();
+        let mut all = all.filter(|all| !all.is_empty())?;
+        let (seen, product) = (state.mean_sm_of_crowd(now), product_on(state));
+        let shares: Option<Vec<f64>> = all.iter().map(|one| one.share).collect();
+        let (asked, sure) = match shares {
+            Some(mut shares) => {
+                let sum: f64 = shares.iter().sum();
+                if sum <= 0.0 {
+                    return None;
                 }
+                // The device says how much there was, its tasks how it divides; unless others compute there, too.
+                if state.foreign == Bytes::ZERO {
+                    shares.iter_mut().for_each(|share| *share *= seen / sum);
+                }
+                by_shares(&all, &shares, seen, product)
             }
-        } else {
-            let anchors = all.iter().filter(|one| one.anchors);
-            let (known, part) =
-                anchors.fold((0.0, 0.0), |sum, one| (sum.0 + one.believed, sum.1 + one.share));
-            sure = part > 0.05;
-            let scale = if sure { (known / part).max(1.0) } else { ASKED_OF_FULL / seen };
-            asked.iter_mut().for_each(|asked| *asked = (*asked * scale).clamp(LEAST, 1.0));
-        }
+            None if state.foreign > Bytes::ZERO || all.len() < 2 => return None,
+            None => {
+                all.iter_mut().for_each(|one| one.corrected = true);
+                (by_total(&all, seen, product)?, true)
+            }
+        };
         Some((all.into_iter().zip(asked).collect(), sure))
     }
+
+    /// A task on a GPU, if it was there long enough to tell.
+    fn seen_of(&self, now: Time, state: &GpuState, booking: &Booking) -> Option<Seen> {
+        let record = self.tasks.get(booking.task)?;
+        let run = record.run.as_ref()?;
+        if run.seen == Bytes::ZERO || now.since(run.started) < LEAST_WATCH {
+            return None;
+        }
+        let signature = record.task.signature;
+        let times = self.beliefs.times_seen(signature);
+        Some(Seen {
+            task: booking.task,
+            signature,
+            share: state.mean_own(now, booking),
+            believed: booking.load,
+            anchors: times > 0 && record.task.gpus == 1,
+            times,
+            corrected: false,
+        })
+    }
+}
+
+fn product_on(state: &GpuState) -> f64 {
+    if state.is_partitioned() { 0.0 } else { product(state.share()) }
+}
+
+/// What tasks ask for, of which each was seen to do so much.
+fn by_shares(all: &[Seen], shares: &[f64], seen: f64, product: f64) -> (Vec<f64>, bool) {
+    let mut asked = shares.to_vec();
+    if seen < FULL {
+        for _ in 0..STEPS {
+            let total: f64 = asked.iter().sum();
+            for (asked, share) in asked.iter_mut().zip(shares) {
+                *asked = (share * (1.0 + product * *asked * (total - *asked))).min(1.0);
+            }
+        }
+        return (asked, true);
+    }
+    let anchors = all.iter().zip(shares).filter(|(one, _)| one.anchors);
+    let (known, part) =
+        anchors.fold((0.0, 0.0), |sum, (one, share)| (sum.0 + one.believed, sum.1 + share));
+    let sure = part > 0.05;
+    let scale = if sure { (known / part).max(1.0) } else { ASKED_OF_FULL / seen };
+    asked.iter_mut().for_each(|asked| *asked = (*asked * scale).clamp(LEAST, 1.0));
+    (asked, sure)
+}
+
+/// What tasks ask for that cannot be told apart: what was believed of each, corrected by what all of them do more or less
+/// than that. Those that were seen least are corrected most. A full device tells only that they ask for no less.
+fn by_total(all: &[Seen], seen: f64, product: f64) -> Option<Vec<f64>> {
+    let total: f64 = all.iter().map(|one| one.believed).sum();
+    let does = |one: &Seen| one.believed / (1.0 + product * one.believed * (total - one.believed));
+    let error = match seen < FULL {
+        true => seen - all.iter().map(does).sum::<f64>(),
+        false => (ASKED_OF_FULL - total).max(0.0),
+    };
+    if error.abs() < NOTICEABLE || (seen >= FULL && error == 0.0) {
+        return None;
+    }
+    let doubt = |one: &Seen| 1.0 / f64::from(1 + one.times).powi(2);
+    let doubts: f64 = all.iter().map(doubt).sum();
+    let asked = all.iter().map(|one| one.believed + error * doubt(one) / doubts);
+    Some(asked.map(|asked| asked.clamp(LEAST, 1.0)).collect())
 }

@@ -4,15 +4,12 @@
 use crate::belief::NOTICEABLE;
 use crate::crowd::LEAST_WATCH;
 use crate::event::Effect;
-use crate::gpus::Booking;
 use crate::scheduler::SchedulerState;
 use coloc_model::{Bytes, Fraction, GpuId, Millis, SignatureId, TaskId, Time};
 use std::collections::VecDeque;
 
 /// A task that has been on its GPUs this long has warmed up.
 const WARM_UP: Millis = Millis::from_secs(60);
-/// Above this a GPU is saturated: what one of several tasks contributes cannot be told.
-const SATURATED: f64 = 0.75;
 /// Kept above what was seen, for what a task may still allocate.
 const GROWTH: f64 = 1.05;
 
@@ -141,27 +138,16 @@ impl SchedulerState {
         }
     }
 
+    /// Remembers how busy a task keeps its GPUs that is alone on them; of several, [`Self::learn_of_crowd`] tells.
     fn learn_activity(&mut self, now: Time, task: TaskId, signature: SignatureId, gpus: &[GpuId]) {
         let state = self.gpus.get(gpus[0]);
-        if now.since(state.crowd_changed) < LEAST_WATCH {
+        let [booking] = state.residents() else { return };
+        let told = state.mean_own(now, booking).is_some();
+        if now.since(state.crowd_changed) < LEAST_WATCH || told {
             return;
         }
-        let seen = state.mean_sm_of_crowd(now);
-        let told = |b: &Booking| state.mean_own(now, b).is_some();
-        if state.residents().iter().all(told) {
-            // What each does itself is known, and was learned.
-            return;
-        }
-        let others: f64 = state.residents().iter().filter(|b| b.task != task).map(|b| b.load).sum();
-        let alone = state.residents().len() == 1;
-        let believed = state.residents().iter().find(|b| b.task == task).map_or(0.0, |b| b.load);
-        if alone {
-            self.beliefs.learn(signature, seen);
-        } else if seen < SATURATED && !self.beliefs.knows(signature) {
-            self.beliefs.learn(signature, (seen - others).max(0.02));
-        } else {
-            return;
-        }
+        let believed = booking.load;
+        self.beliefs.learn(signature, state.mean_sm_of_crowd(now));
         let expected = self.beliefs.sm_demand(signature, None);
         if (expected - believed).abs() < NOTICEABLE {
             return;

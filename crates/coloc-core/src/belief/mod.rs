@@ -85,6 +85,11 @@ impl Beliefs {
         self.sm.contains_key(&signature)
     }
 
+    /// How often such tasks were seen.
+    pub(crate) fn times_seen(&self, signature: SignatureId) -> u32 {
+        self.sm.get(&signature).map_or(0, |learned| learned.count)
+    }
+
     /// The most memory that such tasks held.
     pub fn peak(&self, signature: SignatureId) -> Option<SeenPeak> {
         self.peaks.get(&signature)?.seen()

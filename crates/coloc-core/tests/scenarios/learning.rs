@@ -90,13 +90,17 @@ fn what_a_monitor_shows_first_is_of_the_time_before() {
 #[test]
 fn activity_of_a_pair_is_split_by_what_is_known() {
     let mut world = World::new("1xA100-40GB", LEARNING);
-    world.submit(task().kind(7).gib(1).sm(0.2));
+    let known = world.submit(task().kind(7).gib(1).sm(0.2));
     world.observe_gpu(0, 0.2, gib(1));
+    world.observe(known, gib(1));
     world.advance(secs(60));
-    world.submit(task().kind(1).gib(1));
+    let id = world.submit(task().kind(1).gib(1));
     world.observe_gpu(0, 0.5, gib(2));
-    world.advance(secs(60));
-    assert!((world.scheduler.beliefs().sm_demand(KIND, None) - 0.3).abs() < 1e-9);
+    world.observe(id, gib(1));
+    world.advance(secs(80));
+    let learned = world.scheduler.beliefs().sm_demand(KIND, None);
+    // Most of what both do more than was believed is the doing of the one that was never seen.
+    assert!((0.27..0.31).contains(&learned), "{learned}");
 }
 
 #[test]

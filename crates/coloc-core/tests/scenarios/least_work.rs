@@ -109,7 +109,7 @@ fn a_task_that_was_overtaken_too_often_gets_gpus_kept_for_it() {
         let oldest = world.running().next().expect("small ones run");
         world.finish(oldest);
     }
-    assert!(ended > 8, "it was overtaken first");
+    assert!(ended > 4, "it was overtaken first: {ended}");
 }
 
 fn preempting() -> Policy {

@@ -52,6 +52,9 @@ pub(crate) struct PhysicsArgs {
     /// Error of the SM activity that is told of each task: sigma of its logarithm, such as 0.25
     #[arg(long, value_name = "SIGMA", default_value_t = 0.0)]
     pub(crate) sm_error: f64,
+    /// Let the monitor tell what each client of MPS does on a GPU, which NVML does not
+    #[arg(long)]
+    pub(crate) tells_mps_clients: bool,
     /// Every task declares so many times the memory that it truly needs, such as 1.5; a trace's column declared_mib wins
     #[arg(long, value_name = "FACTOR", value_parser = positive)]
     pub(crate) declare: Option<f64>,
@@ -73,6 +76,7 @@ impl Default for PhysicsArgs {
             preempt_cost_per_gib: 0.0,
             checkpoint: None,
             sm_error: 0.0,
+            tells_mps_clients: false,
             declare: None,
             reclaim: false,
         }
@@ -119,6 +123,7 @@ impl PhysicsArgs {
             return Err(UsageError::value("--sm-error", "0 to 2", self.sm_error).into());
         }
         simulation.sm_error = SmError { sigma: self.sm_error };
+        simulation.tells_mps_clients = self.tells_mps_clients;
         if let Some(factor) = self.declare.filter(|factor| !(0.01..=100.0).contains(factor)) {
             return Err(UsageError::value("--declare", "0.01 to 100", factor).into());
         }
