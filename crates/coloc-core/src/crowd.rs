@@ -26,8 +26,8 @@ struct Seen {
     share: Option<f64>,
     /// What is expected of it.
     believed: f64,
-    /// Such tasks were seen before, and its speed is that of this GPU alone.
-    anchors: bool,
+    /// Its speed is that of the slowest of several GPUs.
+    gang: bool,
     /// How often such tasks were seen.
     times: u32,
     /// What was believed of it before was taken into account.
@@ -87,7 +87,9 @@ impl SchedulerState {
                 }
                 by_shares(&all, &shares, seen, product)
             }
-            None if state.foreign > Bytes::ZERO || all.len() < 2 => return None,
+            // A gang is as slow here as it is elsewhere.
+            None if state.foreign > Bytes::ZERO || all.iter().any(|one| one.gang) => return None,
+            None if all.len() < 2 => return None,
             None => {
                 all.iter_mut().for_each(|one| one.corrected = true);
                 (by_total(&all, seen, product)?, true)
@@ -110,7 +112,7 @@ impl SchedulerState {
             signature,
             share: state.mean_own(now, booking),
             believed: booking.load,
-            anchors: times > 0 && record.task.gpus == 1,
+            gang: record.task.gpus > 1,
             times,
             corrected: false,
         })
@@ -133,7 +135,7 @@ fn by_shares(all: &[Seen], shares: &[f64], seen: f64, product: f64) -> (Vec<f64>
         }
         return (asked, true);
     }
-    let anchors = all.iter().zip(shares).filter(|(one, _)| one.anchors);
+    let anchors = all.iter().zip(shares).filter(|(one, _)| one.times > 0 && !one.gang);
     let (known, part) =
         anchors.fold((0.0, 0.0), |sum, (one, share)| (sum.0 + one.believed, sum.1 + share));
     let sure = part > 0.05;

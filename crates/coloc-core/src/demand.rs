@@ -108,7 +108,11 @@ impl Demand {
             basis,
             declared: declared.min(largest),
             borrows: task.borrows && policy.contract.is_some(),
-            load: beliefs.sm_demand(task.signature, task.sm),
+            // An instance that is too large for a task is not shared with others.
+            load: match policy.share {
+                Share::Mig => beliefs.sm_demand(task.signature, task.sm),
+                _ => beliefs.shared_sm_demand(task.signature, task.sm),
+            },
             interference: beliefs.interference(task.signature),
             least_factor: beliefs.least_factor(),
             run_time: beliefs.run_time(task.signature),

@@ -17,6 +17,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// SM demand expected of a task of which nothing at all is known, until anything has been learned.
 pub const FIRST_GUESS: f64 = 0.5;
+/// SM demand that a shared GPU is held to for such a task: one that took many of them would be full before any was seen.
+const CAUTIOUS_GUESS: f64 = 0.62;
 /// A new observation weighs at least this much, so that beliefs follow a task that changes.
 const LEAST_WEIGHT: f64 = 0.125;
 /// Slow-down of one task per product of its own and a neighbour's SM demand where contexts take turns: the one-parameter
@@ -78,6 +80,13 @@ impl Beliefs {
             None if self.overall.count > 0 => self.overall.mean,
             None => FIRST_GUESS,
         }
+    }
+
+    /// The same where tasks share SMs: of a task of which nothing is known not too little.
+    pub(crate) fn shared_sm_demand(&self, signature: SignatureId, sm: Option<Fraction>) -> f64 {
+        let demand = self.sm_demand(signature, sm);
+        let unknown = sm.is_none() && !self.knows(signature);
+        if unknown { demand.max(CAUTIOUS_GUESS) } else { demand }
     }
 
     /// Whether such a task has been seen.
@@ -236,6 +245,8 @@ mod tests {
         assert_eq!(beliefs.sm_demand(known, Some(Fraction::new(0.9))), 0.2);
         assert_eq!(beliefs.sm_demand(new, Some(Fraction::new(0.9))), 0.9);
         assert_eq!(beliefs.sm_demand(new, None), 0.2);
+        assert_eq!(beliefs.shared_sm_demand(new, None), CAUTIOUS_GUESS);
+        assert_eq!(beliefs.shared_sm_demand(known, None), 0.2);
     }
 
     #[test]

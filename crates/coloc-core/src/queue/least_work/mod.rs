@@ -44,7 +44,7 @@ impl SchedulerState {
     /// Devices that a task keeps busy.
     fn width(&self, record: &Record) -> f64 {
         let task = &record.task;
-        let demand = self.beliefs.sm_demand(task.signature, task.sm);
+        let demand = self.beliefs.shared_sm_demand(task.signature, task.sm);
         f64::from(task.gpus) * demand.max(LEAST_DEMAND)
     }
 
