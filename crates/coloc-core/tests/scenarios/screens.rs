@@ -221,7 +221,7 @@ fn the_expected_gate_reads_the_device_too() {
     let gate = Gate::Expected { limit: 1.2 };
     let mut world = World::new("1xA100-40GB", Policy { gate, ..PLAIN });
     world.submit(task().gib(1).sm(0.3));
-    // Somebody else computes there, or the task asks for more than was believed.
+    // A foreign process computes there, or the task asks for more than was believed.
     world.advance(secs(1));
     world.observe_gpu(0, 0.9, gib(1));
     world.advance(secs(120));
